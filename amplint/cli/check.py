@@ -1,0 +1,264 @@
+"""``amplint check``: find hazards, and fix them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
+from amplint.config import NEWEST_TORCH, Config, UsageError, common_folder, find_config, parse_torch_version
+from amplint.engine import FileResult, Options, check_file, check_files
+from amplint.files import Discovery, display_path, find_files
+from amplint.finding import Applicability, Finding, Severity
+from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
+from amplint.plugins import load_rules, nearest, select_rules
+from amplint.report import FORMATS, Context, plain, render
+from amplint.source import Source
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The command line of one run, as given."""
+
+    paths: tuple[str, ...]
+    fix: bool
+    unsafe_fixes: bool
+    diff: bool
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    extend_select: tuple[str, ...]
+    scenario: tuple[str, ...]
+    device: str | None
+    torch_version: str | None
+    pedantic: bool
+    output_format: str
+    output_file: str | None
+    stdin_filename: str | None
+    isolated: bool
+    no_cache: bool
+    jobs: int | None
+    exit_zero: bool
+    exit_non_zero_on_fix: bool
+    statistics: bool
+    show_files: bool
+
+
+def _codes(*names: str, text: str) -> Callable[[_F], _F]:
+    return click.option(*names, multiple=True, metavar="RULES", help=text)
+
+
+@click.command("check")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.option("--fix", is_flag=True, help="Apply safe fixes.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff, apply fixes that change numerics too.")
+@click.option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
+@click.option("--exit-non-zero-on-fix", is_flag=True, help="Leave with status 1 when a fix was applied.")
+@_codes("--select", text="Rules to check for, instead of the default ones: codes, prefixes or names, with commas.")
+@_codes("--ignore", text="Rules to leave out.")
+@_codes("--extend-select", text="Rules to check for besides the selected ones.")
+@click.option("--scenario", multiple=True, metavar="NAME", help="A way of running to judge under; may be repeated.")
+@click.option("--device", type=click.Choice(DEVICES), help="Whose autocast policy to judge by.  [default: cuda]")
+@click.option("--torch-version", metavar="X.Y", help="The torch to judge by.  [default: the newest known]")
+@click.option("--pedantic", is_flag=True, help="Report what is merely possible too.")
+@click.option(
+    "--output-format", type=click.Choice(FORMATS), default="full", show_default=True, help="Form of the report."
+)
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Write the report there instead of to stdout.")
+@click.option("--statistics", is_flag=True, help="Print how many findings each rule has instead of the findings.")
+@click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if findings remain.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each CPU]")
+@click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
+@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+@click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
+@click.option("--show-files", is_flag=True, help="List the files that would be checked, and stop.")
+def command(**arguments: Any) -> None:
+    """Find mixed-precision dtype hazards in PATHS (files and folders; - is stdin), by default in this folder.
+
+    \b
+    Exit status: 0 nothing to report, 1 findings remain, 2 wrong usage, unreadable path or internal failure.
+    """
+    sys.exit(run(Arguments(**arguments)))
+
+
+def run(arguments: Arguments) -> int:
+    """Check, report, and say the exit status. Raises UsageError."""
+    paths = arguments.paths or (".",)
+    if arguments.unsafe_fixes and not (arguments.fix or arguments.diff):
+        raise UsageError("--unsafe-fixes needs --fix or --diff")
+    if STDIN in paths and len(paths) > 1:
+        raise UsageError("- (stdin) cannot be combined with other paths")
+    if arguments.stdin_filename is not None and STDIN not in paths:
+        raise UsageError("--stdin-filename needs the path -")
+    anchor = [arguments.stdin_filename or "."] if STDIN in paths else paths
+    config = Config() if arguments.isolated else find_config(common_folder(Path(p).absolute() for p in anchor))
+    options = _options(arguments, config)
+    context = Context({rule.code: rule for rule in load_rules()})
+    if STDIN in paths:
+        return _check_stdin(arguments, options, context)
+    found = find_files(paths, config.exclude, config.root)
+    for line in found.errors:
+        error_message(line)
+    if arguments.show_files:
+        write_out("".join(f"{display_path(file.path)}\n" for file in found.files))
+        return FAILED if found.errors else CLEAN
+    return _conclude(arguments, options, context, _check_all(found, options, arguments.jobs), bool(found.errors))
+
+
+def _options(arguments: Arguments, config: Config) -> Options:
+    select, extend = _split(arguments.select), _split(arguments.extend_select)
+    ignore = _split(arguments.ignore)
+    if not select:
+        select, extend, ignore = config.select, (*config.extend_select, *extend), (*config.ignore, *ignore)
+    version = arguments.torch_version or config.torch_version
+    device = arguments.device or config.device or "cuda"
+    if device not in DEVICES:
+        raise UsageError(f"unknown device '{device}'{nearest(device, DEVICES)}")
+    fix = None
+    if arguments.fix or arguments.diff:
+        fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
+    return Options(
+        rules=select_rules(load_rules(), select, ignore, extend),
+        scenarios=_scenarios(_split(arguments.scenario) or config.scenarios),
+        device=device,
+        torch_version=parse_torch_version(version) if version else NEWEST_TORCH,
+        pedantic=arguments.pedantic,
+        fix=fix,
+        write=not arguments.diff,
+    )
+
+
+def _split(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _scenarios(names: Sequence[str]) -> tuple[Scenario, ...]:
+    chosen: dict[str, Scenario] = {}
+    for name in names:
+        scenario = find_scenario(name)
+        if scenario is None:
+            known = scenario_names()
+            raise UsageError(f"unknown scenario '{name}'{nearest(name, known) or '; known: ' + ', '.join(known)}")
+        chosen[scenario.name] = scenario
+    return tuple(chosen.values()) or DEFAULT_SCENARIOS
+
+
+def _check_all(found: Discovery, options: Options, jobs: int | None) -> list[FileResult]:
+    from amplint.report.progress import ProgressBar
+
+    results = []
+    files = [(file.path, file.size) for file in found.files]
+    with ProgressBar(len(files)) as bar, closing(check_files(files, options, jobs)) as stream:
+        for result in stream:
+            results.append(result)
+            bar.advance()
+    return sorted(results, key=lambda result: str(result.path))
+
+
+def _check_stdin(arguments: Arguments, options: Options, context: Context) -> int:
+    path = Path(arguments.stdin_filename or "<stdin>").absolute()
+    source = Source(path, sys.stdin.buffer.read())
+    result = check_file(source, options)
+    context.sources[path] = Source(path, result.after) if result.after is not None else source
+    if arguments.fix and not arguments.diff:
+        sys.stdout.buffer.write(source.data if result.after is None else result.after)
+        sys.stdout.flush()
+    return _conclude(arguments, options, context, [result], False)
+
+
+def _conclude(arguments: Arguments, options: Options, context: Context, results: list[FileResult], failed: bool) -> int:
+    """Report on all files and choose the exit status."""
+    for result in results:
+        for line in (*result.failures, *([result.error] if result.error else ())):
+            error_message(line)
+            failed = True
+    findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
+    changed = [result for result in results if result.after is not None]
+    if arguments.diff:
+        from amplint.fix import unified_diff
+
+        text = "".join(unified_diff(r.path, r.before, r.after) for r in changed if r.after is not None)
+        _deliver_text(arguments, text)
+    else:
+        _report(arguments, findings, context)
+    _summarise(options, results, findings, changed)
+    if failed:
+        return FAILED
+    found = bool(findings) or (bool(changed) and (arguments.diff or arguments.exit_non_zero_on_fix))
+    return FOUND if found and not arguments.exit_zero else CLEAN
+
+
+def _report(arguments: Arguments, findings: list[Finding], context: Context) -> None:
+    if arguments.statistics:
+        _deliver_text(arguments, _statistics(findings, arguments.output_format))
+        return
+    lines = render(arguments.output_format, findings, context)
+    if arguments.output_file is not None:
+        _deliver_text(arguments, plain(lines))
+    else:
+        print_lines(lines, to_stderr=arguments.fix and STDIN in arguments.paths)
+
+
+def _deliver_text(arguments: Arguments, text: str) -> None:
+    if arguments.output_file is None:
+        if arguments.fix and not arguments.diff and STDIN in arguments.paths:
+            click.echo(text, err=True, nl=False)
+        else:
+            write_out(text)
+        return
+    try:
+        Path(arguments.output_file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {arguments.output_file}: {error.strerror or error}") from error
+
+
+def _statistics(findings: list[Finding], output_format: str) -> str:
+    counts = Counter((finding.code, finding.name) for finding in findings)
+    rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    if output_format == "json":
+        return json.dumps([{"code": c, "name": n, "count": count} for (c, n), count in rows], indent=2) + "\n"
+    width = max((len(str(count)) for _, count in rows), default=0)
+    return "".join(f"{count:>{width}}  {code}  {name}\n" for (code, name), count in rows)
+
+
+def _summarise(options: Options, results: list[FileResult], findings: list[Finding], changed: list[FileResult]) -> None:
+    """The last lines on stderr: what was fixed, what is left, what could be fixed."""
+    fixed = sum(result.fixed for result in changed)
+    if fixed:
+        verb = "Fixed" if options.write else "Would fix"
+        click.echo(f"{verb} {_count(fixed, 'finding')} in {_count(len(changed), 'file')}.", err=True)
+    if not findings:
+        if not any(result.failures or result.error for result in results):
+            click.echo(f"All checks passed: {_count(len(results), 'file')}.", err=True)
+        return
+    errors = sum(finding.severity is Severity.ERROR for finding in findings)
+    kinds = [
+        _count(number, kind) for number, kind in ((errors, "error"), (len(findings) - errors, "warning")) if number
+    ]
+    files = len({finding.filename for finding in findings})
+    safe, unsafe = (
+        sum(f.fix is not None and f.fix.applicability is level for f in findings)
+        for level in (Applicability.SAFE, Applicability.UNSAFE)
+    )
+    fixable = [f"{safe} fixable with --fix"] if safe else []
+    if unsafe:
+        fixable.append(f"{unsafe} {'more with' if safe else 'fixable with --fix'} --unsafe-fixes")
+    click.echo(
+        f"Found {_count(len(findings), 'finding')} ({', '.join(kinds)}) in {files} of {_count(len(results), 'file')}"
+        + (f"; {', '.join(fixable)}." if fixable else "."),
+        err=True,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

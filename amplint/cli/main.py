@@ -1,0 +1,109 @@
+"""The ``amplint`` command and what its subcommands share: messages, colours, exit statuses."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from amplint import __version__
+from amplint.config import UsageError
+from amplint.report import Line, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CLEAN, FOUND, FAILED = 0, 1, 2
+"""Exit statuses: nothing to report, findings remain, wrong usage or internal failure."""
+
+COMMANDS = {
+    "check": "Find mixed-precision dtype hazards, and fix them.",
+    "explain": "Explain a rule.",
+    "rules": "List the rules.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Imports a subcommand's module only when it is run: the start-up time of one is not that of all."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"amplint.cli.{name}").command
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except UsageError as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            message("interrupted")
+            sys.exit(130)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="amplint", message="%(prog)s %(version)s")
+def main() -> None:
+    """A linter for mixed precision in PyTorch.
+
+    Infers the dtype of every tensor under each way of running in mixed precision and reports where the answer is a
+    crash, a silent loss of accuracy, or a wasted cast. Code is read, never imported or run.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def message(text: str) -> None:
+    """One line to stderr."""
+    click.echo(f"amplint: {text}", err=True)
+
+
+def error_message(text: str) -> None:
+    """One line to stderr that says what went wrong."""
+    message(f"error: {text}")
+
+
+def fail(text: str) -> NoReturn:
+    """Say what is wrong and leave with status 2."""
+    error_message(text)
+    sys.exit(FAILED)
+
+
+def write_out(text: str) -> None:
+    """Write to stdout. A reader that has gone away (``| head``) is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
+    """Print a report: in colour on a terminal unless NO_COLOR is set, as plain text elsewhere; never wrapped."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    if not stream.isatty() or os.environ.get("NO_COLOR"):
+        text = plain(lines)
+        if to_stderr:
+            click.echo(text, err=True, nl=False)
+        else:
+            write_out(text)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text.assemble(*line), soft_wrap=True)

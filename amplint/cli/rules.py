@@ -1,0 +1,47 @@
+"""``amplint rules``: the list of rules."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from amplint.cli.main import write_out
+from amplint.plugins import load_rules
+
+if TYPE_CHECKING:
+    from amplint.rule import Rule
+
+
+def as_json(rule: Rule) -> dict[str, Any]:
+    """One rule with the keys of the contract."""
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "summary": rule.summary,
+        "severity": rule.severity.value,
+        "fix": rule.fix.value if rule.fix is not None else "none",
+        "default": rule.default,
+        "evidence": rule.evidence.value,
+        "url": rule.url,
+    }
+
+
+@click.command("rules")
+@click.option(
+    "--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the list."
+)
+def command(output_format: str) -> None:
+    """List the rules."""
+    rules = [as_json(rule) for rule in load_rules()]
+    if output_format == "json":
+        write_out(json.dumps(rules, indent=2) + "\n")
+        return
+    widths = [max(len(str(rule[key])) for rule in rules) for key in ("code", "name", "fix")]
+    for rule in rules:
+        code, name, fix = (
+            str(rule[key]).ljust(width) for key, width in zip(("code", "name", "fix"), widths, strict=True)
+        )
+        off = "" if rule["default"] else " (off by default)"
+        write_out(f"{code}  {name}  {fix}  {rule['summary']}{off}\n")

@@ -1,0 +1,208 @@
+"""Which torch callables are measured, and on which calls: OpInfo's samples, the forms, and plain unary calls."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import sys
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.testing._internal import common_cuda
+
+from amplint.data._calls import Call, Target, bind
+from amplint.data.forms import FORMS
+
+#: OpInfo declares some CUDA dtypes only where the GPU has them; the table is about a recent one.
+for _gate in [name for name in vars(common_cuda) if name.startswith(("SM", "PLATFORM_SUPPORTS"))]:
+    if "FP8" not in _gate and "MX" not in _gate and "CK" not in _gate:
+        setattr(common_cuda, _gate, True)
+
+from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+NAMESPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
+OPINFO_PREFIXES = ("", "nn.functional", "linalg", "fft", "special")
+READ_SAMPLES, KEEP_CALLS, LARGEST = 150, 8, 20_000
+LOW = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+#: OpInfo calls these through a wrapper whose order of arguments the function only accepts for compatibility.
+NOT_SAMPLED = {"nn.functional.embedding_bag"}
+#: Tensor methods that act on the process, on a device that is not there, or on the tensor's storage.
+NOT_CALLED = {
+    "apply_", "backward", "cuda", "hpu", "ipu", "map_", "map2_", "module_load", "mtia", "pin_memory", "record_stream",
+    "register_hook", "register_post_accumulate_grad_hook", "reinforce", "requires_grad_", "retain_grad", "set_",
+    "share_memory_", "storage", "storage_type", "to_mkldnn", "xpu", "to_sparse", "to_sparse_coo", "to_sparse_csr",
+    "to_sparse_csc", "rename", "rename_", "untyped_storage", "from_file", "to_dense", "data_ptr",
+}  # fmt: skip
+
+
+def resolve(name: str) -> Any:
+    """The callable of a qualified name, or None."""
+    value: Any = torch
+    for part in name.split(".")[1:]:
+        value = getattr(value, part, None)
+    return value if callable(value) and not isinstance(value, type) else None
+
+
+def public_names() -> list[str]:
+    """Every public callable of the namespaces that the table covers."""
+    names = []
+    for space in NAMESPACES:
+        owner: Any = torch
+        for part in space.split(".")[1:]:
+            owner = getattr(owner, part)
+        names += [f"{space}.{n}" for n in dir(owner) if not n.startswith("_") and resolve(f"{space}.{n}")]
+    return names
+
+
+def _spellings(op: Any) -> tuple[list[str], list[str]]:
+    """Names the operation surely has, and the same base name elsewhere, which may be another function."""
+    sure: list[str] = []
+    maybe: list[str] = []
+    for name in [op.name, *[alias.name for alias in op.aliases]]:
+        prefix, _, base = name.rpartition(".")
+        if prefix not in OPINFO_PREFIXES or base.startswith("_") or op.name in NOT_SAMPLED:
+            continue
+        own = f"torch.{prefix}" if prefix else "torch"
+        sure += [f"{own}.{base}", f"{own}.{base}_"]
+        (maybe if prefix else sure).extend([f"torch.Tensor.{base}", f"torch.Tensor.{base}_"])
+        maybe += [f"{space}.{base}{mark}" for space in ("torch", "torch.nn.functional") for mark in ("", "_")]
+    return sure, maybe
+
+
+def _unsupported(ops: Iterable[Any]) -> dict[str, list[str]]:
+    """Low-precision dtypes that OpInfo declares for none of the variants, where float32 is declared."""
+    table: dict[str, list[str]] = {}
+    known = list(ops)
+    for device in ("cuda", "cpu"):
+        declared = set().union(*[op.supported_dtypes(device) for op in known])
+        lacking = [name for dtype, name in LOW.items() if dtype not in declared]
+        if torch.float32 in declared and lacking:
+            table[device] = lacking
+    return table
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+
+
+def _kind(value: Any) -> str:
+    """Arguments of the same kind make samples alike."""
+    if isinstance(value, torch.Tensor):
+        return f"tensor{min(value.dim(), 1)}{value.is_floating_point()}"
+    return repr(value) if isinstance(value, (bool, str, type(None))) else type(value).__name__
+
+
+def _usable(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
+    tensors = [*_tensors(arguments[0]), *_tensors(arguments[1])]
+    plain = all(x.layout is torch.strided and not x.is_nested for x in tensors)
+    return plain and all(x.numel() > 0 for x in tensors) and sum(x.numel() for x in tensors) <= LARGEST
+
+
+def samples(op: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Up to KEEP_CALLS unlike samples: the ones with most tensors of each kind come first."""
+    dtype = next((d for d in (torch.float32, torch.int64, torch.bool) if d in op.dtypes), None)
+    if dtype is None:
+        return []
+    found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+    torch.manual_seed(0)
+    random.seed(0)
+    with contextlib.suppress(Exception):
+        for sample in itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=False), READ_SAMPLES):
+            kwargs = {key: value for key, value in sample.kwargs.items() if key not in ("device", "out", "dtype")}
+            arguments = ((sample.input, *sample.args), kwargs)
+            if _usable(arguments):
+                key = repr([_kind(a) for a in arguments[0]] + sorted(f"{k}{_kind(v)}" for k, v in kwargs.items()))
+                found.setdefault(key, arguments)
+    ranked = sorted(found.values(), key=lambda a: -len([*_tensors(a[0]), *_tensors(a[1])]))
+    half = KEEP_CALLS // 2
+    return ranked if len(ranked) <= KEEP_CALLS else ranked[:half] + ranked[-half:]
+
+
+def _bound(name: str, arguments: Iterable[tuple[tuple[Any, ...], dict[str, Any]]]) -> list[Call]:
+    function = resolve(name)
+    if function is None:
+        return []
+    calls = []
+    for args, kwargs in arguments:
+        if name.startswith("torch.Tensor.") and not isinstance(args[0], torch.Tensor):
+            continue
+        call = bind(name, function, args, kwargs)
+        if call is not None:
+            calls.append(call)
+    return calls
+
+
+def _from_opinfo(targets: dict[str, Target], wanted: Callable[[str], bool]) -> None:
+    declared: dict[str, list[Any]] = {}
+    second_choice: list[tuple[list[str], Any, list[Any]]] = []
+    for op in op_db:
+        sure, maybe = _spellings(op)
+        chosen = [name for name in [*sure, *maybe] if wanted(name) and resolve(name)]
+        if not chosen:
+            continue
+        arguments = samples(op)
+        for name in dict.fromkeys(sure):
+            calls = _bound(name, arguments) if name in chosen else []
+            if calls:
+                targets.setdefault(name, Target(name)).calls += calls
+                declared.setdefault(name, []).append(op)
+        second_choice.append(([name for name in maybe if name in chosen], op, arguments))
+    for names, op, arguments in second_choice:
+        for name in names:
+            if name not in targets or op in declared.get(name, []):
+                calls = _bound(name, arguments) if name not in targets else []
+                if calls:
+                    targets[name] = Target(name, calls)
+                    declared[name] = [op]
+    for name, ops in declared.items():
+        targets[name].unsupported = _unsupported(ops)
+
+
+def _plain_unary(name: str) -> list[Call]:
+    """The callable on one square matrix, for Tensor methods and functions whose first argument is a tensor."""
+    space, _, base = name.rpartition(".")
+    if base in NOT_CALLED or base.startswith(("set_", "has_", "sparse", "quantize", "cudnn")):
+        return []
+    if space != "torch.Tensor":
+        schemas = torch._C._jit_get_schemas_for_operator(f"aten::{base}")
+        if not any(s.arguments and str(s.arguments[0].type) == "Tensor" for s in schemas):
+            return []
+    torch.manual_seed(0)
+    return _bound(name, [((torch.eye(3) * 0.5 + torch.rand(3, 3) * 0.1,), {})])
+
+
+def catalog(wanted: Callable[[str], bool] = lambda _name: True) -> tuple[dict[str, Target], Counter[str]]:
+    """Targets by qualified name, and how many public names got no calls, by namespace."""
+    targets: dict[str, Target] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, build in FORMS:
+            if wanted(name):
+                torch.manual_seed(0)
+                calls = _bound(name, [build()])
+                if not calls:
+                    print(f"form does not run: {name}", file=sys.stderr)
+                else:
+                    targets.setdefault(name, Target(name)).calls += calls
+        _from_opinfo(targets, wanted)
+        skipped: Counter[str] = Counter()
+        for name in filter(wanted, public_names()):
+            if name not in targets:
+                calls = _plain_unary(name)
+                if calls:
+                    targets[name] = Target(name, calls)
+                else:
+                    skipped[f"no sample that runs: {name.rpartition('.')[0]}"] += 1
+    return targets, skipped

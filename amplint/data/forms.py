@@ -1,0 +1,295 @@
+"""Calls of torch functions that OpInfo has no samples for, or none in the form users write.
+
+Each form is a qualified name and a builder of ``(args, kwargs)``: small float32 CPU tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Builder = Callable[[], Arguments]
+
+FORMS: list[tuple[str, Builder]] = []
+
+
+def t(*shape: int) -> torch.Tensor:
+    """Values in [0.1, 0.9], so that logarithms, probabilities and divisions are defined."""
+    return torch.rand(*shape) * 0.8 + 0.1
+
+
+def _add(names: str, build: Callable[[], tuple[Any, ...]], **kwargs: Any) -> None:
+    for name in names.split():
+        FORMS.append((name, lambda: (build(), kwargs)))
+
+
+def _rows() -> torch.Tensor:
+    return torch.tensor([0, 1])
+
+
+def _grid() -> torch.Tensor:
+    return torch.zeros(2, 4, dtype=torch.long)
+
+
+def _mask() -> torch.Tensor:
+    return torch.tensor([True, False, True, False])
+
+
+def _spd() -> torch.Tensor:
+    return torch.eye(3) * 2
+
+
+_F = "torch.nn.functional."
+
+# ---- matrix products
+_add("torch.matmul torch.mm torch.Tensor.matmul torch.Tensor.mm", lambda: (t(3, 4), t(4, 3)))
+_add("torch.bmm torch.Tensor.bmm", lambda: (t(2, 3, 4), t(2, 4, 3)))
+_add("torch.addmm torch.Tensor.addmm torch.Tensor.addmm_", lambda: (t(3, 3), t(3, 4), t(4, 3)))
+_add("torch.baddbmm torch.Tensor.baddbmm torch.Tensor.baddbmm_", lambda: (t(2, 3, 3), t(2, 3, 4), t(2, 4, 3)))
+_add("torch.addbmm torch.Tensor.addbmm torch.Tensor.addbmm_", lambda: (t(3, 3), t(2, 3, 4), t(2, 4, 3)))
+_add("torch.addmv torch.Tensor.addmv torch.Tensor.addmv_", lambda: (t(3), t(3, 4), t(4)))
+_add("torch.addr torch.Tensor.addr torch.Tensor.addr_", lambda: (t(3, 4), t(3), t(4)))
+_add("torch.einsum", lambda: ("ij,jk->ik", t(3, 4), t(4, 3)))
+_add("torch.tensordot", lambda: (t(3, 4), t(4, 3)), dims=1)
+_add("torch.chain_matmul", lambda: (t(3, 4), t(4, 3), t(3, 2)))
+_add("torch.linalg.multi_dot", lambda: ([t(3, 4), t(4, 3), t(3, 2)],))
+_add(_F + "linear", lambda: (t(2, 4), t(3, 4), t(3)))
+_add(_F + "bilinear", lambda: (t(2, 4), t(2, 5), t(3, 4, 5), t(3)))
+
+# ---- convolutions
+_add(_F + "conv1d torch.conv1d", lambda: (t(1, 2, 6), t(3, 2, 3), t(3)))
+_add(_F + "conv2d torch.conv2d", lambda: (t(1, 2, 6, 6), t(3, 2, 3, 3), t(3)))
+_add(_F + "conv3d torch.conv3d", lambda: (t(1, 2, 4, 4, 4), t(3, 2, 3, 3, 3), t(3)))
+_add(_F + "conv_transpose1d torch.conv_transpose1d", lambda: (t(1, 2, 6), t(2, 3, 3), t(3)))
+_add(_F + "conv_transpose2d torch.conv_transpose2d", lambda: (t(1, 2, 6, 6), t(2, 3, 3, 3), t(3)))
+_add(_F + "conv_transpose3d torch.conv_transpose3d", lambda: (t(1, 2, 4, 4, 4), t(2, 3, 3, 3, 3), t(3)))
+
+# ---- attention and recurrent layers
+_add(_F + "scaled_dot_product_attention", lambda: (t(1, 2, 4, 8), t(1, 2, 4, 8), t(1, 2, 4, 8)))
+_add(_F + "scaled_dot_product_attention", lambda: (t(1, 2, 4, 8), t(1, 2, 4, 8), t(1, 2, 4, 8), t(4, 4)))
+
+
+def _attention() -> tuple[Any, ...]:
+    query, key, value = t(4, 2, 8), t(4, 2, 8), t(4, 2, 8)
+    return (query, key, value, 8, 2, t(24, 8), t(24), None, None, False, 0.0, t(8, 8), t(8))
+
+
+_add(_F + "multi_head_attention_forward", _attention)
+_add(_F + "multi_head_attention_forward", _attention, need_weights=False)
+
+
+def _lstm(gates: int) -> tuple[Any, ...]:
+    weights = [t(gates * 5, 4), t(gates * 5, 5), t(gates * 5), t(gates * 5)]
+    state = (t(1, 2, 5), t(1, 2, 5)) if gates == 4 else t(1, 2, 5)
+    return (t(2, 3, 4), state, weights, True, 1, 0.0, False, False, True)
+
+
+def _cell(gates: int) -> tuple[Any, ...]:
+    state = (t(2, 5), t(2, 5)) if gates == 4 else t(2, 5)
+    return (t(2, 4), state, t(gates * 5, 4), t(gates * 5, 5), t(gates * 5), t(gates * 5))
+
+
+_add("torch.lstm", lambda: _lstm(4))
+_add("torch.gru", lambda: _lstm(3))
+_add("torch.rnn_tanh torch.rnn_relu", lambda: _lstm(1))
+_add("torch.lstm_cell", lambda: _cell(4))
+_add("torch.gru_cell", lambda: _cell(3))
+_add("torch.rnn_tanh_cell torch.rnn_relu_cell", lambda: _cell(1))
+
+# ---- normalisation
+_add(_F + "layer_norm", lambda: (t(2, 4), (4,), t(4), t(4)))
+_add(_F + "group_norm", lambda: (t(2, 4, 3), 2, t(4), t(4)))
+_add(_F + "rms_norm", lambda: (t(2, 4), (4,), t(4)))
+_add("torch.rms_norm", lambda: (t(2, 4), (4,), t(4)))
+_add("torch.layer_norm", lambda: (t(2, 4), (4,), t(4), t(4)))
+_add("torch.group_norm", lambda: (t(2, 4, 3), 2, t(4), t(4)))
+_add(_F + "batch_norm", lambda: (t(4, 3), t(3), t(3), t(3), t(3)))
+_add(_F + "batch_norm", lambda: (t(4, 3), t(3), t(3), t(3), t(3)), training=True)
+_add(_F + "batch_norm", lambda: (t(4, 3), None, None, t(3), t(3)), training=True)
+_add(_F + "instance_norm", lambda: (t(2, 3, 5),), weight=t(3), bias=t(3))
+_add(_F + "normalize", lambda: (t(2, 4),))
+_add(_F + "local_response_norm", lambda: (t(2, 4, 5), 2))
+_add(_F + "prelu torch.prelu torch.Tensor.prelu", lambda: (t(2, 3), t(3)))
+
+# ---- writes
+_add(
+    "torch.Tensor.index_put_ torch.Tensor.index_put torch.index_put torch.index_put_",
+    lambda: (t(4, 4), (_rows(),), t(2, 4)),
+)
+_add("torch.Tensor.index_put_", lambda: (t(4, 4), (_mask(),), t(2, 4)))
+_add("torch.Tensor.index_put_", lambda: (t(4, 4), (_rows(),), t(2, 4)), accumulate=True)
+for _name in ("index_add", "index_copy"):
+    _add(f"torch.Tensor.{_name}_ torch.Tensor.{_name} torch.{_name}", lambda: (t(4, 4), 0, _rows(), t(2, 4)))
+_add(
+    "torch.Tensor.index_reduce_ torch.Tensor.index_reduce torch.index_reduce",
+    lambda: (t(4, 4), 0, _rows(), t(2, 4), "mean"),
+)
+for _name in ("scatter", "scatter_add"):
+    _add(f"torch.Tensor.{_name}_ torch.Tensor.{_name} torch.{_name}", lambda: (t(4, 4), 0, _grid(), t(2, 4)))
+for _name in ("mean", "sum", "amax"):
+    _add(
+        "torch.Tensor.scatter_reduce_ torch.Tensor.scatter_reduce torch.scatter_reduce",
+        lambda: (t(4, 4), 0, _grid(), t(2, 4)),
+        reduce=_name,
+    )
+_add("torch.Tensor.masked_scatter_ torch.Tensor.masked_scatter torch.masked_scatter", lambda: (t(4), _mask(), t(4)))
+_add("torch.Tensor.masked_fill_ torch.Tensor.masked_fill torch.masked_fill", lambda: (t(4), _mask(), -1.0))
+_add("torch.Tensor.put_ torch.Tensor.put torch.put", lambda: (t(4, 4), _rows(), t(2)))
+_add("torch.Tensor.copy_", lambda: (t(4), t(4)))
+_add("torch.Tensor.fill_ torch.fill torch.fill_", lambda: (t(4), 0.5))
+_add("torch.Tensor.lerp_ torch.Tensor.lerp torch.lerp", lambda: (t(4), t(4), 0.5))
+_add("torch.Tensor.lerp_ torch.Tensor.lerp torch.lerp", lambda: (t(4), t(4), t(4)))
+_add("torch.Tensor.fill_diagonal_", lambda: (t(4, 4), 0.5))
+
+# ---- choosing and joining
+_add("torch.where", lambda: (_mask(), t(4), t(4)))
+_add("torch.where", lambda: (_mask(), t(4), 0.5))
+_add("torch.Tensor.where", lambda: (t(4), _mask(), t(4)))
+_add(
+    "torch.cat torch.concat torch.concatenate torch.stack torch.hstack torch.vstack torch.dstack",
+    lambda: ([t(4), t(4)],),
+)
+_add("torch.block_diag torch.cartesian_prod torch.meshgrid", lambda: (t(4), t(4)))
+_add("torch.meshgrid torch.broadcast_tensors", lambda: (t(4), t(4)))
+_add("torch.linalg.cross torch.cross torch.Tensor.cross", lambda: (t(2, 3), t(2, 3)))
+_add("torch.Tensor.expand_as torch.Tensor.view_as torch.Tensor.reshape_as", lambda: (t(3, 4), t(3, 4)))
+_add("torch.Tensor.type_as", lambda: (t(3, 4), t(3, 4)))
+_add(
+    "torch.isclose torch.allclose torch.equal torch.Tensor.isclose torch.Tensor.allclose torch.Tensor.equal",
+    lambda: (t(3), t(3)),
+)
+
+# ---- views and shapes
+_add("torch.Tensor.view torch.Tensor.reshape torch.reshape", lambda: (t(3, 4), (4, 3)))
+_add("torch.Tensor.permute torch.permute", lambda: (t(3, 4), (1, 0)))
+_add("torch.Tensor.expand torch.Tensor.broadcast_to torch.broadcast_to", lambda: (t(1, 4), (3, 4)))
+_add("torch.Tensor.repeat torch.Tensor.tile torch.tile", lambda: (t(3, 4), (2, 1)))
+_add("torch.Tensor.transpose torch.transpose torch.Tensor.transpose_ torch.Tensor.swapaxes", lambda: (t(3, 4), 0, 1))
+_add("torch.Tensor.unsqueeze torch.unsqueeze torch.Tensor.unsqueeze_", lambda: (t(3, 4), 0))
+_add(
+    "torch.Tensor.chunk torch.chunk torch.Tensor.split torch.split torch.Tensor.tensor_split torch.tensor_split",
+    lambda: (t(4, 4), 2),
+)
+_add("torch.Tensor.hsplit torch.hsplit torch.Tensor.vsplit torch.vsplit", lambda: (t(4, 4), 2))
+_add("torch.Tensor.split torch.split", lambda: (t(4, 4), [1, 3]))
+_add("torch.Tensor.unbind torch.unbind", lambda: (t(4, 4), 0))
+_add("torch.Tensor.unfold", lambda: (t(4, 4), 0, 2, 1))
+_add("torch.Tensor.narrow torch.narrow", lambda: (t(4, 4), 0, 1, 2))
+_add("torch.Tensor.select torch.select", lambda: (t(4, 4), 0, 1))
+_add("torch.Tensor.flatten torch.flatten torch.Tensor.ravel torch.ravel", lambda: (t(4, 4),))
+_add("torch.Tensor.unflatten torch.unflatten", lambda: (t(4, 4), 0, (2, 2)))
+_add("torch.Tensor.size", lambda: (t(4, 4),))
+_add("torch.Tensor.size torch.Tensor.stride", lambda: (t(4, 4), 0))
+_add("torch.Tensor.item", lambda: (t(1),))
+_add(
+    "torch.Tensor.resize_ torch.Tensor.new_zeros torch.Tensor.new_ones torch.Tensor.new_empty",
+    lambda: (t(3, 4), (4, 3)),
+)
+_add("torch.Tensor.new_full", lambda: (t(3, 4), (4, 3), 0.5))
+
+# ---- creation, under the default dtype float32
+_add("torch.zeros torch.ones torch.empty torch.rand torch.randn", lambda: ((2, 3),))
+_add(
+    "torch.eye torch.randperm torch.hann_window torch.hamming_window torch.blackman_window torch.bartlett_window",
+    lambda: (4,),
+)
+_add("torch.linspace torch.logspace", lambda: (0.0, 1.0, 4))
+_add("torch.randint", lambda: (0, 4, (2, 3)))
+_add("torch.tril_indices torch.triu_indices", lambda: (3, 3))
+_add("torch.scalar_tensor", lambda: (0.5,))
+_add("torch.bernoulli torch.Tensor.bernoulli torch.poisson", lambda: (t(4),))
+_add("torch.normal", lambda: (t(4), t(4)))
+_add("torch.Tensor.bernoulli_ torch.Tensor.normal_ torch.Tensor.uniform_ torch.Tensor.exponential_", lambda: (t(4),))
+_add("torch.Tensor.log_normal_ torch.Tensor.cauchy_ torch.Tensor.geometric_", lambda: (t(4), 0.5))
+_add("torch.complex torch.polar torch.heaviside", lambda: (t(3), t(3)))
+
+# ---- embedding, sampling, resizing
+_add(_F + "embedding", lambda: (_rows(), t(3, 4)))
+_add("torch.embedding", lambda: (t(3, 4), _rows()))
+_add(_F + "embedding_bag", lambda: (_rows()[None], t(3, 4)), mode="sum", per_sample_weights=t(1, 2))
+_add(_F + "embedding_bag", lambda: (_rows()[None], t(3, 4)))
+_add(_F + "one_hot", lambda: (_rows(), 4))
+_add(_F + "grid_sample", lambda: (t(1, 2, 4, 4), t(1, 3, 3, 2)), align_corners=False)
+_add(_F + "affine_grid", lambda: (t(1, 2, 3), (1, 1, 3, 3)), align_corners=False)
+for _mode in ("nearest", "bilinear", "bicubic"):
+    _add(f"{_F}interpolate {_F}upsample", lambda: (t(1, 1, 3, 3),), scale_factor=2, mode=_mode)
+_add(f"{_F}interpolate {_F}upsample", lambda: (t(1, 1, 3),), scale_factor=2, mode="linear")
+_add(_F + "interpolate", lambda: (t(1, 1, 3, 3),), size=(5, 5), mode="area")
+_add(_F + "upsample_nearest " + _F + "upsample_bilinear", lambda: (t(1, 1, 3, 3),), scale_factor=2)
+_add(_F + "gumbel_softmax", lambda: (t(2, 4),))
+_add(_F + "gumbel_softmax", lambda: (t(2, 4),), hard=True)
+_add("torch.searchsorted", lambda: (t(4).sort()[0], t(4)))
+_add("torch.bucketize", lambda: (t(4), t(4).sort()[0]))
+_add("torch.bincount", lambda: (_rows(), t(2)))
+_add("torch.multinomial torch.Tensor.multinomial", lambda: (t(4), 2))
+_add(
+    "torch.trapezoid torch.trapz torch.cosine_similarity torch.pairwise_distance torch.dist", lambda: (t(3, 4), t(3, 4))
+)
+_add("torch.cdist", lambda: (t(3, 4), t(3, 4)))
+_add("torch.stft torch.Tensor.stft", lambda: (t(64), 16), window=torch.ones(16), return_complex=True)
+_add("torch.quantile torch.Tensor.quantile torch.nanquantile", lambda: (t(4), 0.5))
+_add("torch.quantile torch.Tensor.quantile torch.nanquantile", lambda: (t(4), t(2)))
+
+_add(_F + "pad", lambda: (t(3, 4), (1, 1)))
+_add("torch.stft torch.Tensor.stft", lambda: (t(64), 16), return_complex=True)
+_add("torch.affine_grid_generator", lambda: (t(1, 2, 3), (1, 1, 3, 3), False))
+_add("torch.grid_sampler", lambda: (t(1, 2, 4, 4), t(1, 3, 3, 2), 0, 0, False))
+_add("torch.polygamma torch.special.polygamma", lambda: (1, t(4)))
+_add("torch.special.gammainc torch.special.gammaincc", lambda: (t(4), t(4)))
+_add("torch.istft torch.Tensor.istft", lambda: (torch.randn(9, 17, dtype=torch.complex64), 16), window=torch.ones(16))
+_add("torch.view_as_real torch.imag torch.real torch.abs torch.angle", lambda: (torch.randn(3, dtype=torch.complex64),))
+_add("torch.kaiser_window torch.fft.fftfreq torch.fft.rfftfreq", lambda: (4,))
+_add("torch.Tensor.requires_grad_ torch.Tensor.share_memory_", lambda: (t(4),))
+
+# ---- pooling and dropout, as torch.* spells them
+_add(
+    "torch.dropout torch.dropout_ torch.alpha_dropout torch.alpha_dropout_ torch.native_dropout",
+    lambda: (t(2, 4), 0.5, True),
+)
+_add("torch.feature_dropout torch.feature_dropout_ torch.feature_alpha_dropout", lambda: (t(2, 4, 4), 0.5, True))
+_add(_F + "dropout1d", lambda: (t(2, 4, 4),))
+_add("torch.max_pool1d torch.max_pool1d_with_indices", lambda: (t(1, 2, 6), 2))
+_add("torch.max_pool2d", lambda: (t(1, 2, 6, 6), 2))
+_add("torch.max_pool3d", lambda: (t(1, 2, 4, 4, 4), 2))
+_add(_F + "max_pool1d_with_indices " + _F + "lp_pool1d", lambda: (t(1, 2, 6), 2, 2))
+_add(_F + "max_pool2d_with_indices " + _F + "lp_pool2d", lambda: (t(1, 2, 6, 6), 2, 2))
+_add(_F + "max_pool3d_with_indices " + _F + "lp_pool3d", lambda: (t(1, 2, 4, 4, 4), 2, 2))
+_add(_F + "adaptive_max_pool1d_with_indices", lambda: (t(1, 2, 6), 2))
+_add(_F + "adaptive_max_pool2d_with_indices", lambda: (t(1, 2, 6, 6), 2))
+_add(_F + "adaptive_max_pool3d_with_indices", lambda: (t(1, 2, 6, 6, 6), 2))
+_add("torch.adaptive_max_pool1d", lambda: (t(1, 2, 6), 2))
+_add(_F + "fold", lambda: (t(1, 8, 4), (3, 3), (2, 2)))
+_add(_F + "conv_tbc torch.conv_tbc", lambda: (t(6, 1, 2), t(3, 2, 3), t(3)))
+_add("torch.batch_norm", lambda: (t(4, 3), t(3), t(3), t(3), t(3), True, 0.1, 1e-5, False))
+_add("torch.instance_norm", lambda: (t(2, 3, 5), t(3), t(3), None, None, True, 0.1, 1e-5, False))
+_add("torch.addr torch.Tensor.addr", lambda: (t(3, 4), t(3), t(4)), beta=1.0)
+
+# ---- losses
+_LIKELIHOOD = "binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss"
+for _name in f"mse_loss l1_loss smooth_l1_loss huber_loss {_LIKELIHOOD}".split():
+    _add(_F + _name, lambda: (t(2, 4), t(2, 4)))
+_add(_F + "binary_cross_entropy " + _F + "binary_cross_entropy_with_logits", lambda: (t(2, 4), t(2, 4)), weight=t(2, 4))
+_add(_F + "binary_cross_entropy_with_logits", lambda: (t(2, 4), t(2, 4)), pos_weight=t(4))
+_add("torch.binary_cross_entropy_with_logits torch.kl_div", lambda: (t(2, 4), t(2, 4)))
+_add(_F + "cross_entropy " + _F + "nll_loss", lambda: (t(2, 4), _rows()))
+_add(_F + "cross_entropy " + _F + "nll_loss", lambda: (t(2, 4), _rows()), weight=t(4))
+_add(_F + "cross_entropy", lambda: (t(2, 4), t(2, 4)))
+_add(_F + "gaussian_nll_loss", lambda: (t(2, 4), t(2, 4), t(2, 4)))
+_add(_F + "triplet_margin_loss", lambda: (t(2, 4), t(2, 4), t(2, 4)))
+_add(_F + "cosine_embedding_loss", lambda: (t(2, 4), t(2, 4), torch.ones(2)))
+_add("torch.cosine_embedding_loss", lambda: (t(2, 4), t(2, 4), torch.ones(2)))
+_add("torch.margin_ranking_loss", lambda: (t(4), t(4), torch.ones(4)))
+_add("torch.poisson_nll_loss", lambda: (t(4), t(4), True, False, 1e-8, 1))
+_add("torch.ctc_loss", lambda: (t(5, 1, 4).log_softmax(-1), _rows()[None] + 1, torch.tensor([5]), torch.tensor([2])))
+_add(_F + "margin_ranking_loss", lambda: (t(4), t(4), torch.ones(4)))
+_add(_F + "ctc_loss", lambda: (t(5, 1, 4).log_softmax(-1), _rows()[None] + 1, torch.tensor([5]), torch.tensor([2])))
+
+# ---- decompositions and solvers
+_add("torch.linalg.solve", lambda: (_spd(), t(3, 1)))
+_add("torch.linalg.lstsq", lambda: (_spd(), t(3, 1)))
+_add("torch.linalg.solve_triangular", lambda: (_spd(), t(3, 1)), upper=True)
+_add("torch.cholesky_solve torch.Tensor.cholesky_solve", lambda: (t(3, 1), _spd()))
+_add("torch.svd_lowrank torch.pca_lowrank", lambda: (t(6, 6),), q=2)

@@ -1,0 +1,244 @@
+"""From files to findings: gate, inference, rules, suppression; one process or several."""
+
+from __future__ import annotations
+
+import gc
+import os
+import traceback
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from amplint.finding import Applicability, Certainty, Finding, with_fingerprints
+from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.source import Source, SourceError
+from amplint.suppress import without_suppressed
+from amplint.unparsable import UNPARSABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from amplint.rule import Rule, Suspect
+
+Results: TypeAlias = "Generator[FileResult, None, None]"
+
+POOL_BYTES = 2_000_000
+"""Below this much source, starting processes costs more than it saves."""
+
+DEBUG_VARIABLE = "AMPLINT_DEBUG"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to check for. ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether
+    fixed files are written back."""
+
+    rules: tuple[Rule, ...]
+    scenarios: tuple[Scenario, ...] = DEFAULT_SCENARIOS
+    device: str = "cuda"
+    torch_version: tuple[int, int] = (2, 13)
+    pedantic: bool = False
+    fix: Applicability | None = None
+    write: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What came of one file.
+
+    ``failures`` are one-line internal errors (amplint's or a rule's own); ``error`` says why the file could not be
+    read or written. ``before`` and ``after`` are its bytes where a fix changed them, and ``fixed`` counts the fixes.
+    """
+
+    path: Path
+    findings: tuple[Finding, ...] = ()
+    failures: tuple[str, ...] = ()
+    error: str | None = None
+    fixed: int = 0
+    before: bytes = field(default=b"", repr=False)
+    after: bytes | None = field(default=None, repr=False)
+
+
+def check_file(file: Path | Source, options: Options) -> FileResult:
+    """Check one file, and fix it if the options say so. Never raises for what is in the file."""
+    from amplint.fix import FixError, fix_source, write_atomically
+
+    if isinstance(file, Source):
+        source = file
+    else:
+        try:
+            source = Source(file, file.read_bytes())
+        except OSError as error:
+            return FileResult(file, error=f"cannot read {file}: {error.strerror or error}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = _check(source, options)
+        if options.fix is None or not any(finding.fix for finding in result.findings):
+            return result
+        outcome = fix_source(source, result, options.fix, lambda changed: _check(changed, options))
+    result = outcome.result
+    if outcome.source.data == source.data:
+        return replace(result, failures=(*result.failures, *outcome.problems))
+    if options.write and isinstance(file, Path):
+        try:
+            write_atomically(file, source.data, outcome.source.data)
+        except FixError as error:
+            return replace(_check(source, options), failures=outcome.problems, error=str(error))
+    return replace(
+        result,
+        failures=(*result.failures, *outcome.problems),
+        fixed=outcome.fixed,
+        before=source.data,
+        after=outcome.source.data,
+    )
+
+
+def _check(source: Source, options: Options) -> FileResult:
+    failures: list[str] = []
+    try:
+        source.tree  # noqa: B018
+        findings = _findings(source, options, failures)
+    except SourceError as error:
+        if all(rule.code != UNPARSABLE.code for rule in options.rules):
+            return FileResult(source.path, failures=tuple(failures))
+        finding = UNPARSABLE.finding(source.path, error, options.device)
+        return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
+    findings = without_suppressed(_distinct(findings), source)
+    return FileResult(source.path, tuple(with_fingerprints(findings, source)), tuple(failures))
+
+
+def _findings(source: Source, options: Options, failures: list[str]) -> list[Finding]:
+    rules = [rule for rule in options.rules if any(token.encode() in source.data for token in rule.tokens)]
+    if not rules:
+        return []
+    from amplint.infer.analysis import analyse
+
+    scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
+    try:
+        facts = analyse(source, scenarios=scenarios, device=options.device, torch_version=options.torch_version)
+    except RecursionError as error:
+        raise SourceError("nested too deeply to be analysed") from error
+    except Exception as error:
+        failures.append(_failure("the inference", source.path, error))
+        return []
+    suspects: list[tuple[Rule, Suspect]] = []
+    for rule in rules:
+        try:
+            found = list(rule.suspects(facts))
+        except RecursionError as error:
+            raise SourceError("nested too deeply to be analysed") from error
+        except Exception as error:
+            failures.append(_failure(rule.code, source.path, error))
+            continue
+        suspects.extend((rule, s) for s in found if options.pedantic or s.certainty is not Certainty.POSSIBLE)
+    if not suspects:
+        return []
+    from amplint.visit import RuleFailure, run_rules
+
+    broken: list[RuleFailure] = []
+    findings = run_rules(source, facts, suspects, broken)
+    failures.extend(_failure(failure.rule.code, source.path, failure.error) for failure in broken)
+    return findings
+
+
+def _failure(what: str, path: Path, error: BaseException) -> str:
+    line = f"internal error in {what} on {path}: {type(error).__name__}: {error}".replace("\n", " ")
+    if os.environ.get(DEBUG_VARIABLE):
+        return line + "\n" + "".join(traceback.format_exception(error)).rstrip()
+    return line
+
+
+def _distinct(findings: list[Finding]) -> list[Finding]:
+    """One finding for each code and place, in report order."""
+    seen: dict[object, Finding] = {}
+    for finding in findings:
+        seen.setdefault((finding.code, finding.span), finding)
+    return sorted(seen.values(), key=lambda finding: finding.sort_key)
+
+
+def _blank(source: Source) -> Source:
+    """The source, or an empty one where its bytes cannot be decoded, for what reads its lines."""
+    try:
+        source.lines  # noqa: B018
+    except SourceError:
+        return Source(source.path, b"")
+    return source
+
+
+def check_files(files: Sequence[tuple[Path, int]], options: Options, jobs: int | None = None) -> Results:
+    """Check files given as (absolute path, size in bytes); results come as they are ready, in no fixed order.
+
+    ``jobs`` is the number of processes, by default the number of CPUs this process may use; little source is checked
+    in this process whatever the number.
+    """
+    _collect_seldom()
+    files = sorted(files, key=lambda file: (-file[1], file[0]))
+    count = min(jobs or _cpus(), len(files))
+    if count < 2 or sum(size for _, size in files) < POOL_BYTES:
+        yield from (_guarded(path, options) for path, _ in files)
+    else:
+        yield from _pooled([path for path, _ in files], options, count)
+
+
+def _collect_seldom() -> None:
+    """Let cyclic garbage pile up: syntax trees are large and full of cycles, and going through them over and over
+    costs a third of a long run."""
+    gc.set_threshold(200_000, 20, 100)
+
+
+def _cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _guarded(path: Path, options: Options) -> FileResult:
+    """:func:`check_file`, with what it did not expect turned into one line."""
+    try:
+        return check_file(path, options)
+    except Exception as error:
+        return FileResult(path, failures=(_failure("amplint", path, error),))
+
+
+def _pooled(paths: list[Path], options: Options, jobs: int) -> Results:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_process)
+    finished = False
+    try:
+        pending = {pool.submit(_guarded, path, options): path for path in paths}
+        for future in as_completed(pending):
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                path = pending[future]
+                yield FileResult(path, failures=(f"internal error: a process died before {path} was checked",))
+        finished = True
+    finally:
+        if not finished:
+            for process in multiprocessing.active_children():
+                process.terminate()
+        pool.shutdown(wait=finished, cancel_futures=True)
+
+
+def _prepare_process() -> None:
+    """Let a process of the pool end without a traceback on Ctrl-C, and whenever its parent has gone."""
+    import signal
+    import threading
+
+    _collect_seldom()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,1 @@
+"""From source to dtype facts: an abstract interpretation that never imports or runs the code it reads."""

@@ -1,0 +1,186 @@
+"""One file's facts: which functions and methods are entered, with what, and what is recorded on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache, partial
+
+from amplint.infer import objects
+from amplint.infer.arguments import Arguments
+from amplint.infer.dtypes import forget_derived
+from amplint.infer.calls import call_value, run_function
+from amplint.infer.entries import argument_values
+from amplint.infer.expressions import evaluate_expression
+from amplint.infer.facts import AutogradFunction, FileFacts
+from amplint.infer.frame import Frame
+from amplint.infer.functions import autograd_facts
+from amplint.infer.modules import Decorated
+from amplint.infer.namespace import Namespace, Project
+from amplint.infer.record import Recorder
+from amplint.infer.references import references
+from amplint.infer.scenarios import Scenario
+from amplint.infer.session import OutOfBudget, Session
+from amplint.infer.statements import execute
+from amplint.infer.values import UNKNOWN, Class, Function, Instance, Value
+from amplint.source import Source
+
+
+class _Machine:
+    """The interpreter's three parts, for :class:`~amplint.infer.session.Session`."""
+
+    evaluate = staticmethod(evaluate_expression)
+    execute = staticmethod(execute)
+    call = staticmethod(call_value)
+
+
+@lru_cache(maxsize=4)
+def _project(scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]) -> Project:
+    """The project files read so far; values in them depend on the scenarios."""
+    return Project()
+
+
+def analyse(
+    source: Source, *, scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
+) -> FileFacts:
+    """All facts about one file. Raises SourceError where it does not parse.
+
+    ``scenarios`` starts with the float32 control. Ends within a bound of work: what lies beyond it stays unknown.
+    """
+    forget_derived()
+    project = _project(scenarios, device, torch_version)
+    project.forget_values()
+    namespace = project.open(source)
+    recorder = Recorder(source.path)
+    session = Session(scenarios, device, torch_version, project, recorder, _Machine())
+    functions: list[AutogradFunction] = []
+    entries = _entries(session, namespace, functions)
+    while True:
+        session.begin_entry()
+        with suppress(OutOfBudget, RecursionError):
+            enter = next(entries, None)
+            if enter is None:
+                break
+            enter()
+    return FileFacts(
+        source=source,
+        path=source.path,
+        device=device,
+        torch_version=torch_version,
+        scenarios=scenarios,
+        references=references(source.tree),
+        regions=recorder.regions(),
+        conflicts=recorder.conflicts(),
+        calls=recorder.calls(),
+        autograd_functions=tuple(functions),
+    )
+
+
+def _entries(
+    session: Session, namespace: Namespace, functions: list[AutogradFunction]
+) -> Iterator[Callable[[], None]]:
+    """What to run, in order: autograd Functions, classes from the outermost inwards, functions, the module's body."""
+    evaluator = objects.binding_evaluator(session)
+    top = Frame(session, namespace)
+    values: list[Value] = []
+    for name in namespace.bindings:
+        with suppress(OutOfBudget, RecursionError):
+            session.begin_entry()
+            values.append(namespace.lookup(name, evaluator) or UNKNOWN)
+    classes = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
+    plain = [cls for cls in classes if not objects.is_autograd_function(cls)]
+    for cls in classes:
+        if objects.is_autograd_function(cls):
+            yield lambda cls=cls: functions.append(autograd_facts(top, cls))  # type: ignore[misc]
+    constructed = _constructed(plain)
+    for cls in sorted(plain, key=lambda cls: cls.name in constructed):
+        yield from _class_entries(top, cls)
+    for value in values:
+        for function, decorated in _functions_in(value):
+            if function.namespace is namespace and function.owner is None and _computes(session, function):
+                yield partial(_enter, top, function, decorated, None)
+    yield lambda: execute(top, namespace.tree.body)
+
+
+def _constructed(classes: list[Class]) -> set[str]:
+    """Names of classes that other classes of the file mention: those are entered through them first."""
+    names = {cls.name for cls in classes}
+    return {
+        child.id
+        for cls in classes
+        for child in ast.walk(cls.node)
+        if isinstance(child, ast.Name) and child.id in names and child.id != cls.name
+    }
+
+
+def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:
+    """Construct an instance as nobody in the file is seen to, then call each method that nothing else called."""
+    instance = Instance(cls, {}, objects.has_unknown_base(cls))
+    module = objects.is_module(cls)
+    frame = Frame(top.session, top.namespace, in_module=module)
+    yield partial(_construct, frame, instance)
+    for name, member in sorted(cls.members.items(), key=lambda item: item[0] not in ("forward", "__call__")):
+        if name == "__init__":
+            continue
+        for function, decorated in _functions_in(member):
+            receiver = None if _kind(member) == "static" else instance
+            yield partial(_enter, frame, function, decorated, receiver, module=module)
+
+
+def _construct(frame: Frame, instance: Instance) -> None:
+    """Run the constructor with what a caller may pass."""
+    constructor = objects.find_member(instance.cls, "__init__")
+    arguments = Arguments(unknown=True)
+    if isinstance(constructor, Function):
+        arguments = argument_values(frame, constructor, skip=1)
+    objects.initialize(frame, instance, arguments, ast.copy_location(ast.Name(instance.cls.name), instance.cls.node))
+
+
+def _computes(session: Session, function: Function) -> bool:
+    return not isinstance(function.node, ast.Lambda) and session.body(function.node).computes
+
+
+def _kind(member: Value) -> str | None:
+    return member.kind if isinstance(member, Decorated) else None
+
+
+def _functions_in(value: Value) -> Iterator[tuple[Function, Value]]:
+    """The function under a value's decorators, and the value to call."""
+    inner = value
+    while isinstance(inner, Decorated):
+        inner = inner.function
+    if isinstance(inner, Function) and not isinstance(inner.node, ast.Lambda):
+        yield inner, value
+
+
+def _enter(top: Frame, function: Function, decorated: Value, receiver: Instance | None, *, module: bool = False) -> None:
+    """Call a function with what a caller may pass, under the scenario's ambient autocast."""
+    session = top.session
+    assert not isinstance(function.node, ast.Lambda)
+    if id(function.node) in session.ran:
+        return
+    driver = not module and session.body(function.node).driver
+    frame = Frame(
+        session,
+        top.namespace,
+        autocast=session.no_autocast if driver else session.ambient,
+        in_module=module,
+        owner=function.owner,
+    )
+    arguments = argument_values(frame, function, skip=0 if receiver is None else 1)
+    if receiver is not None:
+        arguments = arguments.shifted((receiver, None))
+    plain = decorated
+    while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None:
+        plain = plain.function
+    if isinstance(plain, Decorated):
+        call_value(frame, plain, arguments, _anchor(function))
+    else:
+        run_function(frame, function, arguments, receiver=receiver)
+
+
+def _anchor(function: Function) -> ast.expr:
+    node = function.node
+    assert not isinstance(node, ast.Lambda)
+    return ast.copy_location(ast.Name(node.name), node)

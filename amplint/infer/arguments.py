@@ -1,0 +1,83 @@
+"""The arguments of a call, with the expressions that gave them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from amplint.infer.values import Const, Number, Sequence, Value
+
+
+def generalised(value: Value) -> Value:
+    """A value that stands for every number of its kind; flags, strings and None stay."""
+    if isinstance(value, Const):
+        if type(value.value) is int:
+            return Number("int")
+        if type(value.value) is float:
+            return Number("float")
+    elif isinstance(value, Sequence) and value.items is not None and value.items:
+        if all(isinstance(item, (Const, Number)) for item in value.items):
+            items = tuple(generalised(item) for item in value.items)
+            kinds = {item.key for item in items}
+            return Sequence(None, items[0], value.mutable) if len(kinds) == 1 and len(items) > 3 else Sequence(items)
+    return value
+
+
+@dataclass(slots=True)
+class Arguments:
+    """Positional and keyword arguments. ``nodes`` maps a position or a keyword to its expression.
+
+    ``unknown``: a ``*args`` or ``**kwargs`` of unknown content was passed too.
+    """
+
+    positional: list[Value] = field(default_factory=list)
+    keywords: dict[str, Value] = field(default_factory=dict)
+    nodes: dict[int | str, ast.expr] = field(default_factory=dict)
+    unknown: bool = False
+
+    def get(self, position: int | None, name: str) -> Value | None:
+        """The argument of that keyword, or at that position."""
+        if name in self.keywords:
+            return self.keywords[name]
+        if position is not None and 0 <= position < len(self.positional):
+            return self.positional[position]
+        return None
+
+    def node(self, position: int | None, name: str) -> ast.expr | None:
+        """The expression of that argument."""
+        if name in self.nodes:
+            return self.nodes[name]
+        return self.nodes.get(position) if position is not None else None
+
+    def bind(self, params: tuple[str, ...]) -> dict[str, Value]:
+        """Arguments by parameter name."""
+        bound = dict(zip(params, self.positional, strict=False))
+        bound.update(self.keywords)
+        return bound
+
+    def shifted(self, *first: tuple[Value, ast.expr | None]) -> Arguments:
+        """The same arguments behind others: a bound receiver, a partial's."""
+        count = len(first)
+        nodes: dict[int | str, ast.expr] = {
+            (key + count if isinstance(key, int) else key): node for key, node in self.nodes.items()
+        }
+        nodes.update({index: node for index, (_, node) in enumerate(first) if node is not None})
+        return Arguments([value for value, _ in first] + self.positional, dict(self.keywords), nodes, self.unknown)
+
+    def generalised(self) -> Arguments:
+        """The same arguments with numbers of unknown value: no dtype depends on a size or a rate."""
+        return Arguments(
+            [generalised(value) for value in self.positional],
+            {name: generalised(value) for name, value in self.keywords.items()},
+            self.nodes,
+            self.unknown,
+        )
+
+    @property
+    def key(self) -> Hashable:
+        return (
+            tuple(value.key for value in self.positional),
+            tuple((name, value.key) for name, value in self.keywords.items()),
+            self.unknown,
+        )

@@ -1,0 +1,55 @@
+"""What one walk over a function's body tells: whether it yields, computes with tensors, or drives training."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+_CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
+_TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
+_DRIVER_CALLS = frozenset(("backward", "zero_grad"))
+
+
+class Body(NamedTuple):
+    """``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
+    build, configure or call others. ``size``: its number of syntax nodes. ``driver``: it drives training or evaluation itself, so no autocast is around it
+    but what it opens."""
+
+    generator: bool
+    computes: bool
+    driver: bool
+    size: int
+
+
+def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
+    """Walk a function once."""
+    generator, computes, driver = isinstance(node, ast.AsyncFunctionDef), False, False
+    size = 0
+    for child in ast.walk(node):
+        size += 1
+        kind = type(child)
+        if kind is ast.Name:
+            computes = computes or child.id in _TORCH_NAMES  # type: ignore[attr-defined]
+        elif kind is ast.Call:
+            function = child.func  # type: ignore[attr-defined]
+            if type(function) is ast.Attribute:
+                name = function.attr
+                computes = computes or name in _CAST_METHODS or name in _TORCH_NAMES or name.endswith("_")
+                driver = driver or name in _DRIVER_CALLS
+        elif kind is ast.BinOp:
+            computes = computes or type(child.op) is ast.MatMult  # type: ignore[attr-defined]
+        elif kind is ast.Yield or kind is ast.YieldFrom:
+            generator = True
+        elif kind is ast.With or kind is ast.AsyncWith:
+            driver = driver or any(_opens_autocast(item.context_expr) for item in child.items)  # type: ignore[attr-defined]
+    return Body(generator, computes, driver, size)
+
+
+def _opens_autocast(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    return name == "autocast" and not any(
+        k.arg == "enabled" and isinstance(k.value, ast.Constant) and k.value.value is False for k in node.keywords
+    )

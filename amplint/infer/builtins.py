@@ -1,0 +1,200 @@
+"""Python's builtins and the few library functions whose results matter to dtypes."""
+
+from __future__ import annotations
+
+import ast
+
+from amplint.infer.arguments import Arguments
+from amplint.infer.frame import Frame, call, element_of, options_of, unite
+from amplint.infer.values import (
+    NONE,
+    UNKNOWN,
+    Builtin,
+    Const,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Number,
+    Partial,
+    Sequence,
+    Super,
+    Tensor,
+    Value,
+)
+
+BUILTIN_NAMES = frozenset(
+    "abs all any bool callable dict enumerate filter float getattr hasattr id int isinstance issubclass iter len list map"
+    " max min next print property range repr reversed round set setattr slice sorted staticmethod classmethod str sum"
+    " super tuple type vars zip object".split()
+)
+
+_NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "bool", "isinstance": "bool", "hasattr": "bool",
+            "callable": "bool", "issubclass": "bool", "id": "int", "any": "bool", "all": "bool"}
+
+_SAME = ("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy")
+_IDENTITY_DECORATORS = (
+    "functools.wraps",
+    "functools.lru_cache",
+    "functools.cache",
+    "functools.cached_property",
+    "typing.overload",
+    "typing.final",
+    "typing_extensions.deprecated",
+    "typing_extensions.override",
+    "abc.abstractmethod",
+    "contextlib.contextmanager",
+)
+
+
+def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.expr) -> Value:
+    """Call a Python builtin, or a method of a list, dict or string."""
+    from amplint.infer import objects
+
+    name, first = value.name, arguments.positional[0] if arguments.positional else None
+    if name in _NUMBERS:
+        return Number(_NUMBERS[name])
+    if name == "super":
+        if len(arguments.positional) == 2 and frame.owner is not None:
+            return Super(arguments.positional[1], frame.owner)
+        return Super(frame.receiver, frame.owner) if frame.receiver is not None and frame.owner is not None else UNKNOWN
+    if name == "range":
+        return Sequence(None, Number("int"))
+    if name == "getattr" and first is not None and len(arguments.positional) > 1:
+        attribute = arguments.positional[1]
+        if isinstance(attribute, Const) and isinstance(attribute.value, str):
+            found = objects.get_attribute(frame, first, attribute.value, node)
+            if len(arguments.positional) > 2 and found is UNKNOWN:
+                return UNKNOWN
+            return found
+        return UNKNOWN
+    if name == "setattr" and isinstance(first, Instance):
+        attribute = arguments.positional[1] if len(arguments.positional) > 1 else UNKNOWN
+        if isinstance(attribute, Const) and isinstance(attribute.value, str) and len(arguments.positional) > 2:
+            objects.set_attribute(frame, first, attribute.value, arguments.positional[2])
+        else:
+            first.open = True
+        return NONE
+    if name in ("list", "tuple", "sorted", "reversed", "iter", "set"):
+        return _as_sequence(frame, first, name != "tuple") if first is not None else Sequence((), mutable=True)
+    if name == "dict":
+        if isinstance(first, Mapping):
+            return Mapping({**first.items, **arguments.keywords}, first.other)
+        return Mapping(dict(arguments.keywords), UNKNOWN if arguments.unknown or first is not None else None)
+    if name == "next":
+        return element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
+    if name == "enumerate":
+        element = _element(frame, first)
+        return Sequence(None, Sequence((Number("int"), element)))
+    if name == "zip":
+        return Sequence(None, Sequence(tuple(_element(frame, a) for a in arguments.positional)))
+    if name == "map" and len(arguments.positional) == 2:
+        second = arguments.positional[1]
+        if isinstance(second, Sequence) and second.items is not None and len(second.items) <= 4:
+            return Sequence(tuple(call(frame, first or UNKNOWN, Arguments([item]), node) for item in second.items))
+        return Sequence(None, call(frame, first or UNKNOWN, Arguments([_element(frame, second)]), node))
+    if name in ("max", "min", "abs", "sum", "round"):
+        if name in ("abs", "round") and isinstance(first, Tensor):
+            return first
+        options = arguments.positional if len(arguments.positional) > 1 else [_element(frame, first)]
+        if all(isinstance(o, (Const, Number)) for o in options):
+            return Number("float" if any(o.key in (("number", "float"),) for o in options) else "int")
+        tensors = [o for o in options if isinstance(o, Tensor)]
+        return unite(*tensors) if tensors and len(tensors) == len(options) else UNKNOWN
+    if name == "str":
+        return UNKNOWN
+    if value.receiver is not None:
+        return _python_method(frame, value.receiver, name, arguments)
+    return UNKNOWN
+
+
+def _as_sequence(frame: Frame, value: Value, mutable: bool) -> Value:
+    if isinstance(value, Sequence):
+        return Sequence(value.items, value.element, mutable)
+    if isinstance(value, Layer) and isinstance(value.children, Sequence):
+        return Sequence(value.children.items, value.children.element, mutable)
+    if isinstance(value, Tensor) and not value.maybe:
+        return Sequence(None, Tensor(value.dtypes, None, value.origin), mutable)
+    return Sequence(None, UNKNOWN, mutable)
+
+
+def _element(frame: Frame, value: Value | None) -> Value:
+    if isinstance(value, Layer) and value.children is not None:
+        value = value.children
+    if isinstance(value, Sequence):
+        return element_of(frame.session, value)
+    if isinstance(value, Tensor) and not value.maybe:
+        return Tensor(value.dtypes, None, value.origin)
+    return UNKNOWN
+
+
+def _python_method(frame: Frame, receiver: Value, name: str, arguments: Arguments) -> Value:
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    if isinstance(receiver, Mapping):
+        if name in ("get", "pop", "setdefault"):
+            default = arguments.positional[1] if len(arguments.positional) > 1 else NONE
+            if isinstance(first, Const) and first.value in receiver.items:
+                return receiver.items[first.value]
+            return unite(receiver.other, default) if receiver.other is not None else default
+        if name == "items":
+            values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
+            return Sequence(None, Sequence((UNKNOWN, unite(*values) if values else UNKNOWN)))
+        if name == "values":
+            values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
+            return Sequence(None, unite(*values) if values else UNKNOWN)
+        if name == "update":
+            if isinstance(first, Mapping):
+                receiver.items.update(first.items)
+                receiver.other = first.other or receiver.other
+            else:
+                receiver.other = UNKNOWN
+            receiver.items.update(arguments.keywords)
+            return NONE
+        if name == "copy":
+            return Mapping(dict(receiver.items), receiver.other)
+        return UNKNOWN
+    if isinstance(receiver, Sequence) and name in ("pop", "__getitem__"):
+        return element_of(frame.session, receiver)
+    if isinstance(receiver, Sequence) and name == "copy":
+        return receiver
+    return UNKNOWN
+
+
+def call_external(frame: Frame, value: External, arguments: Arguments, node: ast.expr) -> Value:
+    """Call a function of another library: dtype-preserving ones, ``functools``, ``math``; else unknown."""
+    from amplint.infer.operations import apply_named
+
+    name, first = value.name, arguments.positional[0] if arguments.positional else None
+    if name == "functools.partial" and first is not None:
+        return Partial(first, tuple(arguments.positional[1:]), dict(arguments.keywords))
+    if name in _SAME and first is not None:
+        for option in options_of(first):
+            if isinstance(option, Tensor):
+                return Tensor(option.dtypes, None, option.origin, option.maybe, option.explicit, False, option.gradient)
+        if isinstance(first, Sequence):
+            return element_of(frame.session, first)
+        return first if name.startswith("copy.") else UNKNOWN
+    if name == "einops.einsum" and len(arguments.positional) > 1:
+        operands = [(a, arguments.nodes.get(i)) for i, a in enumerate(arguments.positional[:-1])]
+        shifted = Arguments([arguments.positional[-1]], {}, {}).shifted()
+        for index, (operand, operand_node) in enumerate(operands, 1):
+            shifted.positional.append(operand)
+            if operand_node is not None:
+                shifted.nodes[index] = operand_node
+        return apply_named(frame, "torch.einsum", shifted, node)
+    if name == "einops.pack" and isinstance(first, Sequence):
+        return Sequence((element_of(frame.session, first), UNKNOWN))
+    if name == "einops.unpack" and isinstance(first, Tensor):
+        return Sequence(None, Tensor(first.dtypes, None, first.origin, first.maybe), True)
+    if name.startswith("math."):
+        return Number("int" if name in ("math.ceil", "math.floor", "math.prod") else "float")
+    if name in _IDENTITY_DECORATORS:
+        if isinstance(first, Function) and name != "functools.wraps":
+            return first
+        return External("functools.wraps.decorator")
+    if name == "functools.wraps.decorator" and first is not None:
+        return first
+    if name == "typing.cast" and len(arguments.positional) == 2:
+        return arguments.positional[1]
+    return UNKNOWN

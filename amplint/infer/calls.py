@@ -1,0 +1,299 @@
+"""Calls: project functions and methods are followed, each once for every combination of arguments that matters."""
+
+from __future__ import annotations
+
+import ast
+
+from amplint.infer import autocast, builtins, modules, objects, tensors, torch_calls
+from amplint.infer.arguments import Arguments, generalised
+from amplint.infer.dtypes import OFF, Autocast
+from amplint.infer.frame import Frame, call, evaluate, execute, options_of, unite
+from amplint.infer.modules import CustomDecorator, Decorated
+from amplint.infer.session import MAX_DEPTH
+from amplint.infer.values import (
+    NONE,
+    UNKNOWN,
+    AutocastContext,
+    AutogradContext,
+    Bound,
+    Builtin,
+    Class,
+    Const,
+    DTypeValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Number,
+    Partial,
+    Sequence,
+    Tensor,
+    TensorMethod,
+    TorchName,
+    Union,
+    Value,
+)
+
+
+def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
+    """The result of calling a value; unknown for what cannot be followed."""
+    if isinstance(callee, TorchName):
+        return torch_calls.call_torch(frame, callee, arguments, node)
+    if isinstance(callee, TensorMethod):
+        return tensors.call_method(frame, callee, arguments, node)
+    if isinstance(callee, Bound):
+        return run_function(frame, callee.function, arguments.shifted((callee.instance, None)), receiver=callee.instance)
+    if isinstance(callee, Function):
+        return run_function(frame, callee, arguments)
+    if isinstance(callee, Layer):
+        return modules.call_layer(frame, callee, arguments, node)
+    if isinstance(callee, Instance):
+        return _call_instance(frame, callee, arguments, node)
+    if isinstance(callee, Class):
+        return objects.instantiate(frame, callee, arguments, node)
+    if isinstance(callee, Decorated):
+        return _call_decorated(frame, callee, arguments, node)
+    if isinstance(callee, Partial):
+        shifted = arguments.shifted(*((value, None) for value in callee.args))
+        shifted.keywords = {**callee.keywords, **shifted.keywords}
+        return call(frame, callee.callee, shifted, node)
+    if isinstance(callee, Union):
+        return unite(*(call(frame, option, arguments, node) for option in callee.options))
+    if isinstance(callee, (AutocastContext, CustomDecorator)):
+        if arguments.positional:
+            return objects.decorate_with(callee, arguments.positional[0]) or UNKNOWN
+        return UNKNOWN
+    if isinstance(callee, Builtin):
+        return _call_builtin(frame, callee, arguments, node)
+    if isinstance(callee, External):
+        return builtins.call_external(frame, callee, arguments, node)
+    return UNKNOWN
+
+
+def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:
+    kind, _, name = callee.name.partition(".")
+    if kind == "unknown":
+        return tensors.unknown_method(frame, name, arguments, node)
+    if kind == "module" and callee.receiver is not None:
+        return modules.call_module_method(frame, callee.receiver, name, arguments, node)
+    if kind == "ctx" and isinstance(callee.receiver, AutogradContext):
+        if name == "save_for_backward":
+            callee.receiver.saved = Sequence(tuple(arguments.positional))
+        return NONE
+    if callee.name == "autograd.apply" and isinstance(callee.receiver, Class):
+        return apply_autograd(frame, callee.receiver, arguments, AutogradContext())
+    if callee.name == "super.__init__" and isinstance(callee.receiver, Instance):
+        base = objects.torch_base(callee.receiver.cls)
+        if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
+            callee.receiver.attributes[""] = modules.build_layer(frame, base, arguments, node)
+        return NONE
+    if isinstance(callee.receiver, Sequence) and name == "" and kind in ("append", "extend", "insert"):
+        return _grow_list(frame, callee, arguments, node)
+    return builtins.call_builtin(frame, callee, arguments, node)
+
+
+def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:
+    """``name.append(x)`` rebinds the variable, since sequences are immutable here."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and arguments.positional:
+        target, receiver = node.func.value, callee.receiver
+        item = arguments.positional[-1]
+        assert isinstance(receiver, Sequence)
+        if callee.name == "extend":
+            item = item.element if isinstance(item, Sequence) and item.items is None else item
+        from amplint.infer.frame import element_of
+
+        if isinstance(item, Sequence) and callee.name == "extend":
+            item = element_of(frame.session, item)
+        grown = item if receiver.items == () else unite(element_of(frame.session, receiver), item)
+        if isinstance(target, ast.Name):
+            frame.variables[target.id] = Sequence(None, grown, True)
+        elif isinstance(target, ast.Attribute):
+            objects.set_attribute(frame, evaluate(frame, target.value), target.attr, Sequence(None, grown, True))
+    return NONE
+
+
+def _call_instance(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> Value:
+    name = "forward" if objects.is_module(instance.cls) else "__call__"
+    method = objects.get_attribute(frame, instance, name, node)
+    if method is UNKNOWN or isinstance(method, Instance):
+        layer = instance.attributes.get("")
+        return call(frame, layer, arguments, node) if isinstance(layer, Layer) else UNKNOWN
+    return call(frame, method, arguments, node)
+
+
+def _call_decorated(frame: Frame, callee: Decorated, arguments: Arguments, node: ast.expr) -> Value:
+    if callee.kind == "opaque":
+        return UNKNOWN
+    saved, region = frame.autocast, frame.region
+    if callee.autocast is not None:
+        autocast.enter(frame, callee.autocast)
+    elif callee.role == "forward" and callee.cast_inputs is not None:
+        arguments = cast_inputs(frame, arguments, callee.cast_inputs)
+        frame.autocast = tuple(OFF for _ in frame.autocast)
+    result = call(frame, callee.function, arguments, node)
+    frame.autocast, frame.region = saved, region
+    return result
+
+
+def cast_inputs(frame: Frame, arguments: Arguments, dtype: DTypeValue) -> Arguments:
+    """``custom_fwd(cast_inputs=…)`` under autocast: floating tensors are cast; outside it nothing happens."""
+    from dataclasses import replace
+
+    from amplint.infer.dtypes import AUTOCASTABLE
+
+    def cast(value: Value) -> Value:
+        if not isinstance(value, Tensor):
+            return value
+        lanes = tuple(
+            wanted if state.on and (lane.mask & AUTOCASTABLE or not lane.mask) else lane
+            for lane, wanted, state in zip(value.dtypes, dtype.dtypes, frame.autocast, strict=True)
+        )
+        return replace(value, dtypes=lanes)
+
+    keywords = {name: cast(value) for name, value in arguments.keywords.items()}
+    return Arguments([cast(v) for v in arguments.positional], keywords, arguments.nodes, arguments.unknown)
+
+
+def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: AutogradContext) -> Value:
+    """``Function.apply(...)``: run forward with a context."""
+    member = objects.find_member(cls, "forward")
+    if member is None:
+        return UNKNOWN
+    first = () if objects.find_member(cls, "setup_context") is not None else ((context, None),)
+    function: Value = member
+    while isinstance(function, Decorated) and function.kind == "static":
+        function = function.function
+    return call(frame, function, arguments.shifted(*first), cls.node.bases[0] if cls.node.bases else ast.Name(cls.name))
+
+
+def run_function(
+    frame: Frame,
+    function: Function,
+    arguments: Arguments,
+    *,
+    receiver: Value | None = None,
+    constructing: Instance | None = None,
+    state: Autocast | None = None,
+    backward: bool | None = None,
+    in_module: bool | None = None,
+) -> Value:
+    """Interpret a function's body for these arguments, or recall what it gave for equal ones."""
+    session = frame.session
+    if frame.depth >= MAX_DEPTH:
+        return UNKNOWN
+    if not worth_following(frame, function, arguments):
+        return UNKNOWN
+    arguments = arguments.generalised()
+    is_method_of_module = function.owner is not None and objects.is_module(function.owner)
+    inner = Frame(
+        session,
+        function.namespace,
+        closure=function.closure,
+        owner=function.owner,
+        autocast=state if state is not None else frame.autocast,
+        region=frame.region,
+        live=frame.live,
+        depth=frame.depth + 1,
+        in_module=(frame.in_module or is_method_of_module) if in_module is None else in_module,
+        backward=frame.backward if backward is None else backward,
+        constructing=constructing or (frame.constructing if receiver is frame.constructing else None),
+        receiver=receiver,
+    )
+    inner.function = id(function.node)
+    key = (
+        "call",
+        function.key,
+        arguments.key,
+        inner.autocast,
+        inner.live,
+        id(inner.region.node) if inner.region is not None else None,
+        inner.in_module,
+        inner.backward,
+    )
+    remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
+    if remember and key in session.memo:
+        return session.memo[key]
+    if key in session.active:
+        return UNKNOWN
+    session.active.add(key)
+    if all(_known(value) for value in arguments.positional) and not arguments.unknown:
+        session.ran.add(id(function.node))
+    session.keep_alive.append((function, arguments))
+    try:
+        inner.variables = bind(inner, function, arguments)
+        if isinstance(function.node, ast.Lambda):
+            result = evaluate(inner, function.node.body)
+        else:
+            execute(inner, function.node.body)
+            if inner.live:
+                inner.returns.append((inner.live, NONE))
+            result = UNKNOWN if session.body(function.node).generator else inner.result()
+    finally:
+        session.active.discard(key)
+    if remember:
+        session.memo[key] = result
+    return result
+
+
+SMALL_BODY = 120
+"""Syntax nodes up to which a function is followed whatever it does: helpers such as ``exists(x)``, ``pair(n)``."""
+
+
+def worth_following(frame: Frame, function: Function, arguments: Arguments) -> bool:
+    """Whether a call can matter to dtypes: the body computes with tensors, is handed one, or is small.
+
+    Docstring builders, registries and configuration code are most of what model code calls, and none of its dtypes.
+    """
+    if isinstance(function.node, ast.Lambda):
+        return True
+    body = frame.session.body(function.node)
+    if body.computes or body.size <= SMALL_BODY:
+        return True
+    return any(carries_tensor(v) for v in (*arguments.positional, *arguments.keywords.values()))
+
+
+def carries_tensor(value: Value) -> bool:
+    """Whether a value is a tensor or directly holds one."""
+    if isinstance(value, Tensor):
+        return True
+    if isinstance(value, Sequence):
+        return any(isinstance(item, Tensor) for item in (value.items if value.items is not None else (value.element,)))
+    if isinstance(value, Mapping):
+        return any(isinstance(item, Tensor) for item in value.items.values())
+    return isinstance(value, Union) and any(isinstance(option, Tensor) for option in value.options)
+
+
+def _known(value: Value) -> bool:
+    """Whether an argument says enough for the call to stand for all callers."""
+    return value is not UNKNOWN and not (isinstance(value, Tensor) and any(not lane.known for lane in value.dtypes))
+
+
+def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Value]:
+    """Parameters to values: arguments, defaults, the rest."""
+    spec = function.node.args
+    names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    bound: dict[str, Value] = dict(zip(names, arguments.positional, strict=False))
+    if spec.vararg is not None:
+        extra = tuple(arguments.positional[len(names) :])
+        bound[spec.vararg.arg] = Sequence(None, UNKNOWN) if arguments.unknown else Sequence(extra)
+    keywords = dict(arguments.keywords)
+    for name in (*names, *(a.arg for a in spec.kwonlyargs)):
+        if name in keywords and name not in bound:
+            bound[name] = keywords.pop(name)
+    if spec.kwarg is not None:
+        bound[spec.kwarg.arg] = Mapping(keywords, UNKNOWN if arguments.unknown else None)
+    defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
+    defaults.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None})
+    for name in (*names, *(a.arg for a in spec.kwonlyargs)):
+        if name not in bound:
+            default = defaults.get(name)
+            if default is None or arguments.unknown:
+                bound[name] = UNKNOWN
+            else:
+                outer = Frame(frame.session, function.namespace, closure=function.closure)
+                bound[name] = generalised(evaluate(outer, default))
+    return bound
+
+
+__all__ = ["Const", "Number", "call_value", "options_of"]

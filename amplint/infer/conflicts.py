@@ -1,0 +1,375 @@
+"""Operands that disagree: which operation, in which scenarios, how sure, and why.
+
+torch raises where operands of a strict operation differ in dtype after autocast had its say. What also fails in the
+float32 control is no precision hazard (or a mistake of the inference) and is dropped.
+"""
+
+from __future__ import annotations
+
+import ast
+from enum import IntEnum
+from pathlib import Path
+
+from amplint.finding import Cause, Certainty
+from amplint.infer.dtypes import FLOATS, LOW, Dtypes, Lane, bits_of, names_of
+from amplint.infer.facts import Conflict, Kind, Operand
+from amplint.infer.frame import Frame, options_of
+from amplint.infer.torch_ops import LOWER, Op, find_op
+from amplint.infer.values import Builtin, Const, Number, Origin, Sequence, Tensor, Value
+
+ATTENTION_OPS = (
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+INDEX_WRITES = frozenset(
+    f"torch.Tensor.{name}"
+    for name in (
+        "index_put_ index_put index_add_ index_add index_copy_ index_copy index_reduce_ index_reduce scatter_ scatter"
+        " scatter_add_ scatter_add scatter_reduce_ scatter_reduce masked_scatter_ masked_scatter put_ put"
+    ).split()
+) | frozenset(
+    f"torch.{name}"
+    for name in (
+        "index_put index_put_ index_add index_copy index_reduce scatter scatter_add scatter_reduce masked_scatter put"
+    ).split()
+)
+MAX_CAUSES = 6
+
+
+class Strength(IntEnum):
+    """How surely two dtypes differ in one scenario."""
+
+    NONE = 0
+    CALLER = 1
+    """A caller may pass what differs."""
+    PATH = 2
+    """They differ on one of the paths that lead here."""
+    ASSUMED = 3
+    """They differ for what a caller is taken to pass in the scenario."""
+    FORCED = 4
+    """The code forces them to differ."""
+
+
+def strength(a: Lane, b: Lane) -> Strength:
+    """How surely two operands' dtypes differ, going by what is known of each."""
+    if (a.symbol is not None and a.symbol is b.symbol) or not a.mask or not b.mask:
+        return Strength.NONE
+    if (a.mask | b.mask) & ~FLOATS:
+        return Strength.NONE
+    if not a.mask & b.mask:
+        if a.open or b.open:
+            return Strength.PATH
+        return Strength.ASSUMED if a.assumed or b.assumed else Strength.FORCED
+    if a.mask == b.mask and not a.mask & (a.mask - 1):
+        return Strength.NONE
+    if not (a.exact or b.exact):
+        return Strength.NONE
+    return Strength.CALLER if (a.assumed and not a.exact) or (b.assumed and not b.exact) else Strength.PATH
+
+
+def gradient_strength(gradient: Lane, other: Lane) -> Strength:
+    """How surely the gradient of a low-precision output meets another dtype.
+
+    The gradient has the dtype that forward returned; where autocast lowered that on any path while the other operand
+    follows a caller or stayed wide, they differ.
+    """
+    if gradient.symbol is not None and gradient.symbol is other.symbol:
+        return Strength.NONE
+    if not gradient.mask & LOW or not other.mask or other.mask & ~FLOATS:
+        return Strength.NONE
+    if other.mask & ~gradient.mask or (other.assumed and not other.exact) or (gradient.mask & ~other.mask and other.exact):
+        return Strength.PATH
+    return Strength.NONE
+
+
+def check(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], out: bool) -> dict[int, Strength]:
+    """Compare the operands of a strict operation as torch would see them; record what disagrees.
+
+    ``operands`` carry the dtypes after autocast's casts. Returns the scenarios that fail, by lane.
+    """
+    worst: dict[int, Strength] = {}
+    chosen: tuple[Operand, Operand] | None = None
+    best = Strength.NONE
+    for group in _groups(op, operands, out):
+        for index, left in enumerate(group):
+            for right in group[index + 1 :]:
+                lanes = _compare(frame, left, right, op, out)
+                top = max(lanes.values(), default=Strength.NONE)
+                if top > best:
+                    best, chosen, worst = top, (left, right), lanes
+    if chosen is None:
+        return {}
+    kind = _kind(frame, op, operands, chosen, worst, out)
+    accepted = _accepted(frame, kind, worst)
+    if not accepted:
+        return {}
+    forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
+    sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
+    certainty = Certainty.PROVEN if forced else _certainty(kind, chosen, worst[sure[0]])
+    _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True)
+    return {lane: worst[lane] for lane in accepted}
+
+
+def _certainty(kind: Kind, pair: tuple[Operand, Operand], found: Strength) -> Certainty:
+    """Whether dtypes that differ only on some path are worth saying.
+
+    Operands that merely may differ are only possible: the paths that make them differ may not go together. Where the
+    code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is enough;
+    but not a path that also decides whether the operand exists.
+    """
+    if found is not Strength.PATH:
+        return Certainty.LIKELY
+    if kind in (Kind.MIXED, Kind.UPCAST) or any(operand.value.optional for operand in pair):
+        return Certainty.POSSIBLE
+    return Certainty.LIKELY
+
+
+def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
+    by_name: dict[str, list[Operand]] = {}
+    for operand in operands:
+        by_name.setdefault(operand.name, []).append(operand)
+    groups = []
+    for names in op.strict:
+        members = [operand for name in names for operand in by_name.get(name.rstrip("*"), ())]
+        if out:
+            members += by_name.get("out", [])
+        groups.append(members)
+    return groups
+
+
+def _compare(frame: Frame, left: Operand, right: Operand, op: Op, out: bool) -> dict[int, Strength]:
+    gradient = left if left.value.gradient else right if right.value.gradient else None
+    lanes: dict[int, Strength] = {}
+    for number, (a, b) in enumerate(zip(left.value.dtypes, right.value.dtypes, strict=True)):
+        if not frame.live >> number & 1:
+            continue
+        found = strength(a, b)
+        if gradient is not None and frame.backward and left.value.gradient != right.value.gradient:
+            found = max(found, gradient_strength(*((a, b) if gradient is left else (b, a))))
+        if found:
+            lanes[number] = found
+    if lanes.pop(0, Strength.NONE) >= Strength.PATH and not _autocast_made(left, 0) and not _autocast_made(right, 0):
+        return {}
+    return lanes
+
+
+def _autocast_made(operand: Operand, lane: int) -> bool:
+    """Whether a region that the code itself opens made an operand low precision."""
+    origin = operand.value.origin
+    pending = [origin] if origin is not None else []
+    while pending:
+        origin = pending.pop()
+        if origin.autocast and origin.dtypes[lane].mask & LOW:
+            return True
+        pending.extend(origin.parents)
+    return False
+
+
+def _kind(
+    frame: Frame, op: Op, operands: list[Operand], pair: tuple[Operand, Operand], lanes: dict[int, Strength], out: bool
+) -> Kind:
+    if frame.backward and (pair[0].value.gradient or pair[1].value.gradient):
+        return Kind.BACKWARD
+    if op.name in ATTENTION_OPS:
+        return Kind.ATTENTION
+    if op.name in INDEX_WRITES:
+        return Kind.INDEX_WRITE
+    lane = max(lanes, key=lambda number: lanes[number])
+    ambient_on = any(frame.autocast[number].on for number in lanes)
+    if is_matmul_variant(op, out) and ambient_on:
+        return Kind.OUT_VARIANT
+    for operand in pair:
+        if _is_upcast(operand.value, lane):
+            return Kind.UPCAST
+    if any(_left_autocast(frame, number) for number in lanes):
+        return Kind.AUTOCAST_EXIT
+    if is_matmul_variant(op, out) and not any(strong >= Strength.PATH for strong in lanes.values()):
+        return Kind.OUT_VARIANT
+    return Kind.MIXED
+
+
+def is_matmul_variant(op: Op, out: bool) -> bool:
+    """A matmul-family operation in the ``out=`` or in-place form, where autocast does not act."""
+    if out:
+        return LOWER in op.policy.values()
+    if not op.in_place:
+        return False
+    functional = find_op("torch." + op.name.rsplit(".", 1)[1].rstrip("_"))
+    return functional is not None and LOWER in functional.policy.values()
+
+
+def _left_autocast(frame: Frame, lane: int) -> bool:
+    """Whether an enclosing region switched autocast off that was on around it."""
+    region = frame.region
+    return region is not None and not frame.autocast[lane].low and frame.session.ambient[lane].on
+
+
+def _accepted(frame: Frame, kind: Kind, lanes: dict[int, Strength]) -> list[int]:
+    """The scenarios that are worth a finding of this kind."""
+    accepted = []
+    for number, found in sorted(lanes.items()):
+        if found >= Strength.PATH:
+            accepted.append(number)
+        elif kind is Kind.AUTOCAST_EXIT and _left_autocast(frame, number):
+            accepted.append(number)
+        elif kind is Kind.OUT_VARIANT and frame.autocast[number].on:
+            accepted.append(number)
+    return accepted
+
+
+def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
+    """Record operands cast to float32 in the source that the ambient autocast casts straight back down.
+
+    ``operands`` carry the dtypes before autocast's casts. A region that the code opens itself around the operation was
+    meant, and a cast variable may serve other operations; so the cast must be written in the operand, or be on all.
+    """
+    region = frame.region
+    if region is not None and any(state.on for state in region.inside):
+        return
+    lanes = []
+    pair: tuple[Operand, Operand] | None = None
+    for number, ambient in enumerate(frame.autocast):
+        if number == 0 or not ambient.on or not frame.live >> number & 1:
+            continue
+        floating = [o for o in operands if o.value.dtypes[number].mask & FLOATS]
+        upcast = [o for o in floating if o.value.dtypes[number].exact and _is_upcast(o.value, number)]
+        if upcast and (len(upcast) == len(floating) > 1 or any(_written_in(frame, o, number) for o in upcast)):
+            lanes.append(number)
+            others = [o for o in operands if o is not upcast[0]]
+            pair = pair or (upcast[0], others[0] if others else upcast[0])
+    if pair is not None:
+        _record(frame, node, op.name, Kind.UNDONE_UPCAST, pair, operands, lanes, certainty=Certainty.LIKELY, raises=False)
+
+
+def _written_in(frame: Frame, operand: Operand, lane: int) -> bool:
+    """Whether the cast stands in the operand's own expression."""
+    origin = deciding(operand.value.origin, lane)
+    if origin is None or operand.node is None or origin.filename != str(frame.namespace.path):
+        return False
+    return frame.namespace.source.span(operand.node).contains(origin.span)
+
+
+def _is_upcast(tensor: Tensor, lane: int) -> bool:
+    """Whether a cast to float32 or float64 written in the source decided the dtype in a scenario."""
+    origin = deciding(tensor.origin, lane, through_modules=False)
+    if origin is None or not origin.cast:
+        return False
+    return "float32" in names_of(origin.dtypes[lane].mask) or "float64" in names_of(origin.dtypes[lane].mask)
+
+
+def deciding(origin: Origin | None, lane: int, *, through_modules: bool = True) -> Origin | None:
+    """The place that decided a dtype in one scenario: behind everything that only passed it on.
+
+    ``through_modules``: behind a parameter or buffer too, to the constructor that made it.
+    """
+    while origin is not None and origin.parents and (through_modules or not origin.placed):
+        wanted = origin.dtypes[lane]
+        parent = next((p for p in origin.parents if p.dtypes[lane] == wanted), None)
+        if parent is None:
+            joined = [p for p in origin.parents if p.dtypes[lane].mask & wanted.mask]
+            if origin.what or not joined:
+                return origin
+            parent = joined[0]
+        origin = parent
+    return origin
+
+
+def _record(
+    frame: Frame,
+    node: ast.expr | ast.stmt,
+    name: str,
+    kind: Kind,
+    pair: tuple[Operand, Operand],
+    operands: list[Operand],
+    lanes: list[int],
+    *,
+    certainty: Certainty,
+    raises: bool,
+) -> None:
+    if not frame.session.recorder.concerns(frame):
+        return
+    lane = lanes[0]
+    left, right = pair
+    left_dtype, right_dtype = _different_dtypes(left.value.dtypes[lane], right.value.dtypes[lane])
+    conflict = Conflict(
+        node=node,
+        op=name,
+        kind=kind,
+        left=left,
+        right=right,
+        operands=tuple(operands),
+        scenarios=tuple(frame.session.scenarios[number].name for number in lanes),
+        left_dtype=left_dtype,
+        right_dtype=right_dtype,
+        certainty=certainty,
+        raises=raises,
+        causes=causes(frame, (left, right), lane),
+        function=frame.function,
+        culprit=_culprit(pair, kind, lane),
+    )
+    frame.session.recorder.conflict(frame, conflict)
+
+
+def _culprit(pair: tuple[Operand, Operand], kind: Kind, lane: int) -> Span | None:
+    """Where the operand that is out of place got its dtype: the cast, else the operand that is no parameter."""
+    for operand in pair:
+        if kind in (Kind.UPCAST, Kind.UNDONE_UPCAST) and not _is_upcast(operand.value, lane):
+            continue
+        if operand.value.leaf and kind not in (Kind.UPCAST, Kind.UNDONE_UPCAST):
+            continue
+        origin = deciding(operand.value.origin, lane)
+        if origin is not None:
+            return origin.span
+    return None
+
+
+def _different_dtypes(a: Lane, b: Lane) -> tuple[str, str]:
+    """A pair of different dtypes that the two operands can have; the likeliest first."""
+    for x in bits_of(a.mask):
+        for y in bits_of(b.mask):
+            if x != y:
+                return names_of(x)[0], names_of(y)[0]
+    return "/".join(names_of(a.mask)), "/".join(names_of(b.mask))
+
+
+def causes(frame: Frame, operands: tuple[Operand, ...], lane: int) -> tuple[Cause, ...]:
+    """Where the operands' dtypes were decided in one scenario, in source order."""
+    found: list[Cause] = []
+    for operand in operands:
+        origin = deciding(operand.value.origin, lane)
+        if origin is None or not origin.what:
+            continue
+        dtype = " or ".join(names_of(origin.dtypes[lane].mask)) or "unknown dtype"
+        cause = Cause(Path(origin.filename), origin.span, f"{dtype}: {origin.what}")
+        if cause not in found:
+            found.append(cause)
+    return tuple(sorted(found, key=lambda c: (c.filename != frame.namespace.path, str(c.filename), c.span)))[:MAX_CAUSES]
+
+
+def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: Value, value: Value) -> None:
+    """``container[index] = value``: casts silently where the index is a slice or a number, raises where it is a tensor."""
+    op = find_op("torch.Tensor.index_put_")
+    source = next((option for option in options_of(value) if isinstance(option, Tensor)), None)
+    if op is None or source is None or source.maybe or container.maybe:
+        return
+    if not _indexes_by_tensor(index) or source.dim == 0:
+        return
+    statement = frame.statement
+    written = statement.value if isinstance(statement, ast.Assign) and target in statement.targets else None
+    name = next((name for name in op.tensors if name != "self"), "values")
+    operands = [Operand("self", target.value, container), Operand(name, written, source)]
+    check(frame, statement or target, op, operands, out=False)
+
+
+def _indexes_by_tensor(index: Value) -> bool:
+    if isinstance(index, Tensor):
+        return not index.maybe and index.dim != 0
+    if isinstance(index, Sequence) and index.items is not None:
+        known = all(isinstance(i, (Tensor, Const, Number, Builtin)) for i in index.items)
+        return known and any(isinstance(i, Tensor) and not i.maybe and i.dim != 0 for i in index.items)
+    return False
+
+
+def dtype_text(dtypes: Dtypes, lane: int) -> str:
+    """The dtype in one scenario, for people."""
+    return " or ".join(names_of(dtypes[lane].mask)) or "unknown"

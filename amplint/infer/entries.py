@@ -1,0 +1,105 @@
+"""What a function gets that nothing in the file calls: one argument a parameter, as far as annotations tell."""
+
+from __future__ import annotations
+
+import ast
+
+from amplint.infer.arguments import Arguments
+from amplint.infer.frame import Frame, evaluate
+from amplint.infer.values import (
+    UNKNOWN,
+    Const,
+    Device,
+    Function,
+    Number,
+    Origin,
+    Sequence,
+    Tensor,
+    TorchName,
+    Union,
+    Value,
+)
+
+_PYTHON_TYPES = {"int": "int", "float": "float", "bool": "bool"}
+_INTEGER_TENSORS = ("LongTensor", "IntTensor")
+
+
+def argument_values(frame: Frame, function: Function, *, skip: int) -> Arguments:
+    """Arguments for a function entered from outside; ``skip`` leading parameters are bound otherwise."""
+    spec = function.node.args
+    arguments = Arguments()
+    positional = [*spec.posonlyargs, *spec.args]
+    defaults: dict[str, ast.expr] = dict(
+        zip([a.arg for a in positional[len(positional) - len(spec.defaults) :]], spec.defaults, strict=True)
+    )
+    for parameter in positional[skip:]:
+        arguments.positional.append(_argument(frame, function, parameter, defaults.get(parameter.arg)))
+    for parameter, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+        arguments.keywords[parameter.arg] = _argument(frame, function, parameter, default)
+    return arguments
+
+
+def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
+    outer = Frame(frame.session, function.namespace, closure=function.closure)
+    if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
+        kind = _PYTHON_TYPES.get(type(default.value).__name__)
+        return Number(kind) if kind else UNKNOWN
+    if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
+        value = evaluate(outer, default)
+        return value if isinstance(value, TorchName) else UNKNOWN
+    optional = default is not None
+    if parameter.annotation is not None:
+        annotated = _annotated(outer, function, parameter, parameter.annotation)
+        if annotated is not None:
+            return Union((annotated, Const(None))) if optional and annotated is not UNKNOWN else annotated
+    return frame.session.argument(parameter.arg, origin=_origin(frame, function, parameter))
+
+
+def _origin(frame: Frame, function: Function, parameter: ast.arg) -> Origin:
+    span = function.namespace.source.span(parameter)
+    what = f"`{parameter.arg}` has what the caller passes"
+    dtypes = frame.session.argument(parameter.arg).dtypes
+    return Origin(str(function.namespace.path), span, what, dtypes)
+
+
+def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation: ast.expr) -> Value | None:
+    """The value that an annotation promises; None where it says nothing that is understood."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return None
+    if isinstance(annotation, ast.Subscript):
+        head = _last_name(annotation.value)
+        if head == "Optional":
+            return _annotated(frame, function, parameter, annotation.slice)
+        if head in ("Tuple", "tuple", "List", "list", "Sequence"):
+            return Sequence(None, UNKNOWN)
+        return UNKNOWN if head in ("Callable", "Dict", "dict", "Type", "type") else None
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        sides = [s for s in (annotation.left, annotation.right) if not _is_none(s)]
+        return _annotated(frame, function, parameter, sides[0]) if len(sides) == 1 else None
+    name = _last_name(annotation)
+    if name in _PYTHON_TYPES:
+        return Number(_PYTHON_TYPES[name])
+    if name == "str":
+        return UNKNOWN
+    if name == "device":
+        return Device(None)
+    if name == "dtype":
+        return frame.session.symbolic_dtype(parameter.arg)
+    if name == "Tensor":
+        return frame.session.argument(parameter.arg, annotated=True, origin=_origin(frame, function, parameter))
+    if name in _INTEGER_TENSORS:
+        return Tensor(frame.session.constant(1 << 5), 1)
+    if name == "BoolTensor":
+        return Tensor(frame.session.constant(1), 1)
+    return None
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,391 @@
+"""Expressions: names, attributes, operators, subscripts, calls, comprehensions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TypeVar
+
+from amplint.infer.arguments import Arguments
+from amplint.infer.builtins import BUILTIN_NAMES
+from amplint.infer.dtypes import BOOL, FLOAT32, FLOATS, INTEGERS, Dtypes, each, Lane
+from amplint.infer.frame import Frame, call, element_of, evaluate, merge, number_kind, options_of, unite
+from amplint.infer.guards import narrow, split
+from amplint.infer.objects import binding_evaluator, function_value, get_attribute
+from amplint.infer.operations import apply_named
+from amplint.infer.values import (
+    UNKNOWN,
+    Builtin,
+    Const,
+    Device,
+    DTypeValue,
+    Layer,
+    Mapping,
+    Number,
+    Sequence,
+    Tensor,
+    TensorMethod,
+    Union,
+    Value,
+)
+
+E = TypeVar("E", bound=ast.expr)
+
+_BINARY = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "bitwise_left_shift",
+    ast.RShift: "bitwise_right_shift",
+}
+
+
+def evaluate_expression(frame: Frame, node: ast.expr) -> Value:
+    """The value of an expression; unknown for what is not followed."""
+    frame.session.step()
+    handler = _HANDLERS.get(type(node))
+    return handler(frame, node) if handler is not None else UNKNOWN
+
+
+def _constant(frame: Frame, node: ast.Constant) -> Value:
+    return Const(node.value)
+
+
+def _name(frame: Frame, node: ast.Name) -> Value:
+    name = node.id
+    value = frame.variables.get(name)
+    if value is not None:
+        return value
+    value = frame.closure.get(name)
+    if value is not None:
+        return value
+    evaluator = binding_evaluator(frame.session)
+    value = frame.namespace.lookup(name, evaluator)
+    if value is not None:
+        return value
+    if name in BUILTIN_NAMES:
+        return Builtin(name)
+    return frame.namespace.star_import(name, evaluator) or UNKNOWN
+
+
+def _attribute(frame: Frame, node: ast.Attribute) -> Value:
+    return get_attribute(frame, evaluate(frame, node.value), node.attr, node)
+
+
+def _call(frame: Frame, node: ast.Call) -> Value:
+    callee = evaluate(frame, node.func)
+    return call(frame, callee, arguments_of(frame, node), node)
+
+
+def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
+    """Evaluate the arguments of a call."""
+    arguments = Arguments()
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            spread = evaluate(frame, argument.value)
+            if isinstance(spread, Sequence) and spread.items is not None:
+                arguments.positional.extend(spread.items)
+            else:
+                arguments.unknown = True
+        elif not arguments.unknown:
+            arguments.nodes[len(arguments.positional)] = argument
+            arguments.positional.append(evaluate(frame, argument))
+        else:
+            evaluate(frame, argument)
+    for keyword in node.keywords:
+        value = evaluate(frame, keyword.value)
+        if keyword.arg is not None:
+            arguments.keywords[keyword.arg] = value
+            arguments.nodes[keyword.arg] = keyword.value
+        elif isinstance(value, Mapping):
+            arguments.keywords.update({str(k): v for k, v in value.items.items()})
+            arguments.unknown = arguments.unknown or value.other is not None
+        else:
+            arguments.unknown = True
+    return arguments
+
+
+def _binary(frame: Frame, node: ast.BinOp) -> Value:
+    left, right = evaluate(frame, node.left), evaluate(frame, node.right)
+    return binary_operator(frame, node, node.op, left, right, node.left, node.right)
+
+
+def binary_operator(
+    frame: Frame, node: ast.expr | ast.stmt, op: ast.operator, left: Value, right: Value, a: ast.expr, b: ast.expr
+) -> Value:
+    """``left op right`` for tensors and numbers."""
+    if isinstance(left, Union) or isinstance(right, Union):
+        results = [
+            binary_operator(frame, node, op, x, y, a, b) for x in options_of(left) for y in options_of(right)
+            if not _is_none(x) and not _is_none(y)
+        ]
+        return unite(*results) if results else UNKNOWN
+    name = _BINARY[type(op)]
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return apply_named(frame, f"torch.{name}", Arguments([left, right], {}, {0: a, 1: b}), node)
+    if isinstance(left, (Const, Number)) and isinstance(right, (Const, Number)):
+        kinds = number_kind(left), number_kind(right)
+        if None not in kinds:
+            if isinstance(op, ast.Div) or "float" in kinds:
+                return Number("float")
+            return Number("int")
+        if isinstance(left, Const) and isinstance(left.value, str):
+            return UNKNOWN
+    if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
+        if left.items is not None and right.items is not None:
+            return Sequence(left.items + right.items, mutable=left.mutable)
+        return Sequence(None, unite(element_of(frame.session, left), element_of(frame.session, right)), left.mutable)
+    if isinstance(op, ast.Mult) and isinstance(left, Sequence):
+        return Sequence(None, element_of(frame.session, left), left.mutable)
+    return UNKNOWN
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is None
+
+
+def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Value) -> Value:
+    """``left op= right``: a tensor keeps its dtype, everything else is the plain operator."""
+    if isinstance(left, Tensor) and not left.maybe:
+        name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
+        arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
+        result = apply_named(frame, name, arguments, node)
+        return result if result is not UNKNOWN else left
+    return binary_operator(frame, node, node.op, left, right, node.target, node.value)
+
+
+def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
+    value = evaluate(frame, node.operand)
+    if isinstance(node.op, ast.Not):
+        return Number("bool")
+    if isinstance(value, Const) and isinstance(value.value, (int, float)) and isinstance(node.op, ast.USub):
+        return Const(-value.value)
+    if isinstance(value, (Tensor, Number)):
+        return value
+    return UNKNOWN
+
+
+def _compare(frame: Frame, node: ast.Compare) -> Value:
+    operands = [evaluate(frame, node.left), *(evaluate(frame, c) for c in node.comparators)]
+    if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+        return Number("bool")
+    tensors = [o for o in operands if isinstance(o, Tensor)]
+    if tensors and all(isinstance(o, (Tensor, Const, Number)) for o in operands):
+        sure = any(not t.maybe for t in tensors)
+        return Tensor(frame.session.constant(BOOL), tensors[0].dim, maybe=not sure)
+    return Number("bool") if all(isinstance(o, (Const, Number)) for o in operands) else UNKNOWN
+
+
+def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
+    live = frame.live
+    values = []
+    for operand in node.values:
+        values.append((frame.live, evaluate(frame, operand)))
+        yes, no = split(frame, operand, record=False)
+        frame.live = yes if isinstance(node.op, ast.And) else no
+        if not frame.live:
+            break
+    frame.live = live
+    result = values[0][1]
+    for value_live, value in values[1:]:
+        result = merge(frame.session, result, live, value, value_live)
+    if isinstance(node.op, ast.Or):
+        options = [o for o in options_of(result) if not _is_none(o)]
+        return unite(*options) if options else result
+    return result
+
+
+def _conditional(frame: Frame, node: ast.IfExp) -> Value:
+    yes, no = split(frame, node.test)
+    live, variables = frame.live, frame.variables
+    frame.live, frame.variables = yes, dict(variables)
+    narrow(frame, node.test, True)
+    left = evaluate(frame, node.body) if yes else UNKNOWN
+    frame.live, frame.variables = no, dict(variables)
+    narrow(frame, node.test, False)
+    right = evaluate(frame, node.orelse) if no else UNKNOWN
+    frame.live, frame.variables = live, variables
+    return merge(frame.session, left, yes, right, no)
+
+
+def _subscript(frame: Frame, node: ast.Subscript) -> Value:
+    container = evaluate(frame, node.value)
+    index = evaluate(frame, node.slice)
+    results = [_item(frame, option, index) for option in options_of(container)]
+    return unite(*results)
+
+
+def _item(frame: Frame, container: Value, index: Value) -> Value:
+    if isinstance(container, Tensor):
+        return Tensor(container.dtypes, None, container.origin, container.maybe, container.explicit,
+                      gradient=container.gradient)
+    if isinstance(container, Layer):
+        container = container.children or UNKNOWN
+    if isinstance(container, Sequence):
+        if isinstance(index, Const) and isinstance(index.value, int) and container.items is not None:
+            if -len(container.items) <= index.value < len(container.items):
+                return container.items[index.value]
+            return UNKNOWN
+        if isinstance(index, (Sequence, Builtin)) or (isinstance(index, Const) and not isinstance(index.value, int)):
+            return Sequence(None, element_of(frame.session, container), container.mutable)
+        return element_of(frame.session, container)
+    if isinstance(container, Mapping):
+        if isinstance(index, Const) and index.value in container.items:
+            return container.items[index.value]
+        if container.other is not None and not container.items:
+            return container.other
+        if not isinstance(index, Const) and container.items:
+            values = [*container.items.values(), *([container.other] if container.other else [])]
+            return unite(*values)
+    return UNKNOWN
+
+
+def _slice(frame: Frame, node: ast.Slice) -> Value:
+    for part in (node.lower, node.upper, node.step):
+        if part is not None:
+            evaluate(frame, part)
+    return Builtin("slice")
+
+
+def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> Value:
+    items: list[Value] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            spread = evaluate(frame, element.value)
+            if not isinstance(spread, Sequence) or spread.items is None:
+                element_value = element_of(frame.session, spread) if isinstance(spread, Sequence) else UNKNOWN
+                for rest in node.elts:
+                    if rest is not element and not isinstance(rest, ast.Starred):
+                        element_value = unite(element_value, evaluate(frame, rest))
+                return Sequence(None, element_value, isinstance(node, ast.List))
+            items.extend(spread.items)
+        else:
+            items.append(evaluate(frame, element))
+    return Sequence(tuple(items), mutable=isinstance(node, ast.List))
+
+
+def _set(frame: Frame, node: ast.Set) -> Value:
+    return Sequence(tuple(evaluate(frame, element) for element in node.elts), mutable=True)
+
+
+def _dict(frame: Frame, node: ast.Dict) -> Value:
+    mapping = Mapping({})
+    for key, item in zip(node.keys, node.values, strict=True):
+        value = evaluate(frame, item)
+        if key is None:
+            if isinstance(value, Mapping):
+                mapping.items.update(value.items)
+                mapping.other = value.other or mapping.other
+            else:
+                mapping.other = UNKNOWN
+            continue
+        name = evaluate(frame, key)
+        if isinstance(name, Const):
+            mapping.items[name.value] = value
+        else:
+            mapping.other = value if mapping.other is None else unite(mapping.other, value)
+    return mapping
+
+
+def _comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
+    saved, live = frame.variables, frame.live
+    frame.variables = dict(saved)
+    _generators(frame, node.generators)
+    element = evaluate(frame, node.elt)
+    frame.variables, frame.live = saved, live
+    return Sequence(None, element, True)
+
+
+def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
+    saved, live = frame.variables, frame.live
+    frame.variables = dict(saved)
+    _generators(frame, node.generators)
+    evaluate(frame, node.key)
+    value = evaluate(frame, node.value)
+    frame.variables, frame.live = saved, live
+    return Mapping({}, value)
+
+
+def _generators(frame: Frame, generators: list[ast.comprehension]) -> None:
+    from amplint.infer.statements import assign
+
+    for generator in generators:
+        source = evaluate(frame, generator.iter)
+        if isinstance(source, Layer) and source.children is not None:
+            source = source.children
+        if isinstance(source, Sequence):
+            item = element_of(frame.session, source)
+        elif isinstance(source, Tensor) and not source.maybe:
+            item = Tensor(source.dtypes, None, source.origin)
+        else:
+            item = UNKNOWN
+        assign(frame, generator.target, item)
+        for test in generator.ifs:
+            yes, _ = split(frame, test)
+            frame.live = yes or frame.live
+            narrow(frame, test, True)
+
+
+def _lambda(frame: Frame, node: ast.Lambda) -> Value:
+    return function_value(frame, node)
+
+
+def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:
+    value = evaluate(frame, node.value)
+    frame.variables[node.target.id] = value
+    return value
+
+
+def _starred(frame: Frame, node: ast.Starred) -> Value:
+    return evaluate(frame, node.value)
+
+
+def _await(frame: Frame, node: ast.Await | ast.Yield | ast.YieldFrom) -> Value:
+    if node.value is not None:
+        evaluate(frame, node.value)
+    return UNKNOWN
+
+
+def _joined(frame: Frame, node: ast.JoinedStr) -> Value:
+    return Builtin("str")
+
+
+def _handle(kind: type[E], handler: Callable[[Frame, E], Value]) -> None:
+    _HANDLERS[kind] = handler  # type: ignore[assignment]
+
+
+_HANDLERS: dict[type[ast.expr], Callable[[Frame, ast.expr], Value]] = {}
+_handle(ast.Constant, _constant)
+_handle(ast.Name, _name)
+_handle(ast.Attribute, _attribute)
+_handle(ast.Call, _call)
+_handle(ast.BinOp, _binary)
+_handle(ast.UnaryOp, _unary)
+_handle(ast.Compare, _compare)
+_handle(ast.BoolOp, _boolean)
+_handle(ast.IfExp, _conditional)
+_handle(ast.Subscript, _subscript)
+_handle(ast.Slice, _slice)
+_handle(ast.Tuple, _tuple)
+_handle(ast.List, _tuple)
+_handle(ast.Set, _set)
+_handle(ast.Dict, _dict)
+_handle(ast.ListComp, _comprehension)
+_handle(ast.GeneratorExp, _comprehension)
+_handle(ast.SetComp, _comprehension)
+_handle(ast.DictComp, _dict_comprehension)
+_handle(ast.Lambda, _lambda)
+_handle(ast.NamedExpr, _walrus)
+_handle(ast.Starred, _starred)
+_handle(ast.Await, _await)
+_handle(ast.Yield, _await)
+_handle(ast.YieldFrom, _await)
+_handle(ast.JoinedStr, _joined)

@@ -1,0 +1,170 @@
+"""What the inference says of one file: the interface that rules read.
+
+Everything here is data about ``ast`` nodes of one :class:`~amplint.source.Source`; nodes compare by identity.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from amplint.finding import Cause, Certainty
+from amplint.infer.dtypes import Autocast
+from amplint.infer.scenarios import Scenario
+from amplint.infer.values import Tensor, Value
+from amplint.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name or dotted name in the file that imports resolve to a torch object.
+
+    ``node`` is the whole dotted expression (``ast.Name``, ``ast.Attribute``) or the ``ast.alias`` of an import;
+    ``name`` is fully qualified as imported, for example ``torch.cuda.amp.autocast``. ``call`` is the call whose callee
+    it is; ``decorates`` the function or class that it decorates (called or bare).
+    """
+
+    node: ast.expr | ast.alias
+    name: str
+    call: ast.Call | None = None
+    decorates: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None = None
+    statement: ast.Import | ast.ImportFrom | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """An autocast region that the code opens: a ``with`` item or a decorator.
+
+    ``before`` and ``inside`` are autocast's states under the judged device's policy; ``nested`` says that the code runs
+    inside another region, or in a module's method, where the scenario's ambient autocast is around it.
+    """
+
+    node: ast.expr
+    name: str
+    before: Autocast
+    inside: Autocast
+    nested: bool
+    dtype_given: bool
+    call: ast.Call | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor operand of an operation: parameter name, the expression that gave it, its value."""
+
+    name: str
+    node: ast.expr | None
+    value: Tensor
+
+
+class Kind(str, Enum):
+    """Which sort of operation disagrees; the most specific one that fits. Each is one rule's."""
+
+    ATTENTION = "attention"
+    INDEX_WRITE = "index-write"
+    OUT_VARIANT = "out-variant"
+    BACKWARD = "backward"
+    AUTOCAST_EXIT = "autocast-exit"
+    UPCAST = "upcast"
+    UNDONE_UPCAST = "undone-upcast"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An operation whose operands disagree in dtype in some scenarios.
+
+    ``left`` and ``right`` are the operands that differ, ``operands`` all of them. ``certainty``: proven where in every
+    scenario named the facts force the failure; likely where one operand's dtype is a caller's; possible where the
+    operands differ only on some paths that may not go together. ``raises`` is False where autocast silently undoes what
+    the code asks for.
+    """
+
+    node: ast.expr | ast.stmt
+    op: str
+    kind: Kind
+    left: Operand
+    right: Operand
+    operands: tuple[Operand, ...]
+    scenarios: tuple[str, ...]
+    left_dtype: str
+    right_dtype: str
+    certainty: Certainty
+    raises: bool
+    causes: tuple[Cause, ...]
+    function: int
+    """Identifies the function that the operation stands in."""
+    culprit: Span | None = None
+    """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchCall:
+    """A call of a torch function, method or layer in a live state: what was called, under which autocast."""
+
+    node: ast.Call
+    name: str
+    autocast: Autocast
+    live: int
+    region: Region | None
+    in_module: bool
+    arguments: dict[str, Value] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DecoratorFact:
+    """A decorator as written: its expression and the torch name it resolves to, None where it cannot be resolved."""
+
+    node: ast.expr
+    name: str | None
+    keywords: tuple[str, ...] = ()
+    called: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradFunction:
+    """A subclass of ``torch.autograd.Function``.
+
+    ``sensitive_forward`` and ``sensitive_backward`` are operations in the bodies (and in what they call) that autocast
+    casts or would be expected to: their span and torch name.
+    """
+
+    node: ast.ClassDef
+    forward: ast.FunctionDef | None
+    backward: ast.FunctionDef | None
+    forward_decorators: tuple[DecoratorFact, ...]
+    backward_decorators: tuple[DecoratorFact, ...]
+    setup_context: ast.FunctionDef | None
+    sensitive_forward: tuple[tuple[Cause, str], ...]
+    sensitive_backward: tuple[tuple[Cause, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """All facts about one file, under one device's cast policy, for several scenarios at once."""
+
+    source: Source
+    path: Path
+    device: str
+    torch_version: tuple[int, int]
+    scenarios: tuple[Scenario, ...]
+    references: tuple[Reference, ...]
+    regions: tuple[Region, ...]
+    conflicts: tuple[Conflict, ...]
+    calls: tuple[TorchCall, ...]
+    autograd_functions: tuple[AutogradFunction, ...]
+
+    def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
+        """Scenario names of lane numbers, in the order of the contract."""
+        wanted = set(lanes)
+        return tuple(s.name for i, s in enumerate(self.scenarios) if i in wanted)
+
+    def all_scenarios(self) -> tuple[str, ...]:
+        """Every judged scenario but the float32 control."""
+        return tuple(s.name for s in self.scenarios if s.name != "fp32")
+
+    def span(self, node: ast.expr | ast.stmt) -> Span:
+        return self.source.span(node)

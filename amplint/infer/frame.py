@@ -1,0 +1,240 @@
+"""The state of one running scope: variables, which scenarios reach here, autocast."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from collections.abc import Sequence as Items
+from typing import TYPE_CHECKING
+
+from amplint.infer.arguments import Arguments
+from amplint.infer.dtypes import Autocast, Dtypes, join, select
+from amplint.infer.namespace import Namespace
+from amplint.infer.session import Session
+from amplint.infer.values import (
+    NONE,
+    UNKNOWN,
+    AutocastFlag,
+    AutogradContext,
+    Class,
+    Const,
+    Device,
+    DTypeValue,
+    Instance,
+    Mapping,
+    Number,
+    Origin,
+    Sequence,
+    Tensor,
+    Union,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import Region
+
+MAX_UNITED = 24
+"""Values, of a registry say, that are looked at to find out whether they are alike."""
+MAX_OPTIONS = 6
+"""Alternatives of a union that are followed; with more it is unknown."""
+
+
+class Frame:
+    """One function's activation, or a module's top level.
+
+    ``live`` has a bit for each scenario that reaches the current statement. ``returns`` collects what is returned and in
+    which scenarios. ``in_module`` says that the code runs as part of an ``nn.Module``, where the scenario's ambient
+    autocast is around it.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        namespace: Namespace,
+        *,
+        variables: dict[str, Value] | None = None,
+        closure: dict[str, Value] | None = None,
+        owner: Class | None = None,
+        autocast: Autocast | None = None,
+        region: Region | None = None,
+        live: int | None = None,
+        depth: int = 0,
+        in_module: bool = False,
+        backward: bool = False,
+        constructing: Instance | None = None,
+        receiver: Value | None = None,
+    ) -> None:
+        self.session = session
+        self.namespace = namespace
+        self.variables = variables if variables is not None else {}
+        self.closure = closure or {}
+        self.owner = owner
+        self.autocast = autocast if autocast is not None else session.no_autocast
+        self.region = region
+        self.live = session.all_lanes if live is None else live
+        self.depth = depth
+        self.in_module = in_module
+        self.backward = backward
+        self.constructing = constructing
+        self.receiver = receiver
+        self.branches = 0
+        self.returns: list[tuple[int, Value]] = []
+        self.statement: ast.stmt | None = None
+        self.function = 0
+        """``id`` of the function node that runs, 0 at the top level of a module."""
+
+    def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
+        """An origin at a node of this frame's file."""
+        return Origin(
+            str(self.namespace.path),
+            self.namespace.source.span(node),
+            what,
+            dtypes,
+            tuple(parent for parent in parents if parent is not None),
+        )
+
+    def result(self) -> Value:
+        """What calling the function gives: the join over every return, each in the scenarios that reach it."""
+        if not self.returns:
+            return NONE
+        live, value = self.returns[0]
+        for other_live, other in self.returns[1:]:
+            value = merge(self.session, value, live, other, other_live)
+            live |= other_live
+        return value
+
+
+def evaluate(frame: Frame, node: ast.expr) -> Value:
+    """The value of an expression."""
+    return frame.session.machine.evaluate(frame, node)
+
+
+def execute(frame: Frame, body: Items[ast.stmt]) -> None:
+    """Run statements."""
+    frame.session.machine.execute(frame, body)
+
+
+def call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
+    """Call a value; ``node`` is where findings about the call lie."""
+    return frame.session.machine.call(frame, callee, arguments, node)
+
+
+def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Value:
+    """The value after two paths meet, each live in some scenarios."""
+    if a is b:
+        return a
+    if not b_live:
+        return a
+    if not a_live:
+        return b
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return join_tensors(a, a_live, b, b_live)
+    if isinstance(a, DTypeValue) and isinstance(b, DTypeValue):
+        both = a_live & b_live
+        joined = select(both, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
+        return DTypeValue(joined, a.written and b.written, a.origin or b.origin)
+    if a.key == b.key:
+        return a
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        return _join_sequences(session, a, a_live, b, b_live)
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        keys = {**a.items, **b.items}
+        items = {
+            k: merge(session, a.items.get(k, NONE), a_live, b.items.get(k, NONE), b_live) if k in a.items and k in b.items
+            else a.items.get(k, b.items.get(k, UNKNOWN))
+            for k in keys
+        }
+        return Mapping(items, a.other or b.other)
+    numbers = (Const, Number)
+    if isinstance(a, numbers) and isinstance(b, numbers):
+        kinds = {number_kind(a), number_kind(b)}
+        if None not in kinds and "str" not in kinds:
+            return Number("float" if "float" in kinds else "int" if "int" in kinds else "bool")
+    if isinstance(a, Device) and isinstance(b, Device):
+        return Device(None)
+    if isinstance(a, AutogradContext):
+        return a
+    if isinstance(a, AutocastFlag) and isinstance(b, AutocastFlag):
+        return AutocastFlag(a.on & a_live | b.on & b_live, a.off & a_live | b.off & b_live)
+    return unite(a, b)
+
+
+def number_kind(value: Const | Number) -> str | None:
+    """bool, int, float, or None for what is no number."""
+    if isinstance(value, Number):
+        return value.kind
+    if isinstance(value.value, bool):
+        return "bool"
+    if isinstance(value.value, int):
+        return "int"
+    if isinstance(value.value, float):
+        return "float"
+    return None
+
+
+def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
+    """Two tensors that meet, lane by lane."""
+    both = a_live & b_live
+    dtypes = select(both, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
+    if dtypes == a.dtypes:
+        origin = a.origin
+    elif dtypes == b.dtypes:
+        origin = b.origin
+    else:
+        origins = tuple(o for o in (a.origin, b.origin) if o is not None)
+        origin = Origin(origins[0].filename, origins[0].span, "", dtypes, origins) if origins else None
+    return Tensor(
+        dtypes,
+        a.dim if a.dim == b.dim else None,
+        origin,
+        a.maybe or b.maybe,
+        a.explicit and b.explicit,
+        a.leaf and b.leaf,
+        a.gradient or b.gradient,
+    )
+
+
+def _join_sequences(session: Session, a: Sequence, a_live: int, b: Sequence, b_live: int) -> Sequence:
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        items = tuple(merge(session, x, a_live, y, b_live) for x, y in zip(a.items, b.items, strict=True))
+        return Sequence(items, mutable=a.mutable)
+    return Sequence(None, merge(session, element_of(session, a), a_live, element_of(session, b), b_live), a.mutable)
+
+
+def element_of(session: Session, sequence: Sequence) -> Value:
+    """The join of a sequence's items."""
+    if sequence.items is None:
+        return sequence.element
+    if not sequence.items:
+        return UNKNOWN
+    value = sequence.items[0]
+    for item in sequence.items[1:]:
+        value = merge(session, value, session.all_lanes, item, session.all_lanes)
+    return value
+
+
+def unite(*values: Value) -> Value:
+    """A union of values that do not join, flat and without repetition."""
+    if len(values) == 1:
+        return values[0]
+    if len(values) > MAX_UNITED:
+        return UNKNOWN
+    distinct: dict[Hashable, Value] = {}
+    for value in values:
+        for option in value.options if isinstance(value, Union) else (value,):
+            distinct.setdefault(option.key, option)
+    options = list(distinct.values())
+    tensors = [o for o in options if isinstance(o, Tensor)]
+    if len(tensors) > 1:
+        joined: Tensor = tensors[0]
+        for tensor in tensors[1:]:
+            joined = join_tensors(joined, -1, tensor, -1)
+        options = [joined, *(o for o in options if not isinstance(o, Tensor))]
+    if len(options) == 1:
+        return options[0]
+    return Union(tuple(options)) if len(options) <= MAX_OPTIONS else UNKNOWN
+
+
+def options_of(value: Value) -> tuple[Value, ...]:
+    """The alternatives of a value."""
+    return value.options if isinstance(value, Union) else (value,)

@@ -1,0 +1,203 @@
+"""Tests that tell scenarios apart: autocast queries, dtype comparisons, None checks.
+
+A test sends some scenarios one way, some the other, and some both ways; inside a branch the dtype of what was compared
+is narrowed.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from amplint.infer.dtypes import Lane
+from amplint.infer.frame import Frame, evaluate, options_of, unite
+from amplint.infer.values import (
+    AutocastFlag,
+    Class,
+    Const,
+    DTypeValue,
+    Function,
+    Instance,
+    Layer,
+    Sequence,
+    Tensor,
+    TorchName,
+    Value,
+)
+
+def split(frame: Frame, test: ast.expr, *, record: bool = True) -> tuple[int, int]:
+    """The scenarios in which a test can be true, and in which it can be false; both are subsets of the live ones.
+
+    ``record`` evaluates the test for its effects too.
+    """
+    if record:
+        evaluate(frame, test)
+    return _split(frame, test)
+
+
+def _split(frame: Frame, test: ast.expr) -> tuple[int, int]:
+    live = frame.live
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yes, no = _split(frame, test.operand)
+        return no, yes
+    if isinstance(test, ast.BoolOp):
+        yes, no = (live, 0) if isinstance(test.op, ast.And) else (0, live)
+        for operand in test.values:
+            part_yes, part_no = _split(frame, operand)
+            if isinstance(test.op, ast.And):
+                yes, no = yes & part_yes, no | part_no
+            else:
+                yes, no = yes | part_yes, no & part_no
+        return yes & live, no & live
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compare(frame, test.left, test.ops[0], test.comparators[0])
+    if isinstance(test, ast.Call):
+        return _autocast_query(frame, test)
+    if isinstance(test, (ast.Constant, ast.Name, ast.Attribute)):
+        value = evaluate(frame, test)
+        if isinstance(value, Const) and not isinstance(test, ast.Attribute):
+            return (live, 0) if value.value else (0, live)
+        if isinstance(value, DTypeValue):
+            return live, 0
+        if isinstance(value, AutocastFlag):
+            return value.on & live, value.off & live
+    return live, live
+
+
+def _autocast_query(frame: Frame, test: ast.Call) -> tuple[int, int]:
+    value = evaluate(frame, test)
+    if isinstance(value, AutocastFlag):
+        return value.on & frame.live, value.off & frame.live
+    return frame.live, frame.live
+
+
+def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[int, int]:
+    live = frame.live
+    a, b = evaluate(frame, left), evaluate(frame, right)
+    if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(b, Const) and b.value is None:
+        yes, no = _none_test(a, live)
+        return (yes, no) if isinstance(op, ast.Is) else (no, yes)
+    if isinstance(a, DTypeValue):
+        wanted = _dtype_options(b)
+        if wanted is None:
+            return live, live
+        yes = no = 0
+        for lane_number, lane in enumerate(a.dtypes):
+            bit = live & (1 << lane_number)
+            can, cannot = _dtype_test(lane, [w[lane_number] for w in wanted])
+            yes |= bit if can else 0
+            no |= bit if cannot else 0
+        if isinstance(op, (ast.Eq, ast.Is, ast.In)):
+            return yes, no
+        if isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn)):
+            return no, yes
+    settled = not isinstance(left, ast.Attribute) and not isinstance(right, ast.Attribute)
+    if settled and isinstance(a, Const) and isinstance(b, Const) and isinstance(op, (ast.Eq, ast.NotEq)):
+        if type(a) is Const and type(b) is Const:
+            same = a.value == b.value
+            return (live, 0) if same == isinstance(op, ast.Eq) else (0, live)
+    return live, live
+
+
+def _none_test(value: Value, live: int) -> tuple[int, int]:
+    """Where ``value is None`` can be true and false."""
+    options = options_of(value)
+    yes = no = 0
+    for option in options:
+        if type(option) is Const:
+            if option.value is None:
+                yes = live
+            else:
+                no = live
+        elif (isinstance(option, Tensor) and not option.maybe) or isinstance(option, (Layer, Instance, Function, Class)):
+            no = live
+        else:
+            return live, live
+    return yes, no
+
+
+def _dtype_options(value: Value) -> list[tuple[Lane, ...]] | None:
+    if isinstance(value, DTypeValue):
+        return [value.dtypes]
+    if isinstance(value, Sequence) and value.items:
+        options = [item.dtypes for item in value.items if isinstance(item, DTypeValue)]
+        return options if len(options) == len(value.items) else None
+    return None
+
+
+def _dtype_test(lane: Lane, wanted: list[Lane]) -> tuple[bool, bool]:
+    """Whether a dtype can be, and can fail to be, one of those wanted."""
+    if any(lane.symbol is not None and lane.symbol is w.symbol for w in wanted):
+        return True, False
+    if not lane.known or not all(w.known for w in wanted):
+        return True, True
+    mask = 0
+    for w in wanted:
+        mask |= w.mask
+    exact = all(w.exact for w in wanted)
+    can = bool(lane.mask & mask)
+    cannot = bool(lane.mask & ~mask) or not exact
+    return can, cannot
+
+
+def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
+    """Refine the variables that a test speaks about, in the branch where it came out as ``truth``."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        narrow(frame, test.operand, not truth)
+    elif isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) == truth:
+            for operand in test.values:
+                narrow(frame, operand, truth)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
+    elif isinstance(test, ast.Name) and truth:
+        _narrow_none(frame, test, False)
+
+
+def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr, truth: bool) -> None:
+    equal = isinstance(op, (ast.Eq, ast.Is, ast.In)) == truth
+    if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+        if isinstance(left, ast.Name):
+            _narrow_none(frame, left, equal)
+        return
+    if not (isinstance(left, ast.Attribute) and left.attr == "dtype" and isinstance(left.value, ast.Name)):
+        return
+    if not isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+        return
+    tensor = frame.variables.get(left.value.id)
+    wanted = _dtype_options(evaluate(frame, right))
+    if not isinstance(tensor, Tensor) or wanted is None:
+        return
+    lanes = []
+    for number, lane in enumerate(tensor.dtypes):
+        mask = 0
+        for option in wanted:
+            if not option[number].exact:
+                return
+            mask |= option[number].mask
+        kept = lane.mask & mask if equal else lane.mask & ~mask
+        if equal and not lane.known:
+            lanes.append(Lane(mask, lane.symbol, lane.assumed))
+        else:
+            lanes.append(lane._replace(mask=kept) if kept else lane)
+    frame.variables[left.value.id] = Tensor(
+        tuple(lanes), tensor.dim, tensor.origin, False, tensor.explicit, tensor.leaf, tensor.gradient
+    )
+
+
+def _narrow_none(frame: Frame, name: ast.Name, is_none: bool) -> None:
+    value = frame.variables.get(name.id)
+    if value is None:
+        return
+    options = options_of(value)
+    if len(options) < 2:
+        return
+    kept = [o for o in options if (type(o) is Const and o.value is None) == is_none or _none_test(o, 1) == (1, 1)]
+    if kept:
+        marked = [replace(o, optional=True) if isinstance(o, Tensor) and not is_none else o for o in kept]
+        frame.variables[name.id] = unite(*marked)
+
+
+def is_torch(value: Value, *names: str) -> bool:
+    """Whether a value is one of these torch names."""
+    return isinstance(value, TorchName) and value.name in names

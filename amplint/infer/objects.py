@@ -1,0 +1,371 @@
+"""Functions, classes and instances of the project: definitions, attributes, construction."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from amplint.infer import modules, tensors, torch_calls
+from amplint.infer.arguments import Arguments
+from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
+from amplint.infer.modules import CustomDecorator, Decorated
+from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
+from amplint.infer.session import Session
+from amplint.infer.values import (
+    UNKNOWN,
+    AutocastContext,
+    AutogradContext,
+    Bound,
+    Builtin,
+    Class,
+    Const,
+    Device,
+    DTypeValue,
+    External,
+    Function,
+    FunctionNode,
+    Instance,
+    Layer,
+    Mapping,
+    ModuleValue,
+    Sequence,
+    Super,
+    Tensor,
+    TensorMethod,
+    TorchName,
+    Union,
+    Value,
+)
+
+MAX_BASES = 16
+
+
+def binding_evaluator(session: Session) -> Evaluate:
+    """What evaluates a module-level binding when it is first asked for."""
+
+    def evaluate_binding(namespace: Namespace, name: str, binding: Binding) -> Value:
+        statement = import_statement(binding)
+        if isinstance(binding, ast.alias):
+            return namespace.imported(binding, statement, binding_evaluator(session)) if statement else UNKNOWN
+        frame = Frame(session, namespace)
+        execute(frame, [binding])
+        return frame.variables.get(name, UNKNOWN)
+
+    return evaluate_binding
+
+
+def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None) -> Value:
+    """A function as its decorators leave it."""
+    closure = {**frame.closure, **frame.variables} if frame.depth or frame.closure else None
+    if owner is not None:
+        closure = frame.closure or None
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    value: Value = Function(node, frame.namespace, closure, owner, name)
+    for decorator in [] if isinstance(node, ast.Lambda) else reversed(node.decorator_list):
+        value = _decorate(frame, value, decorator)
+    return value
+
+
+def _decorate(frame: Frame, value: Value, decorator: ast.expr) -> Value:
+    applied = evaluate(frame, decorator)
+    if isinstance(applied, Builtin) and applied.name in ("property", "staticmethod", "classmethod"):
+        return Decorated(value, kind={"staticmethod": "static", "classmethod": "class"}.get(applied.name, "property"))
+    if isinstance(applied, External) and applied.name == "functools.cached_property":
+        return Decorated(value, kind="property")
+    if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter"):
+        return UNKNOWN
+    if isinstance(applied, Function) and _returns_argument(applied.node):
+        return value
+    result = call(frame, applied, Arguments([value]), decorator)
+    return Decorated(value, kind="opaque") if result is UNKNOWN else result
+
+
+def _returns_argument(node: FunctionNode) -> bool:
+    """Whether a function hands back what it is given, as decorators that only register do."""
+    if isinstance(node, ast.Lambda) or not node.args.args:
+        return False
+    returns = [child.value for child in ast.walk(node) if isinstance(child, ast.Return)]
+    first = node.args.args[0].arg
+    return bool(returns) and all(isinstance(value, ast.Name) and value.id == first for value in returns)
+
+
+def decorate_with(applied: Value, value: Value) -> Value | None:
+    """What a decorator that changes how a function runs makes of it; None for any other callable."""
+    if isinstance(applied, AutocastContext):
+        return Decorated(value, autocast=applied)
+    if isinstance(applied, CustomDecorator):
+        return Decorated(value, role=applied.role, cast_inputs=applied.cast_inputs)
+    return None
+
+
+def class_value(frame: Frame, node: ast.ClassDef) -> Class:
+    """A class with its bases and members."""
+    bases = tuple(evaluate(frame, base) for base in node.bases)
+    closure = {**frame.closure, **frame.variables} if frame.depth or frame.closure else None
+    value = Class(node, frame.namespace, node.name, bases, {}, closure)
+    inner = Frame(frame.session, frame.namespace, closure=closure)
+    for statement in node.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inner.variables[statement.name] = function_value(inner, statement, value)
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            execute(inner, [statement])
+    value.members = inner.variables
+    return value
+
+
+def ancestry(cls: Class) -> Iterator[Value]:
+    """The class and its bases, nearest first; unknown bases appear as they are."""
+    pending: list[Value] = [cls]
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_BASES:
+        value = pending.pop(0)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, Class):
+            pending = [*(o for base in value.bases for o in options_of(base)[:1]), *pending]
+
+
+def torch_base(cls: Class) -> str | None:
+    """The torch class that a class derives from."""
+    for base in ancestry(cls):
+        if isinstance(base, TorchName):
+            return base.name
+    return None
+
+
+def is_module(cls: Class) -> bool:
+    """Whether a class is an ``nn.Module``, as far as its bases can be resolved."""
+    base = torch_base(cls)
+    return base is not None and base.startswith("torch.nn.")
+
+
+def is_autograd_function(cls: Class) -> bool:
+    return torch_base(cls) == "torch.autograd.Function"
+
+
+def has_unknown_base(cls: Class) -> bool:
+    return any(not isinstance(base, (Class, TorchName, Builtin)) for base in ancestry(cls))
+
+
+def find_member(cls: Class, name: str, after: Class | None = None) -> Value | None:
+    """A member of a class or of its bases; ``after`` starts behind that class, as ``super()`` does."""
+    passed = after is None
+    for base in ancestry(cls):
+        if not isinstance(base, Class):
+            continue
+        if passed and name in base.members:
+            return base.members[name]
+        passed = passed or base is after or (after is not None and base.node is after.node)
+    return None
+
+
+def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Value:
+    """``value.name``."""
+    if isinstance(value, Tensor):
+        return tensors.attribute(frame, value, name, node)
+    if isinstance(value, Instance):
+        return _instance_attribute(frame, value, name, node)
+    if isinstance(value, TorchName):
+        return torch_calls.attribute(frame, value, name)
+    if isinstance(value, External):
+        return External(f"{value.name}.{name}")
+    if isinstance(value, Layer):
+        return _layer_attribute(frame, value, name)
+    if isinstance(value, Union):
+        return unite(*(get_attribute(frame, o, name, node) for o in value.options if not _is_none(o)))
+    if isinstance(value, ModuleValue):
+        found = value.namespace.lookup(name, binding_evaluator(frame.session))
+        if found is None:
+            package = value.namespace.package
+            submodule = value.namespace.project.find(f"{package}.{name}" if package else name, value.namespace)
+            return ModuleValue(submodule) if submodule else UNKNOWN
+        return found
+    if isinstance(value, Super):
+        return _super_attribute(frame, value, name)
+    if isinstance(value, Class):
+        if name == "apply" and is_autograd_function(value):
+            return Builtin("autograd.apply", value)
+        member = find_member(value, name)
+        return _plain(member) if member is not None else UNKNOWN
+    if isinstance(value, AutogradContext):
+        return _context_attribute(value, name)
+    if isinstance(value, (Mapping, Sequence)):
+        if isinstance(value, Mapping) and isinstance(value.other, type(UNKNOWN)) and name in ("min", "max", "eps", "tiny"):
+            return value.other
+        if isinstance(value, Mapping) and value.other is not None and not value.items and name in _FINFO:
+            return value.other
+        return Builtin(name, value)
+    if isinstance(value, Device) and name == "type":
+        return value
+    if name == "dtype":
+        return DTypeValue(frame.session.unknown)
+    if name == "device":
+        return Device(None)
+    if value is UNKNOWN or (isinstance(value, Builtin) and value.name.startswith("unknown.")):
+        return Builtin(f"unknown.{name}", UNKNOWN)
+    return UNKNOWN
+
+
+_FINFO = ("min", "max", "eps", "tiny", "smallest_normal", "bits", "resolution")
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is None
+
+
+def _plain(member: Value) -> Value:
+    """A class attribute reached through the class: static methods lose their wrapper."""
+    if isinstance(member, Decorated) and member.kind in ("static", "class"):
+        return member.function
+    return member
+
+
+def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.expr) -> Value:
+    if name in instance.attributes:
+        return instance.attributes[name]
+    if name == "__class__":
+        return instance.cls
+    member = find_member(instance.cls, name)
+    if member is not None:
+        return _bind(frame, member, instance, node)
+    base = torch_base(instance.cls)
+    if base is not None and base.startswith("torch.nn."):
+        if name == "training":
+            return Builtin("training")
+        layer = instance.attributes.get("")
+        if isinstance(layer, Layer):
+            found = _layer_attribute(frame, layer, name)
+            if found is not UNKNOWN:
+                return found
+        if name in modules.MODULE_METHODS:
+            return Builtin(f"module.{name}", instance)
+    if name == "dtype":
+        return instance.attributes.setdefault("dtype", frame.session.symbolic_dtype(f"{instance.cls.name}.dtype"))
+    if name == "device":
+        return Device(None)
+    return UNKNOWN
+
+
+def _bind(frame: Frame, member: Value, instance: Value, node: ast.expr) -> Value:
+    if isinstance(member, Function):
+        return Bound(member, instance)
+    if isinstance(member, Decorated):
+        if member.kind == "property":
+            return call(frame, _bind(frame, member.function, instance, node), Arguments(), node)
+        if member.kind == "static":
+            return member.function
+        if member.kind == "class":
+            return _bind(frame, member.function, instance, node)
+        return replace(member, function=_bind(frame, member.function, instance, node))
+    return member
+
+
+def _layer_attribute(frame: Frame, layer: Layer, name: str) -> Value:
+    if name in layer.tensors:
+        return layer.tensors[name]
+    if name == "training":
+        return Builtin("training")
+    if name in modules.MODULE_METHODS:
+        return Builtin(f"module.{name}", layer)
+    if name == "forward":
+        return layer
+    if isinstance(layer.children, Mapping) and name in layer.children.items:
+        return layer.children.items[name]
+    if name == "bias":
+        return Const(None)
+    return UNKNOWN
+
+
+def _super_attribute(frame: Frame, value: Super, name: str) -> Value:
+    instance = value.instance
+    if isinstance(instance, Instance):
+        member = find_member(instance.cls, name, after=value.owner)
+        if member is not None:
+            return _bind(frame, member, instance, ast.Name("super"))
+        if name == "__init__":
+            return Builtin("super.__init__", instance)
+        layer = instance.attributes.get("")
+        if name == "forward" and isinstance(layer, Layer):
+            return layer
+        if name in modules.MODULE_METHODS:
+            return Builtin(f"module.{name}", instance)
+    return UNKNOWN
+
+
+def _context_attribute(context: AutogradContext, name: str) -> Value:
+    if name == "saved_tensors":
+        return context.saved
+    if name in ("save_for_backward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads"):
+        return Builtin(f"ctx.{name}", context)
+    if name == "needs_input_grad":
+        return UNKNOWN
+    return context.attributes.get(name, UNKNOWN)
+
+
+def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
+    """``value.name = new``. In a branch, or outside the constructor, what was there stays possible."""
+    if isinstance(value, Instance):
+        old = value.attributes.get(name)
+        certain = frame.constructing is value and frame.branches == 0
+        if old is not None and not certain:
+            new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
+        value.attributes[name] = new
+    elif isinstance(value, AutogradContext):
+        old = value.attributes.get(name)
+        if old is not None and frame.branches:
+            new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
+        value.attributes[name] = new
+
+
+def open_instance(value: Value) -> None:
+    """Attributes were set that the inference did not see."""
+    if isinstance(value, Instance):
+        value.open = True
+
+
+def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> Value:
+    """Call a class. One instance serves every construction with equal arguments."""
+    if is_autograd_function(cls):
+        return UNKNOWN
+    session = frame.session
+    arguments = arguments.generalised()
+    key = ("instance", cls.key, arguments.key, frame.in_module)
+    found = session.memo.get(key)
+    if found is not None:
+        return found
+    instance = Instance(cls, {}, has_unknown_base(cls))
+    session.memo[key] = instance
+    session.keep_alive.append(arguments)
+    initialize(frame, instance, arguments, node)
+    return instance
+
+
+def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> None:
+    """Run the constructor on a fresh instance."""
+    from amplint.infer.calls import run_function
+
+    member = find_member(instance.cls, "__init__")
+    if isinstance(member, Function):
+        run_function(
+            frame,
+            member,
+            arguments.shifted((instance, None)),
+            receiver=instance,
+            constructing=instance,
+            in_module=frame.in_module,
+        )
+        return
+    base = torch_base(instance.cls)
+    if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
+        instance.attributes[""] = modules.build_layer(frame, base, arguments, node)
+        return
+    fields = [s.target.id for s in instance.cls.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    if fields and instance.cls.node.decorator_list:
+        for name, value in arguments.bind(tuple(fields)).items():
+            instance.attributes[name] = value
+
+
+__all__ = ["Device", "TensorMethod", "binding_evaluator", "class_value", "function_value", "get_attribute"]

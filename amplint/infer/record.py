@@ -1,0 +1,103 @@
+"""What an analysis writes down for the rules, for the file being checked only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amplint.finding import Cause, Certainty
+from amplint.infer.facts import Conflict, Kind, Region, TorchCall
+from amplint.infer.values import Value
+from amplint.source import Span
+
+if TYPE_CHECKING:
+    from amplint.infer.frame import Frame
+
+
+_CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
+_ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED)
+
+
+class Recorder:
+    """Collects conflicts, regions and calls of one file; what happens in other files of the project is not its concern.
+
+    A node that fails in several contexts is recorded once, with the scenarios of all of them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._conflicts: dict[int, Conflict] = {}
+        self._regions: dict[int, Region] = {}
+        self._calls: dict[int, TorchCall] = {}
+        self._sensitive: list[dict[int, tuple[Cause, str]]] = []
+
+    def concerns(self, frame: Frame) -> bool:
+        return frame.namespace.path == self.path
+
+    def conflict(self, frame: Frame, conflict: Conflict) -> None:
+        if not self.concerns(frame):
+            return
+        old = self._conflicts.get(id(conflict.node))
+        self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
+
+    def region(self, frame: Frame, region: Region) -> None:
+        if self.concerns(frame):
+            old = self._regions.get(id(region.node))
+            if old is None or (region.nested and not old.nested):
+                self._regions[id(region.node)] = region
+
+    def torch_call(self, frame: Frame, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
+        if not isinstance(node, ast.Call) or not self.concerns(frame):
+            return
+        live = frame.live
+        old = self._calls.get(id(node))
+        if old is not None:
+            live |= old.live
+        self._calls[id(node)] = TorchCall(node, name, frame.autocast, live, frame.region, frame.in_module, arguments)
+
+    def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str) -> None:
+        """An operation that autocast casts, or would be expected to, inside an autograd Function."""
+        for found in self._sensitive:
+            if id(node) not in found:
+                span = frame.namespace.source.span(node)
+                found[id(node)] = (Cause(frame.namespace.path, span, name), name)
+
+    @contextmanager
+    def watching(self) -> Iterator[dict[int, tuple[Cause, str]]]:
+        """Collect the sensitive operations that run inside the ``with`` block."""
+        found: dict[int, tuple[Cause, str]] = {}
+        self._sensitive.append(found)
+        try:
+            yield found
+        finally:
+            self._sensitive.pop()
+
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first."""
+        kept: list[Conflict] = []
+        spoken: set[tuple[Kind, Span, int]] = set()
+        for conflict in sorted(self._conflicts.values(), key=lambda c: _CERTAINTIES.index(c.certainty)):
+            if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
+                defect = (conflict.kind, conflict.culprit, conflict.function)
+                if defect in spoken:
+                    continue
+                spoken.add(defect)
+            kept.append(conflict)
+        return tuple(kept)
+
+    def regions(self) -> tuple[Region, ...]:
+        return tuple(self._regions.values())
+
+    def calls(self) -> tuple[TorchCall, ...]:
+        return tuple(self._calls.values())
+
+
+def _both(a: Conflict, b: Conflict) -> Conflict:
+    """One defect seen in two contexts: the stronger claim, with every scenario of that strength."""
+    if (a.raises, a.certainty) != (b.raises, b.certainty):
+        return max(a, b, key=lambda c: (c.raises, -_CERTAINTIES.index(c.certainty)))
+    return replace(a, scenarios=a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios))

@@ -1,0 +1,190 @@
+"""One analysis: the scenarios it carries, the budget it has, and what it records."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from collections.abc import Sequence as Items
+from typing import TYPE_CHECKING, Protocol
+
+from amplint.infer.bodies import Body, body_of
+from amplint.infer.dtypes import (
+    AUTOCASTABLE,
+    BITS,
+    COMPLEX,
+    FLOATS,
+    OFF,
+    UNKNOWN_LANE,
+    Ambient,
+    Autocast,
+    Dtypes,
+    Lane,
+    Symbol,
+    promote_lanes,
+)
+from amplint.infer.scenarios import Scenario
+from amplint.infer.values import DTypeValue, Origin, Tensor, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.arguments import Arguments
+    from amplint.infer.frame import Frame
+    from amplint.infer.namespace import Project
+    from amplint.infer.record import Recorder
+
+MAX_STEPS = 250_000
+"""Expressions evaluated for one file before the rest of it is left unknown."""
+MAX_ENTRY_STEPS = 25_000
+"""Expressions evaluated for one function entered from outside, calls included."""
+MAX_DEPTH = 24
+"""Calls followed into each other."""
+
+
+class Machine(Protocol):
+    """Evaluation, execution and calls: three modules that need each other, handed down instead of imported in a ring."""
+
+    def evaluate(self, frame: Frame, node: ast.expr) -> Value: ...
+
+    def execute(self, frame: Frame, body: Items[ast.stmt]) -> None: ...
+
+    def call(self, frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value: ...
+
+
+class OutOfBudget(Exception):
+    """The step budget of the file, or of one entry, is spent; what is not yet known stays unknown."""
+
+
+class Session:
+    """The state that one file's analysis shares: scenarios, device policy, memo of calls, recorder, budget."""
+
+    def __init__(
+        self,
+        scenarios: tuple[Scenario, ...],
+        device: str,
+        torch_version: tuple[int, int],
+        project: Project,
+        recorder: Recorder,
+        machine: Machine,
+    ) -> None:
+        self.machine = machine
+        self.scenarios = scenarios
+        self.device = device
+        self.torch_version = torch_version
+        self.project = project
+        self.recorder = recorder
+        self.lanes = len(scenarios)
+        self.all_lanes = (1 << self.lanes) - 1
+        self.steps = 0
+        self.limit = MAX_ENTRY_STEPS
+        self.memo: dict[Hashable, Value] = {}
+        self.active: set[Hashable] = set()
+        self.ran: set[int] = set()
+        """``id`` of function nodes whose bodies were interpreted for some caller."""
+        self.unknown: Dtypes = (UNKNOWN_LANE,) * self.lanes
+        self.no_autocast: Autocast = (OFF,) * self.lanes
+        self.ambient: Autocast = tuple(Ambient(BITS[s.autocast]) if s.autocast else OFF for s in scenarios)
+        self._bodies: dict[int, Body] = {}
+        self._constants: dict[int, Dtypes] = {}
+        self._promotions: dict[tuple[Dtypes, int | None, Dtypes, int | None], Dtypes] = {}
+        self.keep_alive: list[object] = []
+        """Objects whose ``id`` is part of a memo key."""
+
+    def body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
+        """What a walk over a function tells; made once for each."""
+        found = self._bodies.get(id(node))
+        if found is None:
+            found = self._bodies[id(node)] = body_of(node)
+        return found
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > self.limit:
+            raise OutOfBudget
+
+    def begin_entry(self) -> None:
+        """Give the next function entered from outside its share of the budget."""
+        self.active.clear()
+        self.limit = min(self.steps + MAX_ENTRY_STEPS, MAX_STEPS)
+
+    def constant(self, mask: int) -> Dtypes:
+        """The same dtypes in every scenario."""
+        found = self._constants.get(mask)
+        if found is None:
+            found = self._constants[mask] = (Lane(mask),) * self.lanes
+        return found
+
+    def dtype(self, name: str) -> DTypeValue:
+        """``torch.<name>`` written in the source."""
+        bit = BITS.get(name)
+        return DTypeValue(self.constant(bit) if bit else self.unknown, written=True)
+
+    def argument(self, name: str, *, annotated: bool = False, origin: Origin | None = None) -> Tensor:
+        """A tensor that a caller passes: in each scenario what an input or an activation can have there.
+
+        Under autocast that is float32 or the low dtype; without it the scenario's input dtype. ``annotated``: the
+        source says that it is a tensor.
+        """
+        symbol = Symbol(name)
+        lanes = []
+        for scenario in self.scenarios:
+            mask = BITS[scenario.inputs]
+            if scenario.autocast:
+                mask |= BITS[scenario.autocast]
+            lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))
+        return Tensor(tuple(lanes), None, origin, maybe=not annotated)
+
+    def symbolic_dtype(self, name: str) -> DTypeValue:
+        """A ``torch.dtype`` that the inference does not see chosen."""
+        lane = Lane(0, Symbol(name), False, True)
+        return DTypeValue((lane,) * self.lanes)
+
+    def placed(self, tensor: Tensor, role: str) -> Tensor:
+        """What ``nn.Parameter`` or ``register_buffer`` holds once the module runs under each scenario.
+
+        ``role`` is ``parameters`` or ``buffers``. Low-precision scenarios convert the floating ones of a module, except
+        that some keep what was made with an explicit dtype.
+        """
+        lanes = []
+        for scenario, lane in zip(self.scenarios, tensor.dtypes, strict=True):
+            wanted = scenario.parameters if role == "parameters" else scenario.buffers
+            floating = lane.mask & (FLOATS | COMPLEX)
+            if lane.mask and not floating:
+                lanes.append(lane)
+            elif not lane.mask or lane.open:
+                lanes.append(Lane(BITS[wanted]) if role == "parameters" else UNKNOWN_LANE)
+            elif wanted == "float32" or (scenario.keeps_explicit and tensor.explicit) or lane.mask & COMPLEX:
+                lanes.append(lane)
+            else:
+                lanes.append(Lane(BITS[wanted]))
+        return Tensor(tuple(lanes), tensor.dim, tensor.origin, explicit=tensor.explicit, leaf=role == "parameters")
+
+    def promote(self, a: Dtypes, a_dim: int | None, b: Dtypes, b_dim: int | None) -> Dtypes:
+        """``torch.result_type`` in every scenario."""
+        key = (a, a_dim, b, b_dim)
+        found = self._promotions.get(key)
+        if found is None:
+            found = tuple(promote_lanes(x, a_dim, y, b_dim) for x, y in zip(a, b, strict=True))
+            self._promotions[key] = found
+        return found
+
+    def is_floating(self, dtypes: Dtypes) -> bool:
+        """Known to be floating in every scenario."""
+        return all(lane.known and not lane.mask & ~FLOATS for lane in dtypes)
+
+    def autocast_dtypes(self, dtypes: Dtypes, autocast: Autocast, target: int | None) -> Dtypes:
+        """Operand dtypes after autocast's cast to ``target`` (None: the ambient low dtype), where autocast is on."""
+        lanes = []
+        for lane, ambient in zip(dtypes, autocast, strict=True):
+            if not ambient.low:
+                lanes.append(lane)
+            elif ambient.unknown:
+                lanes.append(UNKNOWN_LANE)
+            else:
+                to = target if target is not None else ambient.low
+                if not lane.mask:
+                    lanes.append(Lane(to))
+                elif lane.mask & AUTOCASTABLE:
+                    kept = lane.mask & ~AUTOCASTABLE
+                    lanes.append(Lane(to) if not kept else Lane(to | kept, None, lane.assumed, lane.open))
+                else:
+                    lanes.append(lane)
+        return tuple(lanes)

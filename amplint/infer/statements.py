@@ -1,0 +1,339 @@
+"""Statements: assignment, branches, loops, ``with``, ``try``, ``return``.
+
+Branches run on copies of the variables and meet again lane by lane: a scenario that reaches only one of two branches
+sees only that branch's values.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence as Items
+from typing import TypeVar
+
+from amplint.infer import autocast
+from amplint.infer.conflicts import index_write
+from amplint.infer.expressions import in_place_operator
+from amplint.infer.frame import Frame, element_of, evaluate, merge, options_of, unite
+from amplint.infer.guards import narrow, split
+from amplint.infer.objects import binding_evaluator, class_value, function_value, set_attribute
+from amplint.infer.values import (
+    UNKNOWN,
+    AutocastContext,
+    Const,
+    Layer,
+    Mapping,
+    Sequence,
+    Tensor,
+    Value,
+)
+
+LOOP_PASSES = 2
+"""Times a loop body runs: once with the values before it, once with those it leaves."""
+
+S = TypeVar("S", bound=ast.stmt)
+
+
+def execute(frame: Frame, body: Items[ast.stmt]) -> None:
+    """Run statements until they end or no scenario is live."""
+    for statement in body:
+        if not frame.live:
+            return
+        handler = _HANDLERS.get(type(statement))
+        if handler is not None:
+            frame.statement = statement
+            handler(frame, statement)
+
+
+def assign(frame: Frame, target: ast.expr, value: Value) -> None:
+    """Bind a target to a value."""
+    if isinstance(target, ast.Name):
+        frame.variables[target.id] = value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(frame, target.elts, value)
+    elif isinstance(target, ast.Attribute):
+        set_attribute(frame, evaluate(frame, target.value), target.attr, value)
+    elif isinstance(target, ast.Subscript):
+        _assign_item(frame, target, value)
+    elif isinstance(target, ast.Starred):
+        assign(frame, target.value, value)
+
+
+def _assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
+    container = evaluate(frame, target.value)
+    index = evaluate(frame, target.slice)
+    if isinstance(container, Tensor):
+        index_write(frame, target, container, index, value)
+    elif isinstance(container, Mapping):
+        if isinstance(index, Const):
+            container.items[index.value] = value
+        else:
+            container.other = value if container.other is None else unite(container.other, value)
+    elif isinstance(container, Sequence) and isinstance(target.value, ast.Name):
+        everything = (frame.session.all_lanes,) * 2
+        element = merge(frame.session, element_of(frame.session, container), everything[0], value, everything[1])
+        frame.variables[target.value.id] = Sequence(None, element, container.mutable)
+
+
+def _unpack(frame: Frame, targets: Items[ast.expr], value: Value) -> None:
+    starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+    parts = [_items_of(frame, option, len(targets), starred) for option in options_of(value)]
+    for position, target in enumerate(targets):
+        everything = frame.session.all_lanes
+        joined = parts[0][position]
+        for part in parts[1:]:
+            joined = merge(frame.session, joined, everything, part[position], everything)
+        assign(frame, target, joined)
+
+
+def _items_of(frame: Frame, value: Value, count: int, starred: int | None) -> list[Value]:
+    """``count`` items of a value being unpacked."""
+    if isinstance(value, Sequence):
+        items = value.items
+        if items is not None and starred is None and len(items) == count:
+            return list(items)
+        if items is not None and starred is not None and len(items) >= count - 1:
+            tail = count - starred - 1
+            middle = items[starred : len(items) - tail]
+            return [*items[:starred], Sequence(middle, mutable=True), *items[len(items) - tail :]]
+        return [element_of(frame.session, value)] * count
+    if isinstance(value, Tensor) and not value.maybe:
+        return [value] * count
+    return [UNKNOWN] * count
+
+
+def _expression(frame: Frame, statement: ast.Expr) -> None:
+    evaluate(frame, statement.value)
+
+
+def _assign(frame: Frame, statement: ast.Assign) -> None:
+    value = evaluate(frame, statement.value)
+    frame.statement = statement
+    for target in statement.targets:
+        assign(frame, target, value)
+
+
+def _annotated(frame: Frame, statement: ast.AnnAssign) -> None:
+    if statement.value is not None:
+        assign(frame, statement.target, evaluate(frame, statement.value))
+
+
+def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
+    left = evaluate(frame, statement.target)
+    right = evaluate(frame, statement.value)
+    result = in_place_operator(frame, statement, left, right)
+    if isinstance(statement.target, ast.Subscript) and isinstance(evaluate(frame, statement.target.value), Tensor):
+        _assign_item(frame, statement.target, result)
+    else:
+        assign(frame, statement.target, result)
+
+
+def _return(frame: Frame, statement: ast.Return) -> None:
+    value = evaluate(frame, statement.value) if statement.value is not None else Const(None)
+    frame.returns.append((frame.live, value))
+    frame.live = 0
+
+
+def _stop(frame: Frame, statement: ast.stmt) -> None:
+    if isinstance(statement, ast.Raise) and statement.exc is not None:
+        evaluate(frame, statement.exc)
+    frame.live = 0
+
+
+def _branch(frame: Frame, statement: ast.If) -> None:
+    yes, no = split(frame, statement.test)
+    before, live = frame.variables, frame.live
+    frame.branches += 1
+    frame.variables, frame.live = dict(before), yes
+    narrow(frame, statement.test, True)
+    execute(frame, statement.body)
+    left, left_live = frame.variables, frame.live
+    frame.variables, frame.live = dict(before), no
+    narrow(frame, statement.test, False)
+    execute(frame, statement.orelse)
+    frame.branches -= 1
+    _meet(frame, left, left_live, frame.variables, frame.live)
+    if not live:
+        frame.live = 0
+
+
+def _meet(frame: Frame, a: dict[str, Value], a_live: int, b: dict[str, Value], b_live: int) -> None:
+    """Continue with what two paths leave."""
+    frame.live = a_live | b_live
+    if not a_live:
+        frame.variables = b
+        return
+    if not b_live:
+        frame.variables = a
+        return
+    joined: dict[str, Value] = {}
+    for name in {**a, **b}:
+        left, right = a.get(name), b.get(name)
+        if left is None or right is None:
+            joined[name] = left or right or UNKNOWN
+        else:
+            joined[name] = left if left is right else merge(frame.session, left, a_live, right, b_live)
+    frame.variables = joined
+
+
+def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
+    source = None if isinstance(statement, ast.While) else evaluate(frame, statement.iter)
+    items = _iterations(frame, source)
+    frame.branches += 1
+    for item in items:
+        before, live = dict(frame.variables), frame.live
+        if isinstance(statement, ast.While):
+            yes, _ = split(frame, statement.test)
+            frame.live = yes
+            narrow(frame, statement.test, True)
+        else:
+            assign(frame, statement.target, item)
+        execute(frame, statement.body)
+        _meet(frame, frame.variables, frame.live, before, live)
+    frame.branches -= 1
+    execute(frame, statement.orelse)
+
+
+def _iterations(frame: Frame, source: Value | None) -> list[Value]:
+    """The values of the loop variable in the passes over a loop's body."""
+    if isinstance(source, Layer) and isinstance(source.children, Sequence):
+        source = source.children
+    if isinstance(source, Sequence):
+        if source.items is not None and 0 < len(source.items) <= LOOP_PASSES:
+            return [*source.items, *source.items][: max(len(source.items), LOOP_PASSES)]
+        return [element_of(frame.session, source)] * LOOP_PASSES
+    if isinstance(source, Tensor) and not source.maybe:
+        return [Tensor(source.dtypes, None, source.origin)] * LOOP_PASSES
+    return [UNKNOWN] * LOOP_PASSES
+
+
+def _with(frame: Frame, statement: ast.With | ast.AsyncWith) -> None:
+    saved, region = frame.autocast, frame.region
+    for item in statement.items:
+        value = evaluate(frame, item.context_expr)
+        for option in options_of(value):
+            if isinstance(option, AutocastContext):
+                autocast.enter(frame, option, uncertain=len(options_of(value)) > 1)
+        if item.optional_vars is not None:
+            assign(frame, item.optional_vars, UNKNOWN)
+    execute(frame, statement.body)
+    frame.autocast, frame.region = saved, region
+
+
+def _try(frame: Frame, statement: ast.Try) -> None:
+    before, live = dict(frame.variables), frame.live
+    frame.branches += 1
+    execute(frame, statement.body)
+    execute(frame, statement.orelse)
+    for handler in statement.handlers:
+        if _for_old_releases(handler):
+            continue
+        done, done_live = frame.variables, frame.live
+        frame.variables, frame.live = dict(before), live
+        if handler.name:
+            frame.variables[handler.name] = UNKNOWN
+        execute(frame, handler.body)
+        _meet(frame, done, done_live, frame.variables, frame.live)
+    frame.branches -= 1
+    reached = frame.live
+    frame.live = live
+    execute(frame, statement.finalbody)
+    frame.live &= reached
+
+
+_MISSING_API = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError"))
+
+
+def _for_old_releases(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler only serves releases that lack a name or a parameter: not the ones judged here."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return all(isinstance(kind, ast.Name) and kind.id in _MISSING_API for kind in kinds)
+
+
+def _match(frame: Frame, statement: ast.Match) -> None:
+    evaluate(frame, statement.subject)
+    before, live = dict(frame.variables), frame.live
+    frame.branches += 1
+    for case in statement.cases:
+        done, done_live = frame.variables, frame.live
+        frame.variables, frame.live = dict(before), live
+        for node in ast.walk(case.pattern):
+            name = getattr(node, "name", None) or getattr(node, "rest", None)
+            if isinstance(name, str):
+                frame.variables[name] = UNKNOWN
+        execute(frame, case.body)
+        _meet(frame, done, done_live, frame.variables, frame.live)
+    frame.branches -= 1
+
+
+def _define(frame: Frame, statement: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    frame.variables[statement.name] = function_value(frame, statement)
+
+
+def _define_class(frame: Frame, statement: ast.ClassDef) -> None:
+    frame.variables[statement.name] = class_value(frame, statement)
+
+
+def _import(frame: Frame, statement: ast.Import) -> None:
+    for alias in statement.names:
+        bound = alias.asname or alias.name.split(".")[0]
+        frame.variables[bound] = frame.namespace.imported(alias, statement, binding_evaluator(frame.session))
+
+
+def _import_from(frame: Frame, statement: ast.ImportFrom) -> None:
+    for alias in statement.names:
+        if alias.name != "*":
+            value = frame.namespace.imported(alias, statement, binding_evaluator(frame.session))
+            frame.variables[alias.asname or alias.name] = value
+
+
+def _assert(frame: Frame, statement: ast.Assert) -> None:
+    evaluate(frame, statement.test)
+    yes, _ = split(frame, statement.test)
+    if yes:
+        frame.live = yes
+        narrow(frame, statement.test, True)
+
+
+def _delete(frame: Frame, statement: ast.Delete) -> None:
+    for target in statement.targets:
+        if isinstance(target, ast.Name):
+            frame.variables.pop(target.id, None)
+
+
+def _forget(frame: Frame, statement: ast.Global | ast.Nonlocal) -> None:
+    for name in statement.names:
+        frame.variables[name] = UNKNOWN
+
+
+def _handle(kind: type[S], handler: Callable[[Frame, S], None]) -> None:
+    _HANDLERS[kind] = handler  # type: ignore[assignment]
+
+
+_HANDLERS: dict[type[ast.stmt], Callable[[Frame, ast.stmt], None]] = {}
+_handle(ast.Expr, _expression)
+_handle(ast.Assign, _assign)
+_handle(ast.AnnAssign, _annotated)
+_handle(ast.AugAssign, _augmented)
+_handle(ast.Return, _return)
+_handle(ast.Raise, _stop)
+_handle(ast.Continue, _stop)
+_handle(ast.Break, _stop)
+_handle(ast.If, _branch)
+_handle(ast.For, _loop)
+_handle(ast.AsyncFor, _loop)
+_handle(ast.While, _loop)
+_handle(ast.With, _with)
+_handle(ast.AsyncWith, _with)
+_handle(ast.Try, _try)
+_handle(ast.Match, _match)
+_handle(ast.FunctionDef, _define)
+_handle(ast.AsyncFunctionDef, _define)
+_handle(ast.ClassDef, _define_class)
+_handle(ast.Import, _import)
+_handle(ast.ImportFrom, _import_from)
+_handle(ast.Assert, _assert)
+_handle(ast.Delete, _delete)
+_handle(ast.Global, _forget)
+_handle(ast.Nonlocal, _forget)
+if hasattr(ast, "TryStar"):
+    _handle(ast.TryStar, _try)

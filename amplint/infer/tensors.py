@@ -1,0 +1,200 @@
+"""Attributes and methods of tensors: casts, views, constructors from a tensor; all else through the op table."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from amplint.infer.arguments import Arguments
+from amplint.infer.dtypes import ALIASES, BITS, NAMES, UNKNOWN_LANE, Lane
+from amplint.infer.frame import Frame, options_of
+from amplint.infer.operations import apply, apply_named
+from amplint.infer.torch_ops import find_op
+from amplint.infer.values import (
+    NONE,
+    UNKNOWN,
+    Builtin,
+    Const,
+    Device,
+    DTypeValue,
+    Number,
+    Sequence,
+    Tensor,
+    TensorMethod,
+    Value,
+)
+
+CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "int", "long", "short", "bool")} | {
+    "byte": BITS["uint8"],
+    "char": BITS["int8"],
+    "cfloat": BITS["complex64"],
+    "cdouble": BITS["complex128"],
+}
+
+_SAME_ATTRIBUTES = ("T", "mT", "H", "mH", "data", "grad")
+_SAME_METHODS = frozenset(
+    "cuda cpu contiguous clone detach detach_ requires_grad_ pin_memory share_memory_ to_dense coalesce retain_grad"
+    " view_as reshape_as expand_as as_subclass rename align_to refine_names unfold index_select gather masked_select"
+    " resize_ normal_ uniform_ zero_ fill_ copy_ set_ random_ exponential_ bernoulli_ t_ squeeze_ unsqueeze_ transpose_"
+    " masked_fill masked_fill_ nan_to_num nan_to_num_ data_ptr".split()
+)
+_NUMBERS = {
+    "size": None,
+    "dim": "int",
+    "ndimension": "int",
+    "numel": "int",
+    "nelement": "int",
+    "element_size": "int",
+    "stride": None,
+    "is_floating_point": "bool",
+    "is_complex": "bool",
+    "is_contiguous": "bool",
+    "get_device": "int",
+    "item": "float",
+    "storage_offset": "int",
+}
+_NEW = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "new_empty_strided")
+
+
+def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
+    """``tensor.name``."""
+    if name == "dtype":
+        return DTypeValue(tensor.dtypes, False, tensor.origin)
+    if name == "device":
+        return Device(None)
+    if name in ("shape",):
+        return Sequence(None, Number("int"))
+    if name in ("ndim", "itemsize", "nbytes"):
+        return Number("int")
+    if name in _SAME_ATTRIBUTES:
+        return replace(tensor, leaf=False)
+    if name in ("real", "imag"):
+        return apply_named(frame, f"torch.{name}", Arguments([tensor], {}, {}), node)
+    if name in ("is_cuda", "is_cpu", "is_mps", "is_xpu", "is_meta", "is_sparse", "is_nested", "requires_grad", "is_leaf"):
+        return Number("bool")
+    if tensor.maybe and name.startswith("_"):
+        return UNKNOWN
+    return TensorMethod(tensor, name, node.value if isinstance(node, ast.Attribute) else None)
+
+
+def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: ast.expr) -> Value:
+    """``tensor.name(...)``."""
+    tensor, name = method.tensor, method.name
+    if name in CASTS and not arguments.positional:
+        return cast(frame, tensor, tuple(Lane(CASTS[name]) for _ in tensor.dtypes), node, f"cast by .{name}()", True)
+    if name == "to":
+        return _to(frame, tensor, arguments, node)
+    if name in ("type", "type_as"):
+        return _type(frame, tensor, name, arguments, node)
+    if name in _NUMBERS:
+        kind = _NUMBERS[name]
+        if kind is None:
+            return Number("int") if arguments.positional else Sequence(None, Number("int"))
+        return Number(kind)
+    if name in ("tolist", "numpy", "storage", "untyped_storage", "backward", "register_hook", "__array__"):
+        return UNKNOWN
+    if name in _NEW:
+        return _new(frame, tensor, arguments, node)
+    if name in ("split", "chunk", "unbind", "tensor_split", "split_with_sizes", "hsplit", "vsplit", "dsplit"):
+        return Sequence(None, replace(tensor, leaf=False))
+    op = find_op(f"torch.Tensor.{name}")
+    if op is not None:
+        return apply(frame, op, arguments.shifted((tensor, method.node)), node)
+    if name in _SAME_METHODS:
+        return replace(tensor, leaf=False)
+    return UNKNOWN
+
+
+def cast(frame: Frame, tensor: Tensor, dtypes: tuple[Lane, ...], node: ast.expr, what: str, written: bool) -> Tensor:
+    """A tensor cast to given dtypes; ``written``: the dtype is spelled out in the source."""
+    origin = frame.here(node, what, dtypes, *((tensor.origin,) if not written else ()))
+    return Tensor(
+        dtypes,
+        tensor.dim,
+        replace(origin, cast=written),
+        maybe=False,
+        explicit=written,
+        gradient=tensor.gradient,
+    )
+
+
+def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:
+    target: Value | None = arguments.keywords.get("dtype") or arguments.keywords.get("other")
+    if target is None:
+        for value in arguments.positional[:2]:
+            for option in options_of(value):
+                if isinstance(option, (DTypeValue, Tensor)) or option is UNKNOWN:
+                    target = option if target is None or option is UNKNOWN else target
+    if target is None:
+        return replace(tensor, leaf=False)
+    text = ast.unparse(node.args[0]) if isinstance(node, ast.Call) and node.args else "dtype"
+    what = f"cast by .to({text if len(text) <= 40 else '…'})"
+    if isinstance(target, DTypeValue):
+        return cast(frame, tensor, target.dtypes, node, what, target.written)
+    if isinstance(target, Tensor) and not target.maybe:
+        return cast(frame, tensor, target.dtypes, node, what, False)
+    if isinstance(target, Tensor):
+        dtypes = tuple(Lane(l.mask | t.mask, None, True, True) for l, t in zip(tensor.dtypes, target.dtypes, strict=True))
+        return Tensor(dtypes, tensor.dim, tensor.origin)
+    if isinstance(target, Const) and target.value is None:
+        return replace(tensor, leaf=False)
+    return Tensor(tuple(UNKNOWN_LANE for _ in tensor.dtypes), tensor.dim)
+
+
+_TYPE_STRINGS = {"Half": "float16", "BFloat16": "bfloat16", "Float": "float32", "Double": "float64", "Long": "int64",
+                 "Int": "int32", "Bool": "bool", "Byte": "uint8"}
+
+
+def dtype_of_tensor_type(name: str) -> str | None:
+    """The dtype of a legacy type name such as ``torch.cuda.FloatTensor``."""
+    last = name.rsplit(".", 1)[-1]
+    return _TYPE_STRINGS.get(last.removesuffix("Tensor")) if last.endswith("Tensor") else None
+
+
+def _type(frame: Frame, tensor: Tensor, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    value = arguments.positional[0] if arguments.positional else arguments.keywords.get("dtype")
+    if value is None:
+        return UNKNOWN
+    if name == "type_as" and isinstance(value, Tensor) and not value.maybe:
+        return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False)
+    if name == "type_as" and isinstance(value, Tensor):
+        return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False)
+    if isinstance(value, DTypeValue):
+        return cast(frame, tensor, value.dtypes, node, "cast by .type()", value.written)
+    spelled = value.value if isinstance(value, Const) else getattr(value, "name", None)
+    dtype = dtype_of_tensor_type(spelled) if isinstance(spelled, str) else None
+    if dtype is not None:
+        lanes = tuple(Lane(BITS[dtype]) for _ in tensor.dtypes)
+        return cast(frame, tensor, lanes, node, "cast by .type()", True)
+    return Tensor(tuple(UNKNOWN_LANE for _ in tensor.dtypes), tensor.dim)
+
+
+def _new(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:
+    dtype = arguments.keywords.get("dtype")
+    if dtype is None or (isinstance(dtype, Const) and dtype.value is None):
+        return Tensor(tensor.dtypes, 1, tensor.origin)
+    if isinstance(dtype, DTypeValue):
+        origin = frame.here(node, "created with this dtype", dtype.dtypes)
+        return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
+    return Tensor(frame.session.unknown, 1)
+
+
+def unknown_method(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """A method of something that is not known: a cast still fixes the dtype, if it is a tensor at all."""
+    blank = Tensor(frame.session.unknown, None, maybe=True)
+    if name in CASTS and not arguments.positional:
+        return call_method(frame, TensorMethod(blank, name), arguments, node)
+    if name == "to":
+        result = _to(frame, blank, arguments, node)
+        return result if isinstance(result, Tensor) and any(lane.known for lane in result.dtypes) else UNKNOWN
+    if name in ("type", "type_as"):
+        return _type(frame, blank, name, arguments, node)
+    return UNKNOWN
+
+
+def is_dtype_name(name: str) -> bool:
+    return name in NAMES or name in ALIASES
+
+
+__all__ = ["CASTS", "NONE", "Builtin", "attribute", "call_method", "cast", "dtype_of_tensor_type", "is_dtype_name",
+           "unknown_method"]

@@ -1,0 +1,362 @@
+"""Abstract values: what an expression may hold, as far as dtypes depend on it.
+
+Every value has a ``key``: two values of one key behave alike, so a call is interpreted once for each combination of
+keys. Origins are left out of keys: where a dtype came from does not change what happens to it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from amplint.infer.dtypes import Autocast, Dtypes
+from amplint.source import Span
+
+if TYPE_CHECKING:
+    from amplint.infer.namespace import Namespace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Where a dtype was decided: a place, what happened there, the resulting dtypes and where those came from."""
+
+    filename: str
+    span: Span
+    what: str
+    dtypes: Dtypes
+    parents: tuple[Origin, ...] = ()
+    cast: bool = False
+    """A dtype written into the source: ``.float()``, ``.to(torch.float32)``, ``dtype=torch.float32``."""
+    autocast: bool = False
+    """Autocast chose the dtype in some scenario."""
+    placed: bool = False
+    """A parameter or buffer, made part of its module here."""
+
+
+class Value:
+    """Something a name may be bound to."""
+
+    __slots__ = ()
+
+    @property
+    def key(self) -> Hashable:
+        return id(self)
+
+
+class _Unknown(Value):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = _Unknown()
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Value):
+    """A Python literal: number, string, bytes, None, Ellipsis."""
+
+    value: object
+
+    @property
+    def key(self) -> Hashable:
+        return (type(self.value), self.value)
+
+
+NONE = Const(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Value):
+    """A Python number that is not known: ``kind`` is bool, int or float."""
+
+    kind: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("number", self.kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor(Value):
+    """A tensor: its dtype in every scenario.
+
+    ``dim`` is 0 for a 0-dim tensor, 1 with dimensions, None where unknown. ``maybe``: an argument that need not be a
+    tensor at all (it may be None or a number) or may be an integer one. ``explicit``: made with a dtype written in the
+    code, which survives in scenarios that keep explicit dtypes. ``leaf``: a parameter. ``gradient``: a gradient handed
+    to ``backward``. ``optional``: None on another path.
+    """
+
+    dtypes: Dtypes
+    dim: int | None = None
+    origin: Origin | None = None
+    maybe: bool = False
+    explicit: bool = False
+    leaf: bool = False
+    gradient: bool = False
+    optional: bool = False
+
+    @property
+    def key(self) -> Hashable:
+        return ("tensor", self.dtypes, self.dim, self.maybe, self.explicit, self.gradient, self.optional)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DTypeValue(Value):
+    """A ``torch.dtype``; ``written``: spelled as a literal such as ``torch.float32``."""
+
+    dtypes: Dtypes
+    written: bool = False
+    origin: Origin | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return ("dtype", self.dtypes, self.written)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Device(Value):
+    """A ``torch.device`` or its type as a string; ``type`` is None where it follows a tensor."""
+
+    type: str | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return ("device", self.type)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence(Value):
+    """A tuple or list: its items where their number is known, else the join of all as ``element``."""
+
+    items: tuple[Value, ...] | None
+    element: Value = UNKNOWN
+    mutable: bool = False
+
+    @property
+    def key(self) -> Hashable:
+        if self.items is not None:
+            return ("seq", tuple(item.key for item in self.items))
+        return ("seqof", self.element.key)
+
+
+@dataclass(slots=True, eq=False)
+class Mapping(Value):
+    """A dict: values under known keys, and the join of the others."""
+
+    items: dict[object, Value]
+    other: Value | None = None
+
+    @property
+    def key(self) -> Hashable:
+        entries = tuple((k, v.key) for k, v in self.items.items())
+        return ("map", entries, self.other.key if self.other else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TorchName(Value):
+    """A torch function, class or module, by qualified name."""
+
+    name: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("torch", self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class External(Value):
+    """Something of a library that is neither torch nor the project, by qualified name."""
+
+    name: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("external", self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleValue(Value):
+    """A module of the project, or a builtin namespace."""
+
+    namespace: Namespace
+
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function(Value):
+    """A function written in the project.
+
+    ``closure`` holds the enclosing functions' variables; ``owner`` is the class whose body defines it.
+    """
+
+    node: FunctionNode
+    namespace: Namespace
+    closure: dict[str, Value] | None = None
+    owner: Class | None = None
+    name: str = "<lambda>"
+
+    @property
+    def key(self) -> Hashable:
+        if not self.closure:
+            return ("function", id(self.node))
+        return ("function", id(self.node), id(self.closure))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound(Value):
+    """A method with its instance."""
+
+    function: Function
+    instance: Value
+
+    @property
+    def key(self) -> Hashable:
+        return ("bound", self.function.key, self.instance.key)
+
+
+@dataclass(slots=True, eq=False)
+class Class(Value):
+    """A class written in the project. ``members`` are its body's bindings; ``bases`` resolved where possible."""
+
+    node: ast.ClassDef
+    namespace: Namespace
+    name: str
+    bases: tuple[Value, ...]
+    members: dict[str, Value] = field(default_factory=dict)
+    closure: dict[str, Value] | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return ("class", id(self.node))
+
+
+@dataclass(slots=True, eq=False)
+class Instance(Value):
+    """An object of a project class. ``attributes`` is what its methods assigned so far.
+
+    ``converted`` is the dtype the whole module was converted to (``.half()``), None for the scenario's own.
+    """
+
+    cls: Class
+    attributes: dict[str, Value] = field(default_factory=dict)
+    open: bool = False
+    """Attributes may exist that the inference did not see set (an unknown base class, ``setattr``)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer(Value):
+    """An instance of a ``torch.nn`` class: its parameters' values by name, and its children for containers.
+
+    ``span`` is its constructor; ``options`` are the constructor's arguments, kept for transformer layers.
+    """
+
+    name: str
+    tensors: dict[str, Value] = field(default_factory=dict)
+    children: Value | None = None
+    span: Span | None = None
+    options: dict[str, Value] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Hashable:
+        children = self.children.key if self.children else None
+        return ("layer", self.name, tuple((k, v.key) for k, v in self.tensors.items()), children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial(Value):
+    """``functools.partial(callee, ...)``."""
+
+    callee: Value
+    args: tuple[Value, ...]
+    keywords: dict[str, Value]
+
+    @property
+    def key(self) -> Hashable:
+        keywords = tuple((k, v.key) for k, v in self.keywords.items())
+        return ("partial", self.callee.key, tuple(a.key for a in self.args), keywords)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorMethod(Value):
+    """A method of a tensor, not yet called."""
+
+    tensor: Tensor
+    name: str
+    node: ast.expr | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return ("method", self.name, self.tensor.key)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Builtin(Value):
+    """A Python builtin or a method of a Python value that the interpreter knows, as a handler."""
+
+    name: str
+    receiver: Value | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return ("builtin", self.name, self.receiver.key if self.receiver else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AutocastFlag(Value):
+    """The answer of an autocast query: bit masks of the scenarios in which it can be True, and can be False."""
+
+    on: int
+    off: int
+
+    @property
+    def key(self) -> Hashable:
+        return ("flag", self.on, self.off)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AutocastContext(Value):
+    """An autocast context manager or decorator, not yet entered: how it changes a state, and how it was written."""
+
+    name: str
+    enter: Callable[[Autocast], Autocast]
+    dtype_given: bool
+    node: ast.expr
+    call: ast.Call | None
+    disables: bool
+
+    @property
+    def key(self) -> Hashable:
+        return ("autocast", id(self.node))
+
+
+@dataclass(slots=True, eq=False)
+class AutogradContext(Value):
+    """``ctx`` of an autograd Function: what forward stored for backward."""
+
+    attributes: dict[str, Value] = field(default_factory=dict)
+    saved: Value = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Super(Value):
+    """``super()`` inside a method."""
+
+    instance: Value
+    owner: Class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union(Value):
+    """One of several values, for kinds that do not join: layers, instances, None beside a tensor."""
+
+    options: tuple[Value, ...]
+
+    @property
+    def key(self) -> Hashable:
+        return ("union", tuple(option.key for option in self.options))

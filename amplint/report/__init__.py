@@ -1,0 +1,55 @@
+"""Reports: findings as text for people and as data for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from amplint.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amplint.finding import Finding
+    from amplint.rule import Rule
+
+FORMATS = ("full", "concise", "json")
+
+Piece = tuple[str, str]
+"""Text and its rich style; an empty style is plain."""
+
+Line = Sequence[Piece]
+
+
+@dataclass(slots=True)
+class Context:
+    """What reports may look up: rules by code, and sources by path (read from disk when first asked for)."""
+
+    rules: dict[str, Rule]
+    sources: dict[Path, Source] = field(default_factory=dict)
+
+    def source(self, path: Path) -> Source:
+        """The file's source; an empty one where it can no longer be read."""
+        source = self.sources.get(path)
+        if source is None:
+            try:
+                source = Source(path, path.read_bytes())
+                source.lines  # noqa: B018
+            except (OSError, SourceError):
+                source = Source(path, b"")
+            self.sources[path] = source
+        return source
+
+
+def render(output_format: str, findings: Sequence[Finding], context: Context) -> list[Line]:
+    """The report in one of :data:`FORMATS`, line by line without line endings."""
+    module = import_module(f"amplint.report.{output_format}")
+    function: Callable[[Sequence[Finding], Context], Iterable[Line]] = module.render
+    return list(function(findings, context))
+
+
+def plain(lines: Iterable[Line]) -> str:
+    """The lines as text without colour."""
+    return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)

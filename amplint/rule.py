@@ -1,0 +1,115 @@
+"""What a rule is.
+
+A rule is one file with one class. Its docstring is its documentation, its ``bad`` and ``good`` examples are its tests,
+:meth:`Rule.suspects` picks places from the facts of the inference (on ``ast``, cheap), and a libcst visit decides each
+and rewrites it. libcst is imported only when a file has a suspect.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from amplint.finding import Applicability, Cause, Certainty, Edit, Fix, Severity
+from amplint.source import Span
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from amplint.infer.facts import FileFacts
+    from amplint.visit import Visit
+
+CODE = re.compile(r"[A-Z]+[0-9]{3}")
+HEADINGS = ("What it does", "Why it is bad", "How it shows", "Example", "Fix safety")
+DOCUMENTATION_SITE = "https://amplint.readthedocs.io/en/latest/rules"
+
+
+class Evidence(str, Enum):
+    """``run``: the bad examples fail when run. ``cited``: no run here can show it, so never an error, never proven."""
+
+    RUN = "run"
+    CITED = "cited"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A whole module as source text.
+
+    A bad example marks each hazard line with ``# expect`` at its end. ``scenario`` names the one in which it fails;
+    its ``reproduce()`` then raises when run there. ``device`` is the cast policy to judge it by.
+    """
+
+    source: str
+    scenario: str | None = None
+    device: str = "cuda"
+    torch_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A place that the facts make suspicious: what the finding would say, short of its fix.
+
+    ``span`` is where the finding lies; ``node`` is the span of the syntax node whose libcst visit decides, usually the
+    same. ``data`` is the rule's own.
+    """
+
+    span: Span
+    node: Span
+    message: str
+    scenarios: tuple[str, ...]
+    certainty: Certainty
+    causes: tuple[Cause, ...] = ()
+    severity: Severity | None = None
+    data: Any = field(default=None, compare=False)
+
+
+class Rule:
+    """Base of all rules. Subclasses set the class attributes and override :meth:`suspects` and ``visit_*`` methods.
+
+    The visitor calls ``visit_Call(node, suspect, visit)`` (likewise ``visit_With``, ``visit_ClassDef``, ``visit_Name``
+    and so on, by the class name of the libcst node) for each suspect at its node; without such a method the suspect is
+    reported as it is, with no fix.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    evidence: ClassVar[Evidence] = Evidence.RUN
+    default: ClassVar[bool] = True
+    tokens: ClassVar[tuple[str, ...]]
+    """Plain strings: a file that contains none of them cannot have a finding of this rule and is not parsed for it."""
+
+    bad: ClassVar[tuple[Example, ...]] = ()
+    good: ClassVar[tuple[Example, ...]] = ()
+    fix: ClassVar[Applicability | None] = None
+    """The best applicability a fix of this rule can have; None where it never offers one."""
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        """The places in one file that may deserve a finding."""
+        raise NotImplementedError
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the documentation."""
+        return documentation(self).split("\n", 1)[0].rstrip(".")
+
+    @property
+    def url(self) -> str:
+        return f"{DOCUMENTATION_SITE}/{self.code}/"
+
+
+def documentation(rule: Rule) -> str:
+    """A rule's docstring with its indentation removed."""
+    return inspect.getdoc(type(rule)) or ""
+
+
+def replace_span(span: Span, content: str, message: str, applicability: Applicability) -> Fix:
+    """A fix of one edit."""
+    return Fix(applicability, message, (Edit(span, content),))
+
+
+Visitor = "Callable[[cst.CSTNode, Suspect, Visit], None]"

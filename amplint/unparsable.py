@@ -1,0 +1,70 @@
+"""AMP901, amplint's own code: a file that is not Python source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amplint.finding import Certainty, Finding, Severity
+from amplint.rule import Rule, Suspect
+from amplint.source import Location, SourceError, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from amplint.infer.facts import FileFacts
+
+
+class UnparsableFile(Rule):
+    """The file cannot be read as Python source, so nothing in it was checked.
+
+    What it does
+    ------------
+    Reports a file that does not decode in its declared encoding, that Python cannot parse, or that is nested too
+    deeply to be analysed. The other files are still checked.
+
+    Why it is bad
+    -------------
+    A file that is skipped silently looks clean.
+
+    How it shows
+    ------------
+    ``SyntaxError`` when the file is imported, or source of a newer Python than the one that runs amplint.
+
+    Example
+    -------
+    ::
+
+        def forward(self, x:
+            return x
+
+    Fix safety
+    ----------
+    No fix. To check the other files only, exclude the file or pass ``--ignore AMP901``.
+    """
+
+    code = "AMP901"
+    name = "unparsable-file"
+    severity = Severity.ERROR
+    tokens = ()
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        return ()
+
+    def finding(self, path: Path, error: SourceError, device: str) -> Finding:
+        """The finding that stands for a whole file, where the parser stopped."""
+        start = error.location
+        return Finding(
+            code=self.code,
+            name=self.name,
+            message=f"cannot be parsed, so nothing here was checked: {error.message}",
+            severity=self.severity,
+            certainty=Certainty.PROVEN,
+            filename=path,
+            span=Span(start, Location(start.row, start.column + 1)),
+            scenarios=(),
+            device=device,
+        )
+
+
+UNPARSABLE = UnparsableFile()

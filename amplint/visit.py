@@ -1,0 +1,336 @@
+"""The libcst visitor that carries rules over a suspect file.
+
+Rules find suspects on ``ast``, which is cheap; here the file is parsed once more, losslessly, and each suspect's own
+``visit_*`` method sees its node, decides, and builds the rewrite. Nothing else imports libcst.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, cast
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
+
+from amplint.finding import Applicability, Certainty, Edit, Finding, Fix, Severity
+from amplint.importing import Imports
+from amplint.rule import Evidence, Rule, Suspect
+from amplint.source import Location, Source, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from libcst.metadata import CodeRange
+
+    from amplint.infer.facts import FileFacts
+
+    Visitor = Callable[[cst.CSTNode, Suspect, "Visit"], None]
+
+_POSTFIX = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.BaseString,
+    cst.BaseList,
+    cst.BaseDict,
+    cst.BaseSet,
+    cst.Float,
+    cst.Imaginary,
+)
+"""Expressions that a trailer such as ``.to(...)`` can follow without parentheses."""
+
+
+class RuleFailure(Exception):
+    """A rule raised: an internal error of that rule, not of the file. The cause is chained."""
+
+    def __init__(self, rule: Rule, error: Exception) -> None:
+        super().__init__(f"{rule.code} ({type(rule).__module__}): {type(error).__name__}: {error}")
+        self.rule = rule
+        self.error = error
+
+
+def finding_of(
+    rule: Rule, suspect: Suspect, facts: FileFacts, fix: Fix | None = None, message: str | None = None
+) -> Finding:
+    """The finding that a suspect makes. Cited evidence never makes an error, nor a proven finding."""
+    severity, certainty = suspect.severity or rule.severity, suspect.certainty
+    if rule.evidence is Evidence.CITED:
+        severity = Severity.WARNING
+        certainty = Certainty.LIKELY if certainty is Certainty.PROVEN else certainty
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        message=message or suspect.message,
+        severity=severity,
+        certainty=certainty,
+        filename=facts.path,
+        span=suspect.span,
+        scenarios=suspect.scenarios,
+        device=facts.device,
+        causes=suspect.causes,
+        fix=fix,
+    )
+
+
+def run_rules(
+    source: Source,
+    facts: FileFacts,
+    suspects: list[tuple[Rule, Suspect]],
+    failures: list[RuleFailure] | None = None,
+) -> list[Finding]:
+    """Carry each suspect to its rule's ``visit_*`` method and collect what the rules report.
+
+    A suspect whose rule visits no node at its place, or whose file libcst refuses, is reported as it is, with no fix.
+    A rule that raises is appended to ``failures``; without that list RuleFailure propagates.
+    """
+    findings: list[Finding] = []
+    try:
+        wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
+        positions = cast("Mapping[cst.CSTNode, CodeRange]", wrapper.resolve(PositionProvider))
+        carrier = _Carrier(positions, {suspect.node for _, suspect in suspects})
+        wrapper.module.visit(carrier)
+    except Exception:
+        # libcst refuses some valid files, by several exception types; detection does not depend on it.
+        return [finding_of(rule, suspect, facts) for rule, suspect in suspects]
+    visit = Visit(source, facts, wrapper, positions)
+    for rule, suspect in suspects:
+        method, node = _choose(rule, carrier.found.get(suspect.node, []))
+        if method is None or node is None:
+            findings.append(finding_of(rule, suspect, facts))
+            continue
+        visit._begin(rule, findings)
+        try:
+            method(node, suspect, visit)
+        except Exception as error:
+            failure = RuleFailure(rule, error)
+            if failures is None:
+                raise failure from error
+            failures.append(failure)
+    return findings
+
+
+def _choose(rule: Rule, nodes: list[cst.CSTNode]) -> tuple[Visitor | None, cst.CSTNode | None]:
+    """The innermost node at a place that the rule has a visit method for."""
+    for node in reversed(nodes):
+        method = getattr(rule, f"visit_{type(node).__name__}", None)
+        if method is not None:
+            return method, node
+    return None, None
+
+
+class _Carrier(cst.CSTVisitor):
+    """Walks the module once and collects, for each wanted span, the nodes that lie exactly there."""
+
+    def __init__(self, positions: Mapping[cst.CSTNode, CodeRange], wanted: set[Span]) -> None:
+        super().__init__()
+        self._positions = positions
+        self._wanted = wanted
+        self._starts = sorted({span.start for span in wanted})
+        self.found: dict[Span, list[cst.CSTNode]] = {}
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.EmptyLine):
+            return False
+        place = self._positions.get(node)
+        if place is None:
+            return True
+        span = _span(place)
+        self._note(span, node)
+        if isinstance(node, cst.GeneratorExp | cst.Tuple) and node.lpar:
+            start, end = self._positions[node.lpar[-1]], self._positions[node.rpar[0]]
+            self._note(Span(_span(start).start, _span(end).end), node)
+        elif isinstance(node, cst.Call) and len(node.args) == 1 and isinstance(node.args[0].value, cst.GeneratorExp):
+            # ast gives a generator that is the only argument the parentheses of the call.
+            opening = _outer_span(node.func, self._positions).end
+            blanks = node.whitespace_after_func
+            if not node.args[0].value.lpar and isinstance(blanks, cst.SimpleWhitespace):
+                column = opening.column + len(blanks.value)
+                self._note(Span(Location(opening.row, column), span.end), node.args[0].value)
+        elif isinstance(node, cst.FunctionDef | cst.ClassDef):
+            self._note(Span(span.start, _span(self._positions[node.name]).end), node)
+        elif isinstance(node, cst.Decorator):
+            self._note(_span(self._positions[node.decorator]), node)
+        if not isinstance(node, cst.BaseExpression | cst.SimpleStatementLine):
+            return True
+        index = bisect_left(self._starts, span.start)
+        return index < len(self._starts) and self._starts[index] <= span.end
+
+    def _note(self, span: Span, node: cst.CSTNode) -> None:
+        if span in self._wanted:
+            self.found.setdefault(span, []).append(node)
+
+
+class Visit:
+    """What a rule's ``visit_*`` method works with: the file, its facts, and the means to report and to rewrite."""
+
+    def __init__(
+        self, source: Source, facts: FileFacts, wrapper: MetadataWrapper, positions: Mapping[cst.CSTNode, CodeRange]
+    ) -> None:
+        self.source = source
+        self.facts = facts
+        self.module = wrapper.module
+        self._wrapper = wrapper
+        self._positions = positions
+        self._parents: Mapping[cst.CSTNode, cst.CSTNode] | None = None
+        self._imports: Imports | None = None
+        self._rule: Rule | None = None
+        self._findings: list[Finding] = []
+
+    def _begin(self, rule: Rule, findings: list[Finding]) -> None:
+        self._rule, self._findings = rule, findings
+
+    def report(self, suspect: Suspect, fix: Fix | None = None, message: str | None = None) -> None:
+        """Make the suspect a finding; a suspect never reported is dropped."""
+        assert self._rule is not None
+        self._findings.append(finding_of(self._rule, suspect, self.facts, fix, message))
+
+    def fix(self, applicability: Applicability, message: str, *edits: Edit) -> Fix:
+        """A fix of several edits, in source order."""
+        return Fix(applicability, message, tuple(sorted(edits)))
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where a node lies, without the parentheses around it. Raises KeyError for white space."""
+        return _span(self._positions[node])
+
+    def outer_span(self, node: cst.CSTNode) -> Span:
+        """Where a node lies, with the parentheses around it."""
+        return _outer_span(node, self._positions)
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The node's source text, with the parentheses around it, as it stands in the file."""
+        return self.source.segment(self.outer_span(node))
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node around this one; None for the module. The first call computes all parents."""
+        if self._parents is None:
+            self._parents = cast("Mapping[cst.CSTNode, cst.CSTNode]", self._wrapper.resolve(ParentNodeProvider))
+        return self._parents.get(node)
+
+    def replace(self, node: cst.CSTNode, new: str | cst.CSTNode) -> Edit:
+        """Replace a node; parentheses around it stay."""
+        return Edit(self.span(node), new if isinstance(new, str) else self.module.code_for_node(new))
+
+    def append(self, node: cst.CSTNode, text: str) -> Edit:
+        """Put a trailer such as ``.to(x.dtype)`` after an expression, in parentheses where it needs them.
+
+        ``a + b`` becomes ``(a + b).to(x.dtype)``. An argument or a starred element stands for its value.
+        """
+        while isinstance(node, cst.Arg | cst.StarredElement | cst.Element | cst.Index):
+            node = node.value
+        outer = self.outer_span(node)
+        if isinstance(node, _POSTFIX) or getattr(node, "lpar", None):
+            return Edit(Span(outer.end, outer.end), text)
+        return Edit(outer, f"({self.source.segment(outer)}){text}")
+
+    def insert_before(self, node: cst.CSTNode, text: str) -> Edit:
+        """Put text before a node: on lines of its own before a statement, directly before an expression."""
+        start = self._start(node)
+        if isinstance(node, cst.BaseStatement | cst.BaseSmallStatement):
+            before = self.source.line(start.row)[: start.column - 1]
+            text = f"{text}\n{before}" if not before.strip() else f"{text}; "
+        return Edit(Span(start, start), text)
+
+    def delete(self, node: cst.CSTNode) -> Edit:
+        """Take a node out: a statement with its line (the only one of a block becomes ``pass``), an argument or an
+        imported name with its comma, a decorator with its line, an expression as it stands."""
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.Decorator):
+            return self._delete_lines(node)
+        if isinstance(node, cst.BaseSmallStatement):
+            parent = self.parent(node)
+            if isinstance(parent, cst.SimpleStatementLine) and len(parent.body) == 1:
+                return self._delete_lines(parent)
+            return self.replace(node, "pass")
+        if isinstance(node, cst.Arg | cst.ImportAlias | cst.Element | cst.WithItem):
+            return self._delete_item(node)
+        return Edit(self.outer_span(node), "")
+
+    def argument(self, call: cst.Call, *where: str | int) -> cst.Arg | None:
+        """The first argument that is given by one of the keywords, or at one of the positions (from 0).
+
+        A position after ``*args`` cannot be told and gives None.
+        """
+        for key in where:
+            if isinstance(key, str):
+                found = next((a for a in call.args if a.keyword is not None and a.keyword.value == key), None)
+            elif any(a.star for a in call.args[: key + 1]):
+                found = None
+            else:
+                found = call.args[key] if key < len(call.args) and call.args[key].keyword is None else None
+            if found is not None:
+                return found
+        return None
+
+    def add_argument(self, call: cst.Call, text: str) -> Edit:
+        """Add ``name=value`` after the arguments of a call, in the layout that the call has."""
+        if not call.args:
+            end = self.span(call).end
+            place = Location(end.row, end.column - 1)
+            return Edit(Span(place, place), text)
+        last = call.args[-1]
+        span = self.span(last)
+        if isinstance(last.value, cst.GeneratorExp) and not last.value.lpar:
+            return Edit(span, f"({self.source.segment(span)}), {text}")
+        indent = self.source.line(span.start.row)[: span.start.column - 1]
+        own_line = not indent.strip() and span.start.row != self.span(call).start.row
+        if isinstance(last.comma, cst.Comma):
+            comma = self.span(last.comma).end
+            if not own_line:
+                return Edit(Span(comma, comma), f" {text},")
+            place = Location(comma.row, len(self.source.line(comma.row)) + 1)
+            if self.span(call).end.row == comma.row:
+                place = comma
+            return Edit(Span(place, place), f"\n{indent}{text},")
+        return Edit(Span(span.end, span.end), f",\n{indent}{text}" if own_line else f", {text}")
+
+    def import_name(self, module: str, name: str | None = None) -> tuple[str, list[Edit]]:
+        """How ``module.name`` (or the module) is spelled in this file, and the edits that make it importable.
+
+        ``import torch as t`` gives ``t.amp.autocast`` and no edit. The names already bound in the file are respected.
+        """
+        if self._imports is None:
+            self._imports = Imports(self.source)
+        return self._imports.spell(module, name)
+
+    def _start(self, node: cst.CSTNode) -> Location:
+        if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
+            return self.span(node.decorators[0]).start
+        return self.outer_span(node).start
+
+    def _delete_lines(self, node: cst.CSTNode) -> Edit:
+        parent = self.parent(node)
+        if isinstance(parent, cst.IndentedBlock) and len(parent.body) == 1:
+            return Edit(Span(self._start(node), self.span(node).end), "pass")
+        return Edit(Span(Location(self._start(node).row, 1), Location(self.span(node).end.row + 1, 1)), "")
+
+    def _delete_item(self, node: cst.Arg | cst.ImportAlias | cst.Element | cst.WithItem) -> Edit:
+        parent = self.parent(node)
+        siblings = _items(parent)
+        index = next(i for i, sibling in enumerate(siblings) if sibling is node)
+        span = self.span(node)
+        if len(siblings) == 1 and isinstance(parent, cst.Import | cst.ImportFrom):
+            return self.delete(parent)
+        if index + 1 < len(siblings):
+            return Edit(Span(span.start, self.span(siblings[index + 1]).start), "")
+        start = self.span(siblings[index - 1]).end if index else span.start
+        return Edit(Span(start, span.end), "")
+
+
+def _items(parent: cst.CSTNode | None) -> list[cst.CSTNode]:
+    for field in ("args", "names", "elements", "items"):
+        items = getattr(parent, field, None)
+        if isinstance(items, list | tuple):
+            return list(items)
+    raise ValueError(f"no items in {type(parent).__name__}")
+
+
+def _span(place: CodeRange) -> Span:
+    start, end = place.start, place.end
+    return Span(Location(start.line, start.column + 1), Location(end.line, end.column + 1))
+
+
+def _outer_span(node: cst.CSTNode, positions: Mapping[cst.CSTNode, CodeRange]) -> Span:
+    left, right = getattr(node, "lpar", None), getattr(node, "rpar", None)
+    if not left or not right or isinstance(left, cst.MaybeSentinel | cst.LeftParen):
+        return _span(positions[node])
+    return Span(_span(positions[left[0]]).start, _span(positions[right[-1]]).end)

@@ -1,0 +1,188 @@
+"""What the rules about autograd Functions and autocast share: the two decorators, and how they are added."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from amplint.finding import Applicability, Certainty, Edit
+from amplint.rule import Suspect
+from amplint.source import Location, Span
+
+from ._disagreement import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.finding import Cause
+    from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts, Reference
+    from amplint.visit import Visit
+
+FORWARD, BACKWARD = "custom_fwd", "custom_bwd"
+TOKENS = ("autograd", "Function")
+SINCE = (2, 4)
+"""The torch release that brought ``torch.amp.custom_fwd`` and ``custom_bwd`` with their ``device_type``."""
+
+SHOWN = 3
+"""How many operations a finding names as causes."""
+
+_AUTOCASTS = frozenset(
+    {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
+    | {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast"}
+)
+_BASES = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """One of the two decorators as written. ``name`` is its torch name where it is written by it, None behind another
+    name of the file; ``device_type`` and ``cast_inputs`` are the source of its arguments."""
+
+    role: str
+    node: ast.expr
+    name: str | None
+    device_type: str | None
+    cast_inputs: ast.expr | None
+
+    @property
+    def device(self) -> str | None:
+        """The device type where it is written out."""
+        if self.device_type is None:
+            return None
+        try:
+            value = ast.literal_eval(self.device_type)
+        except (ValueError, SyntaxError):
+            return None
+        return value if isinstance(value, str) else None
+
+
+def role_of(name: str | None) -> str | None:
+    """Which of the two decorators a torch name is."""
+    if name is None or not name.startswith("torch."):
+        return None
+    short = short_name(name)
+    return short if short in (FORWARD, BACKWARD) else None
+
+
+def readable(function: AutogradFunction) -> bool:
+    """Whether it is known what every decorator of forward and backward does."""
+    return all(d.name is not None for d in (*function.forward_decorators, *function.backward_decorators))
+
+
+def customs(facts: FileFacts, decorators: tuple[DecoratorFact, ...]) -> tuple[Custom, ...]:
+    """Those of a method's decorators that carry autocast's state, outermost first."""
+    names = {id(r.call or r.node): r.name for r in facts.references if r.decorates is not None}
+    found = []
+    for decorator in decorators:
+        role = role_of(decorator.name)
+        if role is None:
+            continue
+        name = names.get(id(decorator.node))
+        if role_of(name) is None:
+            name = None
+        keywords = decorator.node.keywords if isinstance(decorator.node, ast.Call) else []
+        given = {keyword.arg: keyword.value for keyword in keywords}
+        device = ast.unparse(given["device_type"]) if "device_type" in given else None
+        if name is not None and name.startswith("torch.cuda."):
+            device = '"cuda"'
+        found.append(Custom(role, decorator.node, name, device, given.get("cast_inputs")))
+    return tuple(found)
+
+
+def autocast_scenarios(facts: FileFacts) -> tuple[str, ...]:
+    """The judged scenarios in which autocast is on."""
+    return tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
+
+
+def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
+    """Functions that autocast reaches and that have neither of the two decorators."""
+    decorated = {id(r.decorates) for r in facts.references if role_of(r.name) is not None}
+    for function in facts.autograd_functions:
+        if function.forward is None or function.backward is None or not readable(function):
+            continue
+        if any(role_of(d.name) for d in (*function.forward_decorators, *function.backward_decorators)):
+            continue
+        if id(function.setup_context) in decorated or _regions_in(facts, function.backward):
+            continue
+        forward = _ambient(facts, function.forward, function.sensitive_forward)
+        if forward or function.sensitive_backward:
+            yield replace(function, sensitive_forward=forward)
+
+
+def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.FunctionDef, message: str) -> Suspect:
+    """A finding at a method's ``def``; its causes are the first operations that autocast decides about."""
+    span = facts.source.header_span(method)
+    own = function.sensitive_forward if method is function.forward else function.sensitive_backward
+    causes = tuple(_cause(cause, name, function) for cause, name in own[:SHOWN])
+    if not causes:
+        other = function.sensitive_backward if method is function.forward else function.sensitive_forward
+        causes = tuple(_cause(cause, name, function) for cause, name in other[:SHOWN])
+    return Suspect(span, span, message, autocast_scenarios(facts), Certainty.LIKELY, causes, data=function)
+
+
+def _cause(cause: Cause, name: str, function: AutogradFunction) -> Cause:
+    where = "in forward" if any(cause is own for own, _ in function.sensitive_forward) else "in backward"
+    return replace(cause, message=f"{short_name(name)} {where}: autocast decides its dtype")
+
+
+def report_missing(suspect: Suspect, visit: Visit) -> None:
+    """Report one of two missing decorators; the fix adds both, since one alone is worse than none."""
+    function: AutogradFunction = suspect.data
+    facts = visit.facts
+    if function.setup_context is not None or facts.torch_version < SINCE or not _plain_base(facts, function.node):
+        visit.report(suspect)
+        return
+    spelled, edits = spellings(visit)
+    for method, role in ((function.forward, FORWARD), (function.backward, BACKWARD)):
+        assert method is not None
+        edits.append(insert_decorator(visit, method, f'{spelled[role]}(device_type="{facts.device}")'))
+    visit.report(suspect, visit.fix(Applicability.UNSAFE, "Run backward in the autocast state of forward", *edits))
+
+
+def spellings(visit: Visit) -> tuple[dict[str, str], list[Edit]]:
+    """How the two decorators are spelled in this file, and the edits that import them."""
+    spelled = {role: visit.import_name("torch.amp", role) for role in (FORWARD, BACKWARD)}
+    if not any(edits for _, edits in spelled.values()):
+        return {role: text for role, (text, _) in spelled.items()}, []
+    torch, edits = visit.import_name("torch")
+    return {role: f"{torch}.amp.{role}" for role in spelled}, list(edits)
+
+
+def insert_decorator(visit: Visit, method: ast.FunctionDef, text: str) -> Edit:
+    """A decorator directly below ``@staticmethod``, or above all others where there is none."""
+    source = visit.source
+    row = min((source.span(d).start.row for d in method.decorator_list), default=method.lineno)
+    for decorator in method.decorator_list:
+        if isinstance(decorator, ast.Name) and decorator.id == "staticmethod":
+            row = source.span(decorator).end.row + 1
+    indent = source.line(method.lineno)[: source.header_span(method).start.column - 1]
+    place = Location(row, 1)
+    return Edit(Span(place, place), f"{indent}@{text}\n")
+
+
+def _plain_base(facts: FileFacts, node: ast.ClassDef) -> bool:
+    """Whether the class inherits from torch's Function alone, so that no base class can define ``setup_context``."""
+    names = {id(r.node): r.name for r in facts.references}
+    return len(node.bases) == 1 and names.get(id(node.bases[0])) in _BASES
+
+
+def _regions_in(facts: FileFacts, method: ast.FunctionDef) -> list[Reference]:
+    """Autocast contexts that a method opens, or that decorate it."""
+    inside = {id(node) for node in ast.walk(method)}
+    return [r for r in facts.references if r.name in _AUTOCASTS and r.call is not None and id(r.call) in inside]
+
+
+def _ambient(
+    facts: FileFacts, method: ast.FunctionDef, operations: tuple[tuple[Cause, str], ...]
+) -> tuple[tuple[Cause, str], ...]:
+    """The operations that are not inside an autocast context of the method itself."""
+    own = {id(r.call) for r in _regions_in(facts, method)}
+    if own & {id(decorator) for decorator in method.decorator_list}:
+        return ()
+    covered = [
+        facts.source.span(node)
+        for node in ast.walk(method)
+        if isinstance(node, ast.With) and any(id(item.context_expr) in own for item in node.items)
+    ]
+    return tuple((c, n) for c, n in operations if c.filename != facts.path or not any(s.contains(c.span) for s in covered))

@@ -1,0 +1,139 @@
+"""What the rules about disagreeing operands share: from a conflict to a suspect, from an operand to its source."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amplint.finding import Severity
+from amplint.rule import Suspect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import libcst as cst
+
+    from amplint.infer.facts import Conflict, FileFacts, Kind, Operand
+    from amplint.visit import Visit
+
+_DTYPE_PRESERVING = frozenset(
+    ("t", "permute", "transpose", "view", "reshape", "contiguous", "expand", "unsqueeze", "squeeze", "flatten", "detach")
+)
+_NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
+
+
+def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
+    """A suspect for each conflict of these kinds, at the operation, with the conflict as its data."""
+    for conflict in facts.conflicts:
+        if conflict.kind in kinds:
+            span = facts.span(conflict.node)
+            yield Suspect(
+                span=span,
+                node=span,
+                message=message_of(conflict),
+                scenarios=conflict.scenarios,
+                certainty=conflict.certainty,
+                causes=conflict.causes,
+                severity=Severity.ERROR if conflict.raises else Severity.WARNING,
+                data=conflict,
+            )
+
+
+def message_of(conflict: Conflict) -> str:
+    """``linear gets float32 input and bfloat16 weight``."""
+    left, right = conflict.left, conflict.right
+    if left.name == right.name:
+        return f"{short_name(conflict.op)} gets {conflict.left_dtype} and {conflict.right_dtype} operands"
+    return (
+        f"{short_name(conflict.op)} gets {conflict.left_dtype} {left.name} and {conflict.right_dtype} {right.name}"
+    )
+
+
+def short_name(op: str) -> str:
+    """An operation's name without the module that it comes from."""
+    return op.rsplit(".", 1)[-1]
+
+
+def dtype_source(operand: Operand) -> str | None:
+    """An expression for the operand's dtype that may be evaluated again: ``x.dtype``, ``self.proj.weight.dtype``.
+
+    None where the operand's expression does something that must not be done twice.
+    """
+    node = operand.node
+    if node is None:
+        return None
+    if operand.value.leaf and operand.name in ("weight", "bias") and not _names(node, operand.name):
+        return f"{ast.unparse(node)}.{operand.name}.dtype" if _is_path(node) else None
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DTYPE_PRESERVING:
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in ("T", "mT")):
+            node = node.value
+        else:
+            break
+    return f"{ast.unparse(node)}.dtype" if _is_path(node) else None
+
+
+def _names(node: ast.expr, name: str) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == name) or isinstance(node, ast.Name)
+
+
+def _is_path(node: ast.expr) -> bool:
+    """A name, or attributes of one: reading it twice changes nothing."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def find_operand(visit: Visit, node: cst.CSTNode, operand: Operand) -> cst.BaseExpression | None:
+    """The libcst expression below ``node`` that gave an operand."""
+    import libcst as cst
+
+    if operand.node is None:
+        return None
+    wanted = visit.facts.source.span(operand.node)
+    pending: list[cst.CSTNode] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, cst.BaseExpression) and visit.span(current) == wanted:
+            return current
+        pending.extend(current.children)
+    return None
+
+
+def is_callee(conflict: Conflict, operand: Operand) -> bool:
+    """Whether an operand is a parameter of the layer that is called."""
+    return isinstance(conflict.node, ast.Call) and operand.node is conflict.node.func
+
+
+def parameter_dtype(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | None:
+    """As :func:`dtype_source`, for the parameters of a called layer too.
+
+    ``self.proj.weight.dtype`` where the call is known to reach the layer itself, ``next(self.blocks.parameters()).dtype``
+    where it may be a container, or a layer that names its parameters otherwise.
+    """
+    node = operand.node
+    if node is None or not is_callee(conflict, operand):
+        return dtype_source(replace(operand, name=""))
+    if not _is_path(node):
+        return None
+    if _is_built_as(facts, node, operand):
+        return f"{ast.unparse(node)}.{operand.name}.dtype"
+    return f"next({ast.unparse(node)}.parameters()).dtype"
+
+
+def _is_built_as(facts: FileFacts, callee: ast.expr, operand: Operand) -> bool:
+    """Whether the layer that owns the operand is assigned, in this file, to the name that is called."""
+    origin = operand.value.origin
+    if origin is None or origin.filename != str(facts.path):
+        return False
+    for node in ast.walk(facts.source.tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and facts.span(node.value) == origin.span:
+            named = any(_last_name(target) == _last_name(callee) for target in node.targets)
+            return named and _last_name(node.value.func) not in _NO_WEIGHT
+    return False
+
+
+def _last_name(node: ast.expr) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None

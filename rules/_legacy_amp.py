@@ -1,0 +1,256 @@
+"""torch's deprecated mixed-precision names, and how a use of one is written with the names that replaced them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from amplint.finding import Applicability, Edit
+from amplint.source import Location, Source, Span
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import Reference
+
+_AUTOCAST = ("enabled", "dtype", "cache_enabled")
+_SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
+
+DEPRECATED_SINCE = (2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """A deprecated name: what replaces it (below ``torch``), for which device, and the parameters it takes itself.
+
+    ``positional`` says how many arguments it takes by position, at least and at most.
+    """
+
+    target: str
+    device: str
+    parameters: tuple[str, ...] = ()
+    positional: tuple[int, int] = (0, 0)
+    default_dtype: str | None = None
+
+    @property
+    def is_class(self) -> bool:
+        return self.target in ("amp.autocast", "amp.GradScaler")
+
+    @property
+    def is_decorator(self) -> bool:
+        return self.target.startswith("amp.custom_")
+
+    @property
+    def modern(self) -> str:
+        """The replacement as a message shows it."""
+        if self.is_decorator:
+            return f'torch.{self.target}(..., device_type="{self.device}")'
+        if self.is_class or self.positional[1]:
+            return f'torch.{self.target}("{self.device}", ...)'
+        return f'torch.{self.target}("{self.device}")'
+
+
+def _table() -> dict[str, Legacy]:
+    table = {}
+    for device, dtype in (("cuda", "float16"), ("cpu", "bfloat16")):
+        autocast = Legacy("amp.autocast", device, _AUTOCAST, (0, 3), dtype)
+        scaler = Legacy("amp.GradScaler", device, _SCALER, (0, 5))
+        for module in ("", ".autocast_mode"):
+            table[f"torch.{device}.amp{module}.autocast"] = autocast
+        for module in ("", ".grad_scaler"):
+            table[f"torch.{device}.amp{module}.GradScaler"] = scaler
+    for module in ("torch.cuda.amp", "torch.cuda.amp.autocast_mode"):
+        table[f"{module}.custom_fwd"] = Legacy("amp.custom_fwd", "cuda", ("fwd", "cast_inputs"), (0, 1))
+        table[f"{module}.custom_bwd"] = Legacy("amp.custom_bwd", "cuda", ("bwd",), (0, 1))
+    for name, device in (("gpu", "cuda"), ("cpu", "cpu"), ("ipu", "ipu"), ("xla", "xla")):
+        table[f"torch.get_autocast_{name}_dtype"] = Legacy("get_autocast_dtype", device)
+        table[f"torch.set_autocast_{name}_dtype"] = Legacy("set_autocast_dtype", device, positional=(1, 1))
+        if name != "gpu":
+            table[f"torch.is_autocast_{name}_enabled"] = Legacy("is_autocast_enabled", device)
+            table[f"torch.set_autocast_{name}_enabled"] = Legacy("set_autocast_enabled", device, positional=(1, 1))
+    return table
+
+
+LEGACY = _table()
+"""By qualified name; a test confirms each against torch's own warnings."""
+
+LEGACY_MODULES = frozenset(
+    {name.rpartition(".")[0] for name, legacy in LEGACY.items() if legacy.is_class or legacy.is_decorator}
+)
+"""Modules that hold nothing but deprecated names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Edits of one use, and whether they keep its behaviour exactly."""
+
+    edits: tuple[Edit, ...]
+    applicability: Applicability = Applicability.SAFE
+
+
+def rewrite_call(reference: Reference, legacy: Legacy, source: Source, torch: str) -> Rewrite | None:
+    """``autocast(False, dtype)`` becomes ``torch.amp.autocast("cuda", enabled=False, dtype=dtype)``.
+
+    None where the arguments cannot be told apart (``*args``, ``**kwargs``) or are not what the old name takes.
+    ``torch`` is how the file spells torch.
+    """
+    call, callee = reference.call, rename(reference, f"{torch}.{legacy.target}", source)
+    if call is None or callee is None or not _fits(legacy, call.args, call.keywords):
+        return None
+    layout = _Layout(source, call)
+    if legacy.is_decorator:
+        device = f'device_type="{legacy.device}"'
+        if call.keywords and not call.args:
+            return Rewrite((callee, layout.insert(0, f"{device}, ")))
+        if call.args and call.keywords:
+            return Rewrite((callee, layout.insert(len(call.args), f"{device}, ")))
+        return Rewrite((callee, layout.append(device)))
+    leading = [f'"{legacy.device}"']
+    names: dict[int, str] = {}
+    if legacy.default_dtype is not None:
+        leading += _written_out(legacy, call.args, call.keywords, source, torch)
+        names = {index: f"{legacy.parameters[index]}=" for index in range(len(call.args))}
+    prefix = ", ".join(leading)
+    if not layout.starts:
+        return Rewrite((callee, layout.insert(0, prefix)))
+    edits = [layout.insert(0, f"{prefix}, {names.get(0, '')}")]
+    edits += [layout.insert(index, text) for index, text in names.items() if index]
+    return Rewrite((callee, *edits))
+
+
+def ask_device(call: ast.Call, device: str, source: Source) -> Edit:
+    """Give a query without arguments the device to ask."""
+    return _Layout(source, call).insert(0, device)
+
+
+def rewrite_partial(
+    reference: Reference, partial: ast.Call, legacy: Legacy, source: Source, torch: str
+) -> Rewrite | None:
+    """``functools.partial(autocast, enabled=False)``; the reference is the first argument.
+
+    Unsafe for an ``autocast`` whose ``enabled`` is left open: a caller may still pass it by position.
+    """
+    renamed = f"{torch}.{legacy.target}"
+    rest = partial.args[1:]
+    if not (legacy.is_class or legacy.is_decorator) or not _fits(legacy, rest, partial.keywords, partial=True):
+        return None
+    if legacy.is_decorator:
+        callee = rename(reference, f'{renamed}, device_type="{legacy.device}"', source)
+        return Rewrite((callee,)) if callee is not None and not rest else None
+    leading = [renamed, f'"{legacy.device}"']
+    names: list[str] = []
+    safe = True
+    if legacy.default_dtype is not None:
+        leading += _written_out(legacy, rest, partial.keywords, source, torch)
+        names = [f"{legacy.parameters[index]}=" for index in range(len(rest))]
+        safe = any(keyword.arg == "enabled" for keyword in partial.keywords)
+    callee = rename(reference, ", ".join(leading), source)
+    if callee is None:
+        return None
+    layout = _Layout(source, partial)
+    edits = [layout.insert(index, text) for index, text in enumerate(names, start=1)]
+    return Rewrite((callee, *edits), Applicability.SAFE if safe else Applicability.UNSAFE)
+
+
+def rewrite_bare(reference: Reference, legacy: Legacy, source: Source, torch: str) -> Rewrite | None:
+    """``@custom_fwd`` becomes ``@torch.amp.custom_fwd(device_type="cuda")``. ``@autocast`` never was right."""
+    if not legacy.is_decorator:
+        return None
+    callee = rename(reference, f'{torch}.{legacy.target}(device_type="{legacy.device}")', source)
+    return Rewrite((callee,)) if callee is not None else None
+
+
+def rewrite_annotation(reference: Reference, legacy: Legacy, source: Source, torch: str) -> Rewrite | None:
+    """``scaler: GradScaler`` becomes ``scaler: torch.amp.GradScaler``."""
+    callee = rename(reference, f"{torch}.{legacy.target}", source) if legacy.is_class else None
+    return Rewrite((callee,)) if callee is not None else None
+
+
+def rename(reference: Reference, new: str, source: Source) -> Edit | None:
+    """Replace the dotted name; None where it does not stand in the source as one (in an f-string of old Pythons)."""
+    node = reference.node
+    assert isinstance(node, ast.expr)
+    span = source.span(node)
+    if re.sub(r"[\s\\]+", "", source.segment(span)) != ast.unparse(node):
+        return None
+    return Edit(span, new)
+
+
+def _fits(legacy: Legacy, args: list[ast.expr], keywords: list[ast.keyword], *, partial: bool = False) -> bool:
+    """Whether these are arguments that the old name takes, all of them told apart."""
+    named = [keyword.arg for keyword in keywords]
+    if any(isinstance(arg, ast.GeneratorExp) for arg in args):
+        return False
+    if legacy.target == "amp.GradScaler":
+        return "device" not in named and len(args) <= len(legacy.parameters)  # the device goes first, the rest stays
+    if any(isinstance(arg, ast.Starred) for arg in args) or None in named:
+        return False
+    least, most = legacy.positional
+    if legacy.target == "amp.custom_bwd" and not partial:
+        least = 0 if "bwd" in named else 1
+    given = [*legacy.parameters[: len(args)], *named]
+    return least <= len(args) <= most and set(named) <= set(legacy.parameters) and len(set(given)) == len(given)
+
+
+def _written_out(
+    legacy: Legacy, args: list[ast.expr], keywords: list[ast.keyword], source: Source, torch: str
+) -> list[str]:
+    """The old defaults that differ from the new ones: the dtype, and in files that deal with it the weight cache."""
+    given = {*legacy.parameters[: len(args)], *(keyword.arg for keyword in keywords)}
+    out = [] if "dtype" in given else [f"dtype={torch}.{legacy.default_dtype}"]
+    if "cache_enabled" not in given and "cache_enabled" in source.text:
+        out.append("cache_enabled=True")
+    return out
+
+
+class _Layout:
+    """Where the arguments of a call lie in the text, with the parentheses around them."""
+
+    def __init__(self, source: Source, call: ast.Call) -> None:
+        self._source = source
+        self._text = source.text
+        self._offsets = [0, *accumulate(len(line) for line in source.lines)]
+        self._close = source.offset(source.span(call).end) - 1
+        place = self._skip(source.offset(source.span(call.func).end), ")")
+        place += 1
+        arguments: list[ast.expr | ast.keyword] = sorted(
+            [*call.args, *call.keywords], key=lambda node: (node.lineno, node.col_offset)
+        )
+        self.starts: list[int] = []
+        self._trailing_comma = False
+        for argument in arguments:
+            self.starts.append(self._skip(place))
+            place = self._skip(source.offset(source.span(argument).end), ")", stop=self._close)
+            self._trailing_comma = place < self._close
+            place += 1
+        self._empty = not arguments
+
+    def insert(self, index: int, text: str) -> Edit:
+        """Put text before an argument; before the closing parenthesis where there is none."""
+        return self._edit(self.starts[index] if index < len(self.starts) else self._close, text)
+
+    def append(self, text: str) -> Edit:
+        """Put an argument after the last one."""
+        if self._empty:
+            return self._edit(self._close, text)
+        return self._edit(self._close, f" {text}" if self._trailing_comma else f", {text}")
+
+    def _skip(self, offset: int, more: str = "", stop: int | None = None) -> int:
+        """The first place from here that is not white space, a comment, or one of the characters in ``more``."""
+        text = self._text
+        while stop is None or offset < stop:
+            if text[offset] == "#":
+                while text[offset] not in "\r\n":
+                    offset += 1
+            elif text[offset].isspace() or text[offset] == "\\" or text[offset] in more:
+                offset += 1
+            else:
+                break
+        return offset
+
+    def _edit(self, offset: int, text: str) -> Edit:
+        row = bisect_right(self._offsets, offset)
+        place = Location(row, offset - self._offsets[row - 1] + 1)
+        return Edit(Span(place, place), text)

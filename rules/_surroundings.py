@@ -1,0 +1,119 @@
+"""What stands around a node: the function it is in, and the tests that decide whether it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Predicate = Callable[[ast.expr], bool]
+
+_VERSION_NAME = re.compile(
+    r"(?<!con)(?<!in)version|(^|_)(major|minor|legacy|compat)(_|$)|(^|_)(ge|gt|le|lt|geq|leq|at_least|greater|newer|older)(_|$)"
+    r"|torch_?v?\d",
+    re.IGNORECASE,
+)
+_EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+class Surroundings:
+    """The parents of all nodes of one file."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(id(node))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """From the parent outwards."""
+        parent = self.parent(node)
+        while parent is not None:
+            yield parent
+            parent = self.parent(parent)
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """The innermost function whose body holds a node."""
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, FunctionNode) and child in ancestor.body:
+                return ancestor
+            child = ancestor
+        return None
+
+    def in_annotation(self, node: ast.AST) -> bool:
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, ast.arg | ast.AnnAssign) and child is ancestor.annotation:
+                return True
+            if isinstance(ancestor, FunctionNode):
+                return child is ancestor.returns
+            if isinstance(ancestor, ast.stmt):
+                return False
+            child = ancestor
+        return False
+
+    def guarded(self, node: ast.AST, test: Predicate) -> bool:
+        """Whether a test that satisfies the predicate decides if the node is evaluated.
+
+        That is a branch of an ``if`` or of a conditional expression, an operand beside it, and whatever follows an
+        ``assert`` of it or a branch on it that leaves the block.
+        """
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, ast.If | ast.IfExp | ast.While):
+                if child is not ancestor.test and test(ancestor.test):
+                    return True
+            elif isinstance(ancestor, ast.BoolOp) and any(
+                test(value) for value in ancestor.values if value is not child
+            ):
+                return True
+            if isinstance(child, ast.stmt) and any(_leaves(before, test) for before in _before(child, ancestor)):
+                return True
+            child = ancestor
+        return False
+
+    def version_guarded(self, node: ast.AST) -> bool:
+        """Whether the file itself chooses by torch's version or features, or falls back to this after an exception."""
+        if any(isinstance(ancestor, ast.ExceptHandler) for ancestor in self.ancestors(node)):
+            return True
+        return self.guarded(node, tests_version)
+
+
+def _before(statement: ast.stmt, owner: ast.AST) -> list[ast.stmt]:
+    """The statements before one in its block."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(owner, name, None)
+        if isinstance(block, list) and any(item is statement for item in block):
+            return block[: next(i for i, item in enumerate(block) if item is statement)]
+    return []
+
+
+def _leaves(statement: ast.stmt, test: Predicate) -> bool:
+    if isinstance(statement, ast.Assert):
+        return test(statement.test)
+    return isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS) and test(statement.test)
+
+
+def tests_version(test: ast.expr) -> bool:
+    """Whether an expression asks for torch's version, or whether torch has a feature."""
+    for node in ast.walk(test):
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if name == "hasattr":
+            text = ast.unparse(test)
+            if "torch" in text or "amp" in text:
+                return True
+        elif name and _VERSION_NAME.search(name):
+            return True
+    return False
+
+
+def tests_cuda(test: ast.expr) -> bool:
+    """Whether an expression asks if something lies on a CUDA device."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Attribute) and node.attr == "is_cuda":
+            return True
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+            return True
+    return False

@@ -1,0 +1,270 @@
+"""AMP102: a hardcoded upcast of an operand of a matrix product."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Severity
+from amplint.infer.facts import Kind
+from amplint.rule import Example, Rule, Suspect
+
+from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
+from ._disagreement import suspects_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.finding import Edit
+    from amplint.infer.facts import Conflict, FileFacts
+    from amplint.visit import Visit
+
+
+class UpcastMatmulOperand(Rule):
+    """A hardcoded upcast reaches an operand of a matrix product, which raises, or autocast undoes the upcast.
+
+    What it does
+    ------------
+    Reports matrix products, convolutions and layers with an operand that `.float()`, `.double()`, `.to(torch.float32)`
+    or `softmax(..., dtype=torch.float32)` lifted out of the dtype that the other operand has. Under autocast these
+    operations cast their operands back down; there the rule reports an upcast written in the operand itself, or on
+    every operand, as wasted.
+
+    Why it is bad
+    -------------
+    Code with such a cast works in float32 and, thanks to autocast, in mixed precision, and raises once the weights are
+    half: `model.half()`, `torch_dtype=torch.bfloat16`, FSDP or DeepSpeed in 16 bit. Under autocast it does not do what
+    it says: a logit or a similarity that was to be computed in float32 is computed in float16 or bfloat16.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+    RuntimeError: expected m1 and m2 to have the same dtype, but got: float != c10::Half
+    ```
+    Under autocast not at all: the result is low precision.
+
+    Example
+    -------
+    ```python
+    attn = F.softmax(scores, dim=-1, dtype=torch.float32)
+    out = self.proj(attn @ v)
+    with torch.autocast("cuda"):
+        similarity = q.float() @ k.float().T  # float16 all the same
+    ```
+    Use instead:
+    ```python
+    attn = F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype)
+    out = self.proj(attn @ v)
+    with torch.autocast("cuda", enabled=False):
+        similarity = q.float() @ k.float().T
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: the product is then computed in another dtype. Where a parameter is the other operand, the upcast one is
+    cast to its dtype. Of two other tensors under an autocast that the code switched off, the one that was not upcast
+    gets the same cast if that is written in the operand itself, so that the precision asked for is kept; otherwise the
+    upcast one goes back to the other's dtype, since autocast would undo a second upcast as it undid the first. For an
+    upcast that autocast undoes there is no fix: whether float32 was needed here only its author knows. If it was, put
+    the operation under `torch.autocast(device_type, enabled=False)`; if not, drop the cast.
+    """
+
+    code: ClassVar[str] = "AMP102"
+    name: ClassVar[str] = "upcast-matmul-operand"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = ("torch", "forward")
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Head(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.proj = nn.Linear(dim, 4)
+
+    def forward(self, x: torch.Tensor):
+        hidden = self.norm(x)
+        return self.proj(hidden.float())  # expect
+
+
+def reproduce():
+    Head().half()(torch.randn(2, 8, dtype=torch.float16))
+""",
+            scenario="fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch.nn import Linear, Module, functional
+
+
+class Attention(Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.qkv = Linear(dim, 3 * dim)
+
+    def forward(self, x: torch.Tensor):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        weights = functional.softmax(q @ k.transpose(-2, -1), dim=-1, dtype=torch.float32)
+        return torch.bmm(weights, v)  # expect
+
+
+def reproduce():
+    Attention().to(torch.bfloat16)(torch.randn(2, 4, 8, dtype=torch.bfloat16))
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Similarity(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.left = nn.Linear(dim, dim)
+        self.right = nn.Linear(dim, dim)
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor):
+        left, right = self.left(a), self.right(b)
+        with torch.autocast(a.device.type, enabled=False):
+            return left.to(torch.float32) @ right.t()  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Similarity()(torch.randn(2, 8), torch.randn(2, 8))
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Router(nn.Module):
+    def __init__(self, dim=8, experts=4):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(experts, dim))
+
+    def forward(self, x: torch.Tensor):
+        return F.linear(x.float(), self.weight.float()).softmax(dim=-1)  # expect
+
+
+def reproduce():
+    router, x = Router(), torch.randn(3, 8)
+    expected = router(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(router(x), expected), "the router's logits are bfloat16 in spite of both casts"
+""",
+            scenario="autocast-bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = (q @ k.transpose(-2, -1)).float()
+        weights = F.softmax(scores, dim=-1, dtype=torch.float32).type(v.dtype)
+        return self.out(weights @ v)
+"""
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Similarity(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.left = nn.Linear(dim, dim)
+        self.right = nn.Linear(dim, dim)
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor):
+        left, right = self.left(a), self.right(b)
+        with torch.autocast(a.device.type, enabled=False):
+            scores = left.float() @ right.float().t()
+        dtype = left.dtype
+        left = left.float()
+        left = (left * left.pow(2).mean(-1, keepdim=True).rsqrt()).to(dtype)
+        return self.right(left), scores
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        return suspects_of(facts, Kind.UPCAST, Kind.UNDONE_UPCAST)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def visit_AugAssign(self, node: cst.AugAssign, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
+        conflict: Conflict = suspect.data
+        if conflict.kind is Kind.UNDONE_UPCAST:
+            visit.report(suspect, message=_undone(visit.facts, conflict))
+            return
+        message = disagreement(visit.facts, conflict)
+        found = _fix(visit, node, conflict)
+        if found is None:
+            visit.report(suspect, message=message)
+            return
+        edits, text = found
+        visit.report(suspect, visit.fix(Applicability.UNSAFE, text, *edits), message)
+
+
+def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict) -> tuple[list[Edit], str] | None:
+    upcast, other = wider(conflict)
+    kept = _autocast_left(visit.facts, conflict) and not leads(conflict, other)
+    trailer = written_cast(upcast) if kept else None
+    edits = same_cast(visit, node, conflict, upcast, trailer) if trailer is not None else None
+    if edits is not None:
+        return edits, "Cast the other operand up as well"
+    edits = alignment(visit, node, conflict, other)
+    if edits is not None:
+        return edits, "Cast the upcast operand to the dtype of the other"
+    edits = alignment(visit, node, conflict, upcast)
+    return (edits, "Cast the other operand up as well") if edits is not None else None
+
+
+def _autocast_left(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether it fails under autocast too: then the operation is where the code switched autocast off."""
+    return any(scenario.autocast is not None and scenario.name in conflict.scenarios for scenario in facts.scenarios)
+
+
+def _undone(facts: FileFacts, conflict: Conflict) -> str:
+    """``autocast casts float32 `q.float()` back down: matmul runs in low precision anyway, …``."""
+    upcast = describe(conflict, conflict.left, conflict.left_dtype)
+    return (
+        f"autocast casts {upcast} back down, so {label(facts, conflict)} runs in low precision anyway; "
+        "to keep the upcast, put it under torch.autocast(device_type, enabled=False)"
+    )

@@ -1,0 +1,289 @@
+"""AMP104: operands of different dtypes at an operation that wants one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Severity
+from amplint.infer.facts import Kind
+from amplint.rule import Example, Rule, Suspect
+
+from ._alignment import alignment, disagreement, leads, wider
+from ._disagreement import suspects_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.infer.facts import Conflict, FileFacts, Operand
+    from amplint.visit import Visit
+
+
+class MixedOperands(Rule):
+    """An operation or layer that wants one dtype gets operands of different ones.
+
+    What it does
+    ------------
+    Reports matrix products, linear, convolution and recurrent layers, attention layers, `lerp`, `grid_sample`, `cross`,
+    `isclose` and the other operations that do not promote, where their operands differ in dtype in some scenario and no
+    more special rule speaks: attention calls are AMP101's, hardcoded upcasts AMP102's, writes by index AMP105's,
+    regions with autocast off AMP106's, `out=` and in-place products AMP107's.
+
+    Why it is bad
+    -------------
+    Addition and multiplication promote; these operations raise. In a half-precision model without autocast the odd one
+    out is nearly always float32: a constant, a noise tensor or a table made without a dtype, a norm or a weight that
+    was built with `dtype=torch.float32`, an adapter beside its base layer. Under autocast, operations that are on none
+    of its lists meet what the listed ones return, float32 from some and 16 bit from others.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+    RuntimeError: expected scalar type Float but found BFloat16
+    RuntimeError: Input type (float) and bias type (c10::Half) should be the same
+    RuntimeError: expected dtype float for `end` but got dtype c10::BFloat16
+    ```
+
+    Example
+    -------
+    ```python
+    rotation = torch.eye(3, device=x.device).expand(len(x), 3, 3)
+    return torch.bmm(rotation, x)
+    ```
+    Use instead:
+    ```python
+    rotation = torch.eye(3, device=x.device, dtype=x.dtype).expand(len(x), 3, 3)
+    return torch.bmm(rotation, x)
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: the operation then computes in another precision. Where one operand is a parameter, the others are cast to
+    its dtype; otherwise the wider operand is cast to the dtype of the narrower one, which in a half-precision model is
+    that of the model. A constant is better made with the right dtype in the first place: the causes show where.
+    """
+
+    code: ClassVar[str] = "AMP104"
+    name: ClassVar[str] = "mixed-operands"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = ("torch", "forward")
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim, dtype=torch.float32))
+
+    def forward(self, x: torch.Tensor):
+        return self.weight * (x * x.pow(2).mean(-1, keepdim=True).rsqrt())
+
+
+class Block(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.norm = RMSNorm(dim)
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        return x + self.proj(self.norm(x))  # expect
+
+
+def reproduce():
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        Block()(torch.randn(2, 8))
+    finally:
+        torch.set_default_dtype(torch.float32)
+""",
+            scenario="bf16-mixed-params",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class InputTransform(nn.Module):
+    def __init__(self, dim=3):
+        super().__init__()
+        self.dim = dim
+        self.regress = nn.Linear(dim, dim * dim)
+
+    def forward(self, points: torch.Tensor):
+        offset = self.regress(points.mean(dim=1)).view(-1, self.dim, self.dim)
+        identity = torch.eye(self.dim, device=points.device).expand(len(points), -1, -1)
+        moved = points.bmm(identity)  # expect
+        return moved + points @ offset
+
+
+def reproduce():
+    InputTransform().to(torch.bfloat16)(torch.randn(2, 5, 3, dtype=torch.bfloat16))
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Generator(nn.Module):
+    def __init__(self, channels=4):
+        super().__init__()
+        self.channels = channels
+        self.stem = nn.ConvTranspose2d(channels, channels, 2)
+        self.blocks = nn.ModuleList([nn.Conv2d(channels, channels, 3, padding=1)])
+
+    def forward(self, style: torch.Tensor):
+        noise = torch.randn(len(style), self.channels, 4, 4, device=style.device)
+        x = self.stem(input=noise)  # expect
+        for block in self.blocks:
+            x = block(x) * style[:, :, None, None]
+        return x
+
+
+def reproduce():
+    Generator().to(torch.bfloat16)(torch.ones(2, 4, dtype=torch.bfloat16))
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Interpolate(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.project = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        smooth = torch.full((x.shape[-1], x.shape[-1]), 0.125, device=x.device)
+        smoothed = F.linear(x, smooth)  # expect
+        return self.project(x), smoothed
+
+
+def reproduce():
+    Interpolate().half()(torch.randn(2, 8, dtype=torch.float16))
+""",
+            scenario="fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Momentum(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.project = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        start = torch.zeros(x.shape[0], 8, device=x.device)
+        return start.lerp(self.project(x), 0.1)  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Momentum()(torch.randn(2, 8))
+""",
+            scenario="autocast-bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim, dtype=torch.float32))
+
+    def forward(self, x: torch.Tensor):
+        x32 = x.float()
+        return (self.weight * (x32 * x32.pow(2).mean(-1, keepdim=True).rsqrt())).type_as(x)
+
+
+class Block(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.norm = RMSNorm(dim)
+        self.proj = nn.Linear(dim, dim)
+        self.register_buffer("rotation", torch.eye(dim))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        hidden = self.proj(self.norm(x))
+        hidden = hidden @ self.rotation
+        scale = torch.tensor(0.5, device=x.device)
+        causal = torch.ones(4, 4).tril().bool()
+        return torch.where(causal[0, 0], hidden * scale, x) + mask.to(x) @ torch.zeros_like(x)
+"""
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self, base: nn.Linear, rank=4):
+        super().__init__()
+        self.base = base
+        self.down = nn.Linear(base.in_features, rank, dtype=torch.float32)
+        self.up = nn.Linear(rank, base.out_features, dtype=torch.float32)
+
+    def forward(self, x: torch.Tensor):
+        result = self.base(x)
+        if torch.is_autocast_enabled(x.device.type):
+            return result + self.up(self.down(x))
+        delta = self.up(self.down(x.to(self.down.weight.dtype)))
+        return result + delta.to(result.dtype)
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        return suspects_of(facts, Kind.MIXED)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def visit_AugAssign(self, node: cst.AugAssign, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
+        conflict: Conflict = suspect.data
+        message = disagreement(visit.facts, conflict)
+        for leader in _leaders(conflict):
+            edits = alignment(visit, node, conflict, leader)
+            if edits is not None:
+                fix = visit.fix(Applicability.UNSAFE, "Cast to the dtype of the other operand", *edits)
+                visit.report(suspect, fix, message)
+                return
+        visit.report(suspect, message=message)
+
+
+def _leaders(conflict: Conflict) -> list[Operand]:
+    """The operands whose dtype the others should get, the best first: a parameter, else the narrower one."""
+    upcast, narrow = wider(conflict)
+    if leads(conflict, upcast) and not leads(conflict, narrow):
+        return [upcast]
+    return [narrow] if leads(conflict, narrow) and not leads(conflict, upcast) else [narrow, upcast]

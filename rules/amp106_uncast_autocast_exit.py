@@ -1,0 +1,324 @@
+"""AMP106: a region that switches autocast off uses a tensor that nobody cast."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Cause, Severity
+from amplint.infer.dtypes import FLOAT32, FLOAT64
+from amplint.infer.facts import Kind
+from amplint.rule import Example, Rule, Suspect
+
+from ._disagreement import find_operand, is_callee, message_of, parameter_dtype, suspects_of
+from ._surroundings import FunctionNode, Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.finding import Edit, Fix
+    from amplint.infer.facts import Conflict, FileFacts, Operand, Region
+    from amplint.visit import Visit
+
+_LONGEST_QUOTE = 60
+
+
+class UncastAutocastExit(Rule):
+    """A region with autocast switched off uses a tensor from outside without casting it.
+
+    What it does
+    ------------
+    Reports an operation in a region or function with `autocast(enabled=False)` whose operands disagree because one of
+    them comes from outside, where autocast was on, and is used as it arrives.
+
+    Why it is bad
+    -------------
+    Switching autocast off casts nothing. Inside such a region tensors keep the dtypes that they were made with: an
+    activation is in the autocast dtype, a parameter or buffer still in float32. The next product of the two raises.
+    Casting the activation alone to float32 is no cure, since it fails in turn when the module is held in 16 bit.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: mat1 and mat2 must have the same dtype, but got BFloat16 and Float
+    RuntimeError: expected scalar type Float but found BFloat16
+    ```
+
+    Example
+    -------
+    ```python
+    with torch.autocast(x.device.type, enabled=False):
+        scores = torch.einsum("bd,cd->bc", x, self.codebook)  # x is bfloat16, the codebook float32
+    ```
+    Use instead:
+    ```python
+    with torch.autocast(x.device.type, enabled=False):
+        scores = torch.einsum("bd,cd->bc", x.float(), self.codebook.float())
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: it decides the dtype of the computation. Tensors are all cast to float32. The input of a layer is cast to the
+    dtype of the layer's parameters, which runs however the module is held but is float32 only where they are. To keep a
+    layer in float32 in every case, call it before the region, or hold it in float32.
+    """
+
+    code: ClassVar[str] = "AMP106"
+    name: ClassVar[str] = "uncast-autocast-exit"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = ("autocast",)
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Quantizer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project_in = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor):
+        with torch.autocast(x.device.type, enabled=False):
+            z = self.project_in(x)  # expect
+            codes = torch.where(z > 0, 1.0, -1.0)
+        return codes
+
+
+def reproduce():
+    encoder = nn.Linear(8, 8)
+    quantizer = Quantizer()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        quantizer(encoder(torch.randn(2, 8)))
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+from torch.amp import autocast
+
+
+class Codebook(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("codes", torch.randn(16, 8))
+
+    @torch.no_grad()
+    @autocast("cpu", enabled=False)
+    def distances(self, x):
+        return -2 * torch.einsum("bd,cd->bc", x, self.codes)  # expect
+
+    def forward(self, x):
+        return self.distances(x).argmin(dim=-1)
+
+
+def reproduce():
+    encoder = nn.Linear(8, 8)
+    codebook = Codebook()
+    with torch.autocast("cpu", dtype=torch.float16):
+        codebook(encoder(torch.randn(2, 8)))
+""",
+            scenario="autocast-fp16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.stem = nn.Conv1d(4, 4, 3, padding=1)
+        self.blocks = nn.Sequential(nn.Conv1d(4, 4, 1), nn.ReLU(), nn.Conv1d(4, 4, 1))
+        self.scale = nn.Parameter(torch.ones(8, 8))
+
+    def stable(self, h):
+        return torch.matmul(h.transpose(1, 2), self.blocks(h))  # expect
+
+    def forward(self, x):
+        h = self.stem(x)
+        no_autocast = torch.autocast(device_type=x.device.type, enabled=False)
+        with no_autocast:
+            gate = h @ self.scale  # expect
+            return gate, self.stable(h)
+
+
+def reproduce():
+    mixer = Mixer()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixer(torch.randn(2, 4, 8))
+""",
+            scenario="autocast-bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Quantizer(nn.Module):
+    \"\"\"Projects in the ambient dtype, quantises in float32, hands on the dtype that it got.\"\"\"
+
+    def __init__(self):
+        super().__init__()
+        self.project_in = nn.Linear(8, 4)
+        self.project_out = nn.Linear(4, 8)
+        self.register_buffer("codebook", torch.randn(16, 4))
+
+    def forward(self, x: torch.Tensor):
+        z = self.project_in(x)
+        dtype = z.dtype
+        with torch.autocast(x.device.type, enabled=False):
+            z, codebook = z.float(), self.codebook.float()
+            scores = torch.einsum("bd,cd->bc", z, codebook)
+            codes = F.softmax(scores, dim=-1) @ codebook
+        return self.project_out(codes.to(dtype))
+
+
+def reproduce():
+    for held in (torch.float32, torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            Quantizer().to(held)(torch.randn(2, 8))
+    Quantizer().bfloat16()(torch.randn(2, 8, dtype=torch.bfloat16))
+"""
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class LowPrecisionLinear(nn.Linear):
+    \"\"\"Autocast is off, but every operand follows the input.\"\"\"
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            bias = self.bias.to(dtype=x.dtype) if self.bias is not None else None
+            return F.linear(x, self.weight.to(x.dtype), bias)
+
+
+class Router(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(8, 4)
+        self.expert = LowPrecisionLinear(8, 8)
+
+    @torch.autocast("cpu", enabled=False)
+    def route(self, x):
+        return self.gate(x.to(self.gate.weight.dtype)).softmax(dim=-1)
+
+    def forward(self, x):
+        return self.route(x).sum(dim=-1, keepdim=True) * self.expert(x)
+
+
+def reproduce():
+    router = Router()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        router(router.expert(torch.randn(2, 8)))
+""",
+            device="cpu",
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        surroundings: Surroundings | None = None
+        for suspect in suspects_of(facts, Kind.AUTOCAST_EXIT):
+            conflict: Conflict = suspect.data
+            surroundings = surroundings or Surroundings(facts.source.tree)
+            region = _region(facts, conflict, surroundings)
+            if region is None:
+                message = f"{message_of(conflict)}: a caller has switched autocast off, and nothing casts them"
+                yield replace(suspect, message=message)
+                continue
+            quote = _quote(facts, region)
+            message = f"{message_of(conflict)}: `{quote}` switches autocast off, and nothing casts them"
+            cause = Cause(facts.path, facts.span(region.node), "autocast is off from here on")
+            own = [c for c in suspect.causes if c.filename == facts.path]
+            others = [c for c in suspect.causes if c.filename != facts.path]
+            causes = (*others, *sorted([*own, cause], key=lambda c: c.span))
+            yield replace(suspect, message=message, causes=causes)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+
+def _region(facts: FileFacts, conflict: Conflict, surroundings: Surroundings) -> Region | None:
+    """The region around an operation that has switched autocast off; None where it stands in a caller elsewhere."""
+    off = [region for region in facts.regions if any(b.on and not i.low for b, i in zip(region.before, region.inside))]
+    by_node = {id(region.node): region for region in off}
+    for ancestor in surroundings.ancestors(conflict.node):
+        written: list[ast.expr] = []
+        if isinstance(ancestor, ast.With | ast.AsyncWith):
+            written = [item.context_expr for item in ancestor.items]
+        elif isinstance(ancestor, FunctionNode):
+            written = ancestor.decorator_list
+        for expression in written:
+            if id(expression) in by_node:
+                return by_node[id(expression)]
+    return off[0] if len(off) == 1 else None
+
+
+def _quote(facts: FileFacts, region: Region) -> str:
+    text = facts.source.segment(facts.span(region.node))
+    if len(text) <= _LONGEST_QUOTE and "\n" not in text:
+        return text
+    return f"{ast.unparse(region.call.func if region.call else region.node)}(...)"
+
+
+def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
+    for layer, given in ((conflict.left, conflict.right), (conflict.right, conflict.left)):
+        if is_callee(conflict, layer):
+            return _follow_layer(node, conflict, layer, given, visit)
+    return _cast_all(node, conflict, visit)
+
+
+def _follow_layer(
+    node: cst.CSTNode, conflict: Conflict, layer: Operand, given: Operand, visit: Visit
+) -> Fix | None:
+    dtype = parameter_dtype(visit.facts, conflict, layer)
+    expression = find_operand(visit, node, given)
+    if dtype is None or expression is None or is_callee(conflict, given):
+        return None
+    edit = visit.append(expression, f".to({dtype})")
+    return visit.fix(Applicability.UNSAFE, "Cast the input to the dtype of the layer's parameters", edit)
+
+
+def _cast_all(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
+    """Cast every operand that the code does not cast already; None where one is not written in the operation."""
+    wide = any(lane.mask & FLOAT64 for operand in conflict.operands for lane in operand.value.dtypes)
+    cast, full = (".double()", FLOAT64) if wide else (".float()", FLOAT32)
+    edits: list[Edit] = []
+    for operand in conflict.operands:
+        if _is_cast_to(operand, full):
+            continue
+        expression = find_operand(visit, node, operand)
+        if expression is None:
+            return None
+        edits.append(visit.append(expression, cast))
+    return visit.fix(Applicability.UNSAFE, f"Cast every operand with {cast}", *edits) if edits else None
+
+
+def _is_cast_to(operand: Operand, dtype: int) -> bool:
+    """Whether the code itself gives an operand a dtype, one that converting the module does not change."""
+    value = operand.value
+    if not value.explicit or value.leaf or (value.origin is not None and value.origin.placed):
+        return False
+    return all(lane.exact and lane.mask == dtype for lane in value.dtypes)

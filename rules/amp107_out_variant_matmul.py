@@ -1,0 +1,278 @@
+"""AMP107: a matrix product in the ``out=`` or in-place form, where autocast does not act."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Severity
+from amplint.infer.facts import Kind
+from amplint.rule import Example, Rule, Suspect
+
+from ._disagreement import dtype_source, find_operand, message_of, suspects_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.finding import Edit, Fix
+    from amplint.infer.facts import Conflict, FileFacts, Operand
+    from amplint.infer.values import Tensor
+    from amplint.visit import Visit
+
+
+class OutVariantMatmul(Rule):
+    """A matrix product with `out=` or in place gets operands that autocast would align in the plain form.
+
+    What it does
+    ------------
+    Reports `addmm_`, `baddbmm_`, `addbmm_`, `addmv_` and the functions of the matmul family with `out=`, where the
+    matrices and the tensor that is written differ in dtype.
+
+    Why it is bad
+    -------------
+    Autocast wraps the functional forms only. `torch.addmm(c, a, b)` under autocast casts all three; `c.addmm_(a, b)` and
+    `torch.addmm(c, a, b, out=c)` take them as they are and raise. So an activation that an earlier layer made bfloat16
+    meets a float32 accumulator. Decorating an `autograd.Function` with `custom_fwd` changes nothing about this: it
+    leaves autocast on in forward, and autocast does not reach these forms.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: self and mat2 must have the same dtype, but got Float and BFloat16
+    RuntimeError: Expected out tensor to have dtype c10::BFloat16, but got float instead
+    RuntimeError: Input dtypes must be the same, got: input float, batch1: c10::BFloat16, batch2: c10::BFloat16
+    ```
+
+    Example
+    -------
+    ```python
+    self.covariance.addmm_(h.t(), h)  # h is bfloat16 under autocast, the buffer float32
+    ```
+    Use instead:
+    ```python
+    self.covariance.addmm_(h.t().to(self.covariance.dtype), h.to(self.covariance.dtype))
+    ```
+
+    Fix safety
+    ----------
+    Every matrix is cast to the dtype of the tensor that is written. These forms demand equal dtypes, so the casts do
+    nothing wherever the program ran before: the fix is safe where that tensor is known to be there, and unsafe where
+    `out` may be something else than a tensor. Where its dtype cannot be named, or it may be None, there is no fix.
+    """
+
+    code: ClassVar[str] = "AMP107"
+    name: ClassVar[str] = "out-variant-matmul"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = ("out=", "out =", "mm_", "mv_")
+    fix: ClassVar[Applicability | None] = Applicability.SAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Whitening(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 4)
+        self.register_buffer("covariance", torch.zeros(4, 4))
+
+    def forward(self, x):
+        h = self.proj(x)
+        with torch.no_grad():
+            self.covariance.addmm_(h.t(), h, beta=0.9, alpha=0.1)  # expect
+        return h
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Whitening()(torch.randn(2, 8))
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def compute_dtype(x):
+    if torch.is_autocast_enabled(x.device.type):
+        return torch.get_autocast_dtype(x.device.type)
+    return x.dtype
+
+
+def loss_and_gradient(hidden, weight, target):
+    grad_weight = torch.zeros_like(weight)
+    logits = (hidden @ weight.t()).float()
+    loss = F.cross_entropy(logits, target)
+    grad_logits = logits.softmax(dim=-1).to(compute_dtype(hidden))
+    torch.addmm(input=grad_weight, mat1=grad_logits.t(), mat2=hidden, out=grad_weight)  # expect
+    return loss, grad_weight
+
+
+class FusedLoss(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")  # right, but leaves autocast on: no cure
+    def forward(ctx, hidden, weight, target):
+        loss, grad_weight = loss_and_gradient(hidden, weight, target)
+        ctx.save_for_backward(grad_weight)
+        return loss
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad_output):
+        (grad_weight,) = ctx.saved_tensors
+        return None, grad_weight * grad_output, None
+
+
+def reproduce():
+    weight = nn.Parameter(torch.randn(16, 8))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = FusedLoss.apply(torch.randn(4, 8), weight, torch.arange(4))
+    loss.backward()
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q = nn.Linear(8, 8)
+        self.k = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        q, k = self.q(x), self.k(x)
+        scores = torch.empty(x.shape[0], x.shape[1], x.shape[1], device=x.device)
+        torch.bmm(q, k.transpose(1, 2), out=scores)  # expect
+        bias = torch.zeros_like(scores)
+        return bias.baddbmm_(q, k.transpose(1, 2), alpha=0.5) + scores  # expect
+
+
+@torch.no_grad()
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.float16):
+        Scores()(torch.randn(2, 3, 8))
+""",
+            scenario="autocast-fp16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Whitening(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 4)
+        self.register_buffer("covariance", torch.zeros(4, 4))
+
+    def forward(self, x):
+        h = self.proj(x)
+        with torch.no_grad():
+            rows = h.to(self.covariance.dtype)
+            self.covariance.addmm_(rows.t(), rows)
+            self.covariance += h.t() @ h
+            self.covariance.copy_(torch.addmm(self.covariance, h.t(), h))
+        return h
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Whitening()(torch.randn(2, 8))
+    Whitening().bfloat16()(torch.randn(2, 8, dtype=torch.bfloat16))
+"""
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        q = self.q(x)
+        scores = torch.empty(x.shape[0], x.shape[1], x.shape[1], dtype=q.dtype, device=q.device)
+        torch.bmm(q, q.transpose(1, 2), out=scores)
+        total = q.new_zeros(q.shape[0], q.shape[1], q.shape[1]).baddbmm_(q, q.transpose(1, 2))
+        mask = torch.zeros_like(scores, dtype=torch.float32)
+        torch.add(scores, total, out=mask)
+        return mask
+
+
+@torch.no_grad()
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Scores()(torch.randn(2, 3, 8))
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        for suspect in suspects_of(facts, Kind.OUT_VARIANT):
+            conflict: Conflict = suspect.data
+            form = "in-place" if _given(conflict, "out") is None else "`out=`"
+            yield replace(suspect, message=f"{message_of(conflict)}: autocast casts nothing in {form} forms")
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+
+def _given(conflict: Conflict, name: str) -> Operand | None:
+    return next((operand for operand in conflict.operands if operand.name == name), None)
+
+
+def _fix(node: cst.Call, conflict: Conflict, visit: Visit) -> Fix | None:
+    """Cast every operand to the dtype of the tensor that is written; None where not all of that can be written down."""
+    destination = _given(conflict, "out") or _given(conflict, "self")
+    dtype = dtype_source(destination) if destination is not None else None
+    if destination is None or dtype is None or destination.value.optional:
+        return None
+    edits: list[Edit] = []
+    for operand in conflict.operands:
+        if operand is destination or _is_same(operand, destination) or _agree(operand.value, destination.value):
+            continue
+        expression = find_operand(visit, node, operand)
+        if expression is None:
+            return None
+        edits.append(visit.append(expression, f".to({dtype})"))
+    if not edits:
+        return None
+    safe = not destination.value.maybe or destination.name == "self"
+    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    return visit.fix(applicability, "Cast the matrices to the dtype of the tensor that is written", *edits)
+
+
+def _is_same(operand: Operand, destination: Operand) -> bool:
+    """Whether both are the same variable: ``torch.addmm(total, a, b, out=total)``."""
+    a, b = operand.node, destination.node
+    return a is not None and b is not None and ast.dump(a) == ast.dump(b)
+
+
+def _agree(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors surely have one dtype, in every scenario."""
+    for x, y in zip(a.dtypes, b.dtypes, strict=True):
+        followed = x.symbol is not None and x.symbol is y.symbol
+        forced = x.exact and y.exact and x.mask == y.mask and not x.assumed and not y.assumed
+        if not followed and not forced:
+            return False
+    return True

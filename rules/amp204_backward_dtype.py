@@ -1,0 +1,313 @@
+"""AMP204: a gradient in ``backward`` meets a tensor of another dtype."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Severity
+from amplint.infer.dtypes import FLOATS
+from amplint.infer.facts import Kind
+from amplint.rule import Example, Rule, Suspect
+
+from ._disagreement import find_operand, parameter_dtype, short_name, suspects_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.finding import Fix
+    from amplint.infer.facts import Conflict, FileFacts, Operand
+    from amplint.visit import Visit
+
+_CASTS = ("float", "double", "half", "bfloat16")
+_LONGEST_QUOTE = 40
+
+
+class BackwardDtype(Rule):
+    """The gradient in an autograd Function's `backward` meets a tensor of another dtype.
+
+    What it does
+    ------------
+    Reports an operation in `backward` of a `torch.autograd.Function` between a gradient and a tensor of another dtype.
+
+    Why it is bad
+    -------------
+    Autograd hands `backward` a gradient of the dtype that `forward` returned, not of the one that it was given. If
+    `forward` multiplies under autocast, or converts its result, that is another dtype than the saved input or weight
+    has. Autocast does not help: it is off in a plain `backward`, and it never casts for in-place forms. The error shows
+    only in `loss.backward()`, far from the line that chose the dtype.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: expected m1 and m2 to have the same dtype, but got: c10::BFloat16 != float
+    RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float
+    ```
+
+    Example
+    -------
+    ```python
+    @staticmethod
+    def backward(ctx, grad_output):
+        (weight,) = ctx.saved_tensors
+        return grad_output @ weight  # grad_output is float16 under autocast, the weight float32
+    ```
+    Use instead:
+    ```python
+    @staticmethod
+    def backward(ctx, grad_output):
+        (weight,) = ctx.saved_tensors
+        return grad_output.to(weight.dtype) @ weight
+    ```
+
+    Fix safety
+    ----------
+    Casting the gradient to the other operand's dtype does nothing where the two were equal. The fix is safe when the
+    other operand is known to be a floating tensor, and unsafe otherwise: a quantised weight is integer, and a gradient
+    cast to integers is lost. There is no fix where the other operand's dtype cannot be named at that place.
+    """
+
+    code: ClassVar[str] = "AMP204"
+    name: ClassVar[str] = "backward-dtype"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = ("backward",)
+    fix: ClassVar[Applicability | None] = Applicability.SAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class PreciseLinear(torch.autograd.Function):
+    \"\"\"Multiplies in float32, also in a 16 bit model, and answers in the dtype that it was given.\"\"\"
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x, weight):
+        wide = weight.float()
+        ctx.save_for_backward(wide)
+        return torch.mm(x.float(), wide.t()).to(x.dtype)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad_output):
+        (wide,) = ctx.saved_tensors
+        return grad_output @ wide, None  # expect
+
+
+def reproduce():
+    x = torch.randn(3, 8, dtype=torch.bfloat16, requires_grad=True)
+    weight = nn.Parameter(torch.randn(4, 8, dtype=torch.bfloat16))
+    PreciseLinear.apply(x, weight).sum().backward()
+""",
+            scenario="bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class GatheredLinear(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx, x: torch.Tensor, weight: torch.Tensor, index: torch.Tensor):
+        ctx.save_for_backward(x, weight, index)
+        return F.linear(x, weight).index_select(0, index)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad_output):
+        x, weight, index = ctx.saved_tensors
+        grad_rows = torch.zeros(x.shape[0], weight.shape[0], dtype=weight.dtype)
+        grad_rows.index_add_(0, index, grad_output.contiguous())  # expect
+        return grad_rows @ weight, grad_rows.t() @ x, None
+
+
+def reproduce():
+    weight = nn.Parameter(torch.randn(4, 8))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = GatheredLinear.apply(torch.randn(3, 8), weight, torch.tensor([0, 2, 2]))
+    out.sum().backward()
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Int8Linear(torch.autograd.Function):
+    \"\"\"A frozen int8 weight, dequantised on the way through.\"\"\"
+
+    @staticmethod
+    def forward(ctx, x, weight: torch.CharTensor, scale):  # expect AMP201
+        ctx.save_for_backward(weight)
+        ctx.scale = scale
+        ctx.dtype = x.dtype
+        return F.linear(x, weight.to(x.dtype)) * scale
+
+    @staticmethod
+    def backward(ctx, grad_output):  # expect AMP202
+        (weight,) = ctx.saved_tensors
+        grad_x = torch.matmul(grad_output, weight.to(ctx.dtype)) * ctx.scale  # expect
+        return grad_x.to(ctx.dtype), None, None
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.randint(-127, 127, (4, 8), dtype=torch.int8))
+
+    def forward(self, x):
+        return Int8Linear.apply(x, self.weight, 1 / 127)
+
+
+def reproduce():
+    x = torch.randn(3, 8, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = Layer()(x).float().square().mean()
+    loss.backward()
+""",
+            scenario="autocast-bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class PreciseLinear(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return torch.mm(x.float(), weight.float().t()).to(x.dtype)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        gradient = grad_output.float()
+        grad_x = gradient @ weight.float()
+        grad_weight = gradient.t() @ x.float()
+        return grad_x.to(x.dtype), grad_weight.to(weight.dtype)
+
+
+def reproduce():
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.randn(3, 8, dtype=dtype, requires_grad=True)
+        weight = nn.Parameter(torch.randn(4, 8, dtype=dtype))
+        PreciseLinear.apply(x, weight).sum().backward()
+""",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class ScaledGradient(torch.autograd.Function):
+    \"\"\"Elementwise operations promote: another dtype is no hazard there.\"\"\"
+
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(scale)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (scale,) = ctx.saved_tensors
+        return grad_output * scale + grad_output.mean(), None
+
+
+def reproduce():
+    x = torch.randn(3, 8, dtype=torch.bfloat16, requires_grad=True)
+    ScaledGradient.apply(x, torch.tensor([2.0])).sum().backward()
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        for suspect in suspects_of(facts, Kind.BACKWARD):
+            yield replace(suspect, message=_message(suspect.data))
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+    def visit_Assign(self, node: cst.Assign, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+
+def _sides(conflict: Conflict) -> tuple[Operand, Operand, str, str]:
+    """The gradient and what it meets, and their dtypes."""
+    if conflict.left.value.gradient:
+        return conflict.left, conflict.right, conflict.left_dtype, conflict.right_dtype
+    return conflict.right, conflict.left, conflict.right_dtype, conflict.left_dtype
+
+
+def _message(conflict: Conflict) -> str:
+    gradient, other, gradient_dtype, other_dtype = _sides(conflict)
+    return (
+        f"{short_name(conflict.op)} gets a {gradient_dtype} gradient{_quote(gradient)} and {other_dtype}"
+        f"{_quote(other) or f' {other.name}'}: a gradient has the dtype that forward returned"
+    )
+
+
+def _quote(operand: Operand) -> str:
+    text = ast.unparse(operand.node) if operand.node is not None else ""
+    return f" `{text}`" if text and len(text) <= _LONGEST_QUOTE and "\n" not in text else ""
+
+
+def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
+    gradient, other, _, _ = _sides(conflict)
+    if other.value.gradient:
+        return None
+    cast = _cast_like(visit.facts, conflict, other)
+    expression = find_operand(visit, node, gradient)
+    if cast is None or expression is None:
+        return None
+    floating = all(lane.known and not lane.mask & ~FLOATS for lane in other.value.dtypes)
+    return visit.fix(
+        Applicability.SAFE if floating and not other.value.maybe else Applicability.UNSAFE,
+        "Cast the gradient to the other operand's dtype",
+        visit.append(expression, cast),
+    )
+
+
+def _cast_like(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | None:
+    """A trailer that casts to the operand's dtype: the operand's own cast where it has one, else ``.to(x.dtype)``."""
+    node = operand.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords:
+        if node.func.attr in _CASTS and not node.args:
+            return f".{node.func.attr}()"
+        if node.func.attr == "to" and len(node.args) == 1 and _is_dtype(node.args[0]):
+            return f".to({ast.unparse(node.args[0])})"
+    dtype = parameter_dtype(facts, conflict, operand)
+    return f".to({dtype})" if dtype is not None else None
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    """A path that says of itself that it is a dtype, which may be read twice."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    path: ast.expr = node
+    while isinstance(path, ast.Attribute):
+        path = path.value
+    return isinstance(path, ast.Name) and (path.id == "torch" or "dtype" in node.attr)

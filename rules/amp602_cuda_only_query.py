@@ -1,0 +1,206 @@
+"""AMP602: autocast queries that ask CUDA's autocast alone."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Certainty, Edit, Severity
+from amplint.rule import Example, Rule, Suspect
+
+from ._autocast_queries import Query, cuda_only_queries, evident_tensor
+from ._legacy_amp import DEPRECATED_SINCE, ask_device, rename
+from ._surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.infer.facts import FileFacts
+    from amplint.visit import Visit
+
+_DEVICE_ARGUMENT = DEPRECATED_SINCE
+"""The release in which the queries took a device and the old ones became deprecated."""
+
+
+class CudaOnlyQuery(Rule):
+    """The code asks whether CUDA's autocast is on, or for its dtype, where another device's autocast may be the one.
+
+    What it does
+    ------------
+    Reports `torch.is_autocast_enabled()` without an argument and `torch.get_autocast_gpu_dtype()`. Both together in one
+    expression are one finding. Silent under a test for CUDA (`x.is_cuda`, `device.type == "cuda"`), in a function
+    that asks another device as well or sets CUDA's state, and where the answer goes straight into CUDA's own autocast.
+    Reports `torch.get_autocast_gpu_dtype()` instead of AMP601.
+
+    Why it is bad
+    -------------
+    Autocast is a state of each device. Without an argument the question is about CUDA, so under autocast on CPU, MPS or
+    XPU the answer is "off", and the float16 default: code that picks its dtype by it disagrees with what autocast does.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: Index put requires the source and destination dtypes match, got Float for the destination and BFloat16 for the source.
+    RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+    ```
+    or silently: a fast path that should be off under autocast stays on.
+
+    Example
+    -------
+    ```python
+    def compute_dtype(x):
+        return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else x.dtype
+    ```
+    Use instead:
+    ```python
+    def compute_dtype(x):
+        device = x.device.type
+        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: on other devices the answer changes, which is the point; a tensor on the meta device has no autocast state
+    and raises, and TorchScript does not know the form with an argument. Offered from torch 2.4 on, where a parameter of
+    the function is evidently a tensor; elsewhere the form is only shown.
+    """  # noqa: E501
+
+    code: ClassVar[str] = "AMP602"
+    name: ClassVar[str] = "cuda-only-query"
+    severity: ClassVar[Severity] = Severity.WARNING
+    tokens: ClassVar[tuple[str, ...]] = ("is_autocast_enabled", "get_autocast_gpu_dtype")
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+
+
+def project(x, weight):
+    dtype = torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else x.dtype  # expect
+    cache = torch.zeros(4, weight.shape[0], dtype=dtype)
+    cache[torch.arange(2)] = F.linear(x, weight)
+    return cache
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        project(torch.ones(2, 3), torch.ones(5, 3))
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+
+
+def merge(x: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    if torch.is_autocast_enabled():  # expect
+        weight = weight.to(torch.get_autocast_gpu_dtype())  # expect
+    y = torch.nn.functional.linear(x, x)
+    return torch.addmm(out, y, weight, out=out)
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        merge(torch.ones(3, 3), torch.ones(3, 3), torch.ones(3, 3, dtype=torch.bfloat16))
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+
+
+def compute_dtype(x):
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def compute_dtype_of_cuda(x):
+    if x.is_cuda and torch.is_autocast_enabled():
+        return torch.get_autocast_dtype("cuda")
+    return x.dtype
+
+
+def states():
+    return torch.is_autocast_enabled(), torch.is_autocast_cpu_enabled()
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
+        if not scenarios or not any(reference.name.startswith("torch.") for reference in facts.references):
+            return
+        around = Surroundings(facts.source.tree)
+        queries = cuda_only_queries(facts, around)
+        for node, members in _together(queries, around):
+            names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))
+            verb = "asks" if len({query.reference.name for query in members}) == 1 else "ask"
+            message = f"{names} {verb} CUDA's autocast alone: the answer is wrong under autocast on another device"
+            near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
+            tensor = evident_tensor(members[0], near)
+            span = facts.source.span(node)
+            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, data=(members, tensor))
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        self._report(suspect, visit)
+
+    def visit_IfExp(self, node: cst.IfExp, suspect: Suspect, visit: Visit) -> None:
+        self._report(suspect, visit)
+
+    def visit_BooleanOperation(self, node: cst.BooleanOperation, suspect: Suspect, visit: Visit) -> None:
+        self._report(suspect, visit)
+
+    def _report(self, suspect: Suspect, visit: Visit) -> None:
+        members, tensor = suspect.data
+        if visit.facts.torch_version < _DEVICE_ARGUMENT:
+            visit.report(suspect)
+            return
+        device = f"{tensor}.device.type" if tensor else "device_type"
+        edits: list[Edit] = []
+        for query in members:
+            renamed = _rename(query, visit, edits)
+            if renamed is None:
+                visit.report(suspect)
+                return
+            if query.asks_dtype:
+                edits.append(renamed)
+            edits.append(ask_device(query.call, device, visit.source))
+        applicability = Applicability.UNSAFE if tensor else Applicability.DISPLAY
+        message = f"Ask the device of {tensor}" if tensor else "Ask the device that the tensors are on"
+        visit.report(suspect, visit.fix(applicability, message, *dict.fromkeys(edits)))
+
+
+def _rename(query: Query, visit: Visit, imports: list[Edit]) -> Edit | None:
+    """``torch.get_autocast_dtype`` in the file's own spelling of torch; None where the name is not in the text."""
+    torch, dot, _ = ast.unparse(query.reference.node).rpartition(".")
+    if not dot and query.asks_dtype:
+        torch, needed = visit.import_name("torch")
+        imports += needed
+    return rename(query.reference, f"{torch}.get_autocast_dtype", visit.source)
+
+
+def _together(queries: list[Query], around: Surroundings) -> list[tuple[ast.expr, list[Query]]]:
+    """Each query at its call, or several at the smallest conditional expression that holds both kinds."""
+    groups: dict[int, tuple[ast.expr, list[Query]]] = {}
+    for query in queries:
+        node: ast.expr = query.call
+        for ancestor in around.ancestors(query.call):
+            if not isinstance(ancestor, ast.expr):
+                break
+            inside = [other for other in queries if ancestor in around.ancestors(other.call)]
+            if isinstance(ancestor, ast.IfExp | ast.BoolOp) and len({other.asks_dtype for other in inside}) == 2:
+                node = ancestor
+                break
+        groups.setdefault(id(node), (node, []))[1].append(query)
+    return list(groups.values())

@@ -1,0 +1,195 @@
+"""AMP604: a nested legacy ``autocast()`` whose default dtype is not the one of the region around it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Certainty, Severity
+from amplint.infer.dtypes import BITS
+from amplint.rule import Example, Rule, Suspect
+
+from ._legacy_amp import DEPRECATED_SINCE, LEGACY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.infer.facts import FileFacts, Region
+    from amplint.infer.scenarios import Scenario
+    from amplint.visit import Visit
+
+
+class NestedDefaultDtype(Rule):
+    """A nested `autocast()` of `torch.cuda.amp` or `torch.cpu.amp` sets its own default dtype, not the one around it.
+
+    What it does
+    ------------
+    Reports `torch.cuda.amp.autocast()` and `torch.cpu.amp.autocast()` without `dtype` inside another region or inside
+    a module's method, in the scenarios where their default (float16 on CUDA, bfloat16 on CPU) differs from the dtype
+    that the program runs in: that of the region around, and where autocast is off, that of the surrounding program.
+    A region nested in one that switches autocast off counts, since what it hands out meets the rest of the model; so
+    does one in a model held in 16 bit without autocast, which it switches on. Where autocast is off around it and the
+    model is float32, opening a region is the code's own choice.
+
+    Why it is bad
+    -------------
+    `torch.autocast("cuda")` inherits the dtype of the region around it. The legacy names do not: their signature says
+    float16 (bfloat16 on CPU), so under bfloat16 training the block computes in float16, overflows at 65504, and hands
+    out tensors that disagree with every other one.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: Unexpected floating ScalarType in at::autocast::prioritize
+    RuntimeError: expected m1 and m2 to have the same dtype, but got: c10::Half != c10::BFloat16
+    ```
+    or inf in the results, or no sign at all.
+
+    Example
+    -------
+    ```python
+    class Quantizer(nn.Module):
+        def forward(self, x):
+            with torch.cuda.amp.autocast():
+                return self.project(x)
+    ```
+    Use instead:
+    ```python
+    class Quantizer(nn.Module):
+        def forward(self, x):
+            with torch.amp.autocast("cuda"):
+                return self.project(x)
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: the region's dtype changes. The fix passes the dtype that is set around the region, and is offered from
+    torch 2.4 on where autocast is on there. Inside a region that switches autocast off there is none: a legacy
+    `autocast(enabled=False)` has overwritten the dtype by then, so it must be read before. AMP601 reports the same call
+    as deprecated; its rewrite keeps the old dtype and writes it out.
+    """
+
+    code: ClassVar[str] = "AMP604"
+    name: ClassVar[str] = "nested-default-dtype"
+    severity: ClassVar[Severity] = Severity.WARNING
+    tokens: ClassVar[tuple[str, ...]] = ("autocast",)
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left = nn.Linear(4, 4)
+        self.right = nn.Linear(4, 4)
+
+    def forward(self, x):
+        left = self.left(x)
+        with torch.cpu.amp.autocast():  # expect
+            right = self.right(x)
+        return torch.cat([left, right])
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.float16):
+        Block()(torch.ones(2, 4))
+""",
+            scenario="autocast-fp16",
+            device="cpu",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left = nn.Linear(4, 4)
+        self.right = nn.Linear(4, 4)
+
+    def forward(self, x):
+        with torch.autocast("cuda"):
+            left = self.left(x)
+        with torch.cuda.amp.autocast(enabled=False):
+            right = self.right(x.float())
+        return left + right
+
+
+def train(block, x):
+    with torch.cuda.amp.autocast():
+        return block(x)
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        lanes: dict[int, set[int]] = {}
+        inherits: set[int] = set()
+        calls: dict[int, tuple[ast.Call, str]] = {}
+        for region in facts.regions:
+            default = _default(region)
+            if default is None or region.call is None:
+                continue
+            for lane, scenario in enumerate(facts.scenarios):
+                if _differs(region, lane, scenario, BITS[default]):
+                    lanes.setdefault(id(region.call), set()).add(lane)
+                    calls[id(region.call)] = region.call, region.name
+                    if region.before[lane].on:
+                        inherits.add(id(region.call))
+        for key, (call, name) in calls.items():
+            scenarios = tuple(n for n in facts.names(lanes[key]) if n in facts.all_scenarios())
+            if not scenarios:
+                continue
+            legacy = LEGACY[name]
+            inherit = key in inherits
+            place = "the region around it" if inherit else "the program around it"
+            message = f"{name}() computes in {legacy.default_dtype} whatever the dtype of {place}"
+            span = facts.source.span(call)
+            certainty = Certainty.PROVEN if inherit else Certainty.LIKELY
+            yield Suspect(span, span, message, scenarios, certainty, data=(legacy.device, inherit))
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        device, inherit = suspect.data
+        if not inherit or visit.facts.torch_version < DEPRECATED_SINCE:
+            visit.report(suspect)
+            return
+        torch, edits = visit.import_name("torch")
+        argument = visit.add_argument(node, f'dtype={torch}.get_autocast_dtype("{device}")')
+        fix = visit.fix(Applicability.UNSAFE, "Inherit the dtype of the region around", *edits, argument)
+        visit.report(suspect, fix)
+
+
+def _default(region: Region) -> str | None:
+    """The default dtype of a nested legacy region that falls back to it, else None."""
+    legacy = LEGACY.get(region.name)
+    if legacy is None or region.dtype_given or not region.nested or region.call is None:
+        return None
+    starred = any(isinstance(arg, ast.Starred) for arg in region.call.args)
+    if starred or any(keyword.arg is None for keyword in region.call.keywords):
+        return None
+    enabled = [*region.call.args[:1], *(k.value for k in region.call.keywords if k.arg == "enabled")]
+    if any(isinstance(value, ast.Constant) and not value.value for value in enabled):
+        return None
+    return legacy.default_dtype
+
+
+def _differs(region: Region, lane: int, scenario: Scenario, default: int) -> bool:
+    """Whether the region computes in another low dtype than the program around it in one scenario."""
+    before, inside = region.before[lane], region.inside[lane]
+    if before.unknown or inside.low != default:
+        return False
+    if before.on:
+        return before.low != default
+    around = scenario.autocast or scenario.parameters
+    return around in ("float16", "bfloat16") and BITS[around] != default

@@ -1,0 +1,110 @@
+"""What the tests share: the real command with a toy rule pack, in a process of its own or in this one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from amplint.infer.facts import FileFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from amplint.infer.scenarios import Scenario
+    from amplint.source import Source
+
+ROOT = Path(__file__).parent.parent
+TOY_RULES = Path(__file__).with_name("toy_rules.py")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A finished process, or an invocation in this one."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the current one."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def toy_process(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
+    """Start ``python -m amplint`` with the toy rules in the place of the built-in ones."""
+    packs = tmp_path / "packs"
+    packs.mkdir()
+    shutil.copy(TOY_RULES, packs / "amplint_rules.py")
+
+    def start(arguments: Sequence[str], *, python: Sequence[str] = ("-m", "amplint"), **environment: str) -> object:
+        path = os.pathsep.join([str(packs), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return subprocess.Popen(
+            [sys.executable, *python, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path, **environment},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+
+    return start  # type: ignore[return-value]
+
+
+@pytest.fixture
+def run_process(toy_process: Callable[..., subprocess.Popen[bytes]]) -> Callable[..., Completed]:
+    """Run ``amplint`` with the toy rules in a process of its own."""
+
+    def run(*arguments: str, stdin: bytes = b"", **options: object) -> Completed:
+        process = toy_process(arguments, **options)
+        stdout, stderr = process.communicate(stdin, timeout=120)
+        return Completed(process.returncode, stdout.decode(), stderr.decode())
+
+    return run
+
+
+@pytest.fixture
+def toy_pack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy rules in the place of the built-in ones, and no inference, in this process."""
+    import toy_rules
+
+    inference = types.ModuleType("amplint.infer.analysis")
+    inference.analyse = no_facts  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "amplint_rules", toy_rules)
+    monkeypatch.setitem(sys.modules, "amplint.infer.analysis", inference)
+
+
+def no_facts(
+    source: Source, *, scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
+) -> FileFacts:
+    """What the inference says of a file without tensors."""
+    return FileFacts(source, source.path, device, torch_version, scenarios, (), (), (), (), ())
+
+
+@pytest.fixture
+def run(toy_pack: None) -> Callable[..., Completed]:
+    """Run ``amplint`` with the toy rules in this process."""
+    from amplint.cli.main import main
+
+    def invoke(*arguments: str, stdin: bytes = b"") -> Completed:
+        result: Result = CliRunner().invoke(main, list(arguments), input=stdin)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Completed(result.exit_code, result.stdout_bytes.decode(), result.stderr)
+
+    return invoke

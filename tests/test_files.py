@@ -1,0 +1,107 @@
+"""Which files a run looks at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amplint.files import display_path, find_files
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def names(project: Path, *paths: str, exclude: tuple[str, ...] = ()) -> list[str]:
+    found = find_files(paths or (".",), exclude, project)
+    assert not found.errors
+    return [file.path.relative_to(project).as_posix() for file in found.files]
+
+
+def make(project: Path, *files: str) -> None:
+    for name in files:
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+
+
+def test_folders_are_walked_for_python(project: Path) -> None:
+    make(project, "b.py", "a/c.py", "a/d.txt", "a/e.pyi", "a.py")
+    assert names(project) == ["a/c.py", "a.py", "b.py"]
+    assert names(project, "a/d.txt", "a/e.pyi", "b.py", "b.py", ".") == ["a/c.py", "a/d.txt", "a/e.pyi", "a.py", "b.py"]
+
+
+def test_skipped_folders_apply_below_the_path_only(project: Path) -> None:
+    hidden = [".hidden/a.py", "x/__pycache__/a.py", "venv/a.py", "node_modules/a.py", "build/a.py", "x/dist/a.py"]
+    make(project, "x/a.py", *hidden)
+    assert names(project) == ["x/a.py"]
+    assert names(project, ".hidden", "build", "x/dist/a.py") == [".hidden/a.py", "build/a.py", "x/dist/a.py"]
+
+
+def test_gitignore(project: Path) -> None:
+    make(project, "a.py", "gen/b.py", "gen/keep.py", "sub/c_pb2.py", "sub/d.py", "sub/deep/e.py", "sub/deep/d.py")
+    (project / ".git").mkdir()
+    (project / ".gitignore").write_text("gen/*\n*_pb2.py\n!gen/keep.py\n")
+    (project / "sub" / ".gitignore").write_text("/d.py\ndeep/e.py\n")
+    assert names(project) == ["a.py", "gen/keep.py", "sub/deep/d.py"]
+    assert names(project, "sub") == ["sub/deep/d.py"]
+    assert names(project, "sub/c_pb2.py") == ["sub/c_pb2.py"]
+
+
+def test_an_ignored_folder_can_be_given(project: Path) -> None:
+    make(project, "out/a.py", "out/b_pb2.py")
+    (project / ".git").mkdir()
+    (project / ".gitignore").write_text("out/\n")
+    assert names(project) == []
+    assert names(project, "out") == ["out/a.py", "out/b_pb2.py"]
+
+
+def test_exclude(project: Path) -> None:
+    make(project, "a.py", "legacy/b.py", "src/legacy/c.py", "src/d.py")
+    assert names(project, exclude=("/legacy", "d.py")) == ["a.py", "src/legacy/c.py"]
+    assert names(project, "legacy", exclude=("/legacy",)) == ["legacy/b.py"]
+
+
+def test_symbolic_links(project: Path) -> None:
+    make(project, "pkg/a.py")
+    (project / "pkg" / "loop").symlink_to(project / "pkg")
+    (project / "pkg" / "up").symlink_to(project)
+    (project / "again.py").symlink_to(project / "pkg" / "a.py")
+    (project / "dangling.py").symlink_to(project / "nowhere.py")
+    found = find_files(["."])
+    assert len(found.files) == 1
+    assert len(found.errors) == 1
+    assert "dangling.py" in found.errors[0]
+
+
+def test_missing_path(project: Path) -> None:
+    found = find_files(["nowhere"])
+    assert found.files == []
+    assert found.errors == ["no such file or directory: nowhere"]
+
+
+def test_a_notebook_is_not_mistaken_for_python(project: Path) -> None:
+    make(project, "a.ipynb")
+    assert find_files(["."]).errors == []
+    assert find_files(["a.ipynb"]).errors == ["cannot check a.ipynb: notebooks are not read, only Python source"]
+
+
+def test_unreadable_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    make(project, "a.py", "sub/b.py")
+    scandir = os.scandir
+
+    def deny(path: Path) -> object:
+        if Path(path).name == "sub":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", deny)
+    found = find_files(["."])
+    assert [file.path.name for file in found.files] == ["a.py"]
+    assert found.errors == [f"cannot read {project / 'sub'}: Permission denied"]
+
+
+def test_display_path(project: Path) -> None:
+    assert display_path(project / "a" / "b.py") == "a/b.py"
+    assert display_path(Path("/elsewhere/b.py")) == "/elsewhere/b.py"

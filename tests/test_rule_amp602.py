@@ -1,0 +1,177 @@
+"""AMP602: queries that ask CUDA's autocast alone, when they are a hazard and how they are put right."""
+
+from __future__ import annotations
+
+import pytest
+from amplint_rules.amp601_deprecated_amp_api import DeprecatedAmpApi
+from amplint_rules.amp602_cuda_only_query import CudaOnlyQuery
+from rule_harness import expected_rows, findings, fixed, rows
+
+from amplint.finding import Applicability
+from amplint.rule import HEADINGS, Example, documentation
+
+torch = pytest.importorskip("torch")
+
+RULE = CudaOnlyQuery()
+BOTH = [DeprecatedAmpApi(), RULE]
+
+
+def run(code: str) -> None:
+    namespace: dict[str, object] = {}
+    exec(compile(code, "case", "exec"), namespace)
+    namespace["reproduce"]()  # type: ignore[operator]
+
+
+def test_documentation() -> None:
+    text = documentation(RULE)
+    assert [heading for heading in HEADINGS if f"\n{heading}\n" in text] == list(HEADINGS)
+
+
+@pytest.mark.parametrize("example", RULE.bad)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_bad_examples(example: Example) -> None:
+    assert rows(RULE, example.source) == expected_rows(example.source)
+    with pytest.raises(RuntimeError, match="dtype"):
+        run(example.source)
+    after = fixed(RULE, example.source, unsafe=True)
+    assert rows(BOTH, after) == []
+    run(after)
+    assert fixed(RULE, example.source) == example.source
+
+
+@pytest.mark.parametrize("example", RULE.good)
+def test_good_examples(example: Example) -> None:
+    assert rows(RULE, example.source) == []
+
+
+def test_torch_asks_cuda_alone() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not torch.is_autocast_enabled()
+        assert torch.is_autocast_enabled("cpu")
+        assert torch.get_autocast_dtype("cuda") is torch.float16
+
+
+@pytest.mark.parametrize(
+    ("expression", "columns"),
+    [
+        ("torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else x.dtype", [(5, 79)]),
+        ("torch.is_autocast_enabled() and torch.get_autocast_gpu_dtype() == d", [(5, 72)]),
+        ("f(torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else d, 1)", [(7, 75)]),
+        ("1 if torch.is_autocast_enabled() else 2", [(10, 37)]),
+        ("torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()", [(5, 32), (34, 64)]),
+    ],
+)
+def test_one_finding_where_both_stand_together(expression: str, columns: list[tuple[int, int]]) -> None:
+    found = findings(RULE, f"import torch\ny = {expression}\n")
+    assert [(f.span.start.column, f.span.end.column) for f in found] == columns
+
+
+def test_fix_of_both_together() -> None:
+    code = (
+        "import torch\ndef f(_input, w):\n"
+        "    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else _input.dtype\n"
+    )
+    (finding,) = findings(BOTH, code)
+    assert finding.code == "AMP602"
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    assert fixed(BOTH, code, unsafe=True) == (
+        "import torch\ndef f(_input, w):\n    return torch.get_autocast_dtype(_input.device.type) "
+        "if torch.is_autocast_enabled(_input.device.type) else _input.dtype\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "tensor"),
+    [
+        ("def f(x: torch.Tensor):\n    return {}", "x"),
+        ("def f(a: int, x: Tensor):\n    return {}", "x"),
+        ("def f(x):\n    y = x.to({})\n    return y.dtype, x.dtype", "x"),
+        ("def f(x, y):\n    z = x.size(0), x.device\n    return {} if z else y.dtype", "y"),
+        ("def f(self, config, x):\n    return {} or config.dtype or self.dtype or x.dtype", "x"),
+        ("def f(config):\n    return {} or config.dtype", None),
+        ("def f(x: Config):\n    return {} or x.dtype", None),
+        ("def f(x=None):\n    return {} or x.dtype", None),
+        ("def f(x):\n    return {}", None),
+        ("def f(x):\n    x.dtype\n    def g():\n        return {}", None),
+        ("f = {}", None),
+    ],
+)
+def test_which_tensor(function: str, tensor: str | None) -> None:
+    code = "import torch\nfrom torch import Tensor\n" + function.format("torch.is_autocast_enabled()") + "\n"
+    (finding,) = findings(RULE, code)
+    assert finding.fix is not None
+    assert finding.fix.applicability is (Applicability.UNSAFE if tensor else Applicability.DISPLAY)
+    assert [edit.content for edit in finding.fix.edits] == [f"{tensor}.device.type" if tensor else "device_type"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.is_cuda:\n        torch.is_autocast_enabled()",
+        "if x.device.type == 'cuda' and torch.is_autocast_enabled(): pass",
+        "return torch.get_autocast_gpu_dtype() if x.is_cuda else x.dtype",
+        "if x.device.type != 'cuda':\n        return x\n    return torch.get_autocast_gpu_dtype()",
+        "assert x.is_cuda\n    torch.is_autocast_enabled()",
+        "return torch.is_autocast_enabled(), torch.is_autocast_cpu_enabled()",
+        "return torch.is_autocast_enabled(), torch.is_autocast_enabled('cpu')",
+        "return torch.is_autocast_enabled() or torch.is_autocast_enabled(x.device.type)",
+        "return torch.cuda.amp.autocast(dtype=torch.get_autocast_gpu_dtype())",
+        "return torch.autocast('cuda', dtype=torch.get_autocast_gpu_dtype())",
+        "return torch.amp.autocast(device_type='cuda', enabled=torch.is_autocast_enabled())",
+        "before = torch.is_autocast_enabled()\n    torch.set_autocast_enabled(False)",
+        "try:\n        torch.is_autocast_enabled(d)\n    except TypeError:\n        torch.is_autocast_enabled()",
+        "torch.is_autocast_enabled('cuda')",
+        "torch.is_autocast_enabled",
+    ],
+)
+def test_silent(body: str) -> None:
+    assert rows(RULE, f"import torch\ndef f(x):\n    {body}\n") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if torch.cuda.is_available() and torch.is_autocast_enabled(): pass",
+        "if torch.is_autocast_enabled(): torch.get_autocast_dtype('cuda')",
+        "torch.autocast(x.device.type, enabled=torch.is_autocast_enabled())",
+        "if hasattr(self.config, 'dtype'): torch.is_autocast_enabled()",
+        "try:\n        torch.get_autocast_gpu_dtype()\n    except AttributeError:\n        pass",
+    ],
+)
+def test_not_silent(body: str) -> None:
+    assert len(rows(RULE, f"import torch\ndef f(x):\n    {body}\n")) == 1
+
+
+def test_amp601_speaks_where_this_is_silent() -> None:
+    code = "import torch\ndef f(x):\n    if x.is_cuda:\n        return torch.get_autocast_gpu_dtype()\n"
+    assert [finding.code for finding in findings(BOTH, code)] == ["AMP601"]
+
+
+def test_imported_by_name() -> None:
+    code = (
+        "from torch import get_autocast_gpu_dtype, is_autocast_enabled\ndef f(x):\n"
+        "    return get_autocast_gpu_dtype() if is_autocast_enabled() else x.dtype\n"
+    )
+    after = fixed(RULE, code, unsafe=True)
+    assert "torch.get_autocast_dtype(x.device.type) if is_autocast_enabled(x.device.type)" in after
+    assert "import torch\n" in after
+
+
+@pytest.mark.parametrize("quotes", ["'", "'''\n"])
+def test_in_an_f_string(quotes: str) -> None:
+    code = f"import torch\ndef f(x):\n    return x.dtype, f{quotes}é {{torch.is_autocast_enabled()}}{quotes.strip()}\n"
+    assert fixed(RULE, code, unsafe=True) in (code, code.replace("enabled()", "enabled(x.device.type)"))
+
+
+def test_older_torch_has_no_argument_to_offer() -> None:
+    (finding,) = findings(
+        RULE, "import torch\ndef f(x):\n    return torch.is_autocast_enabled() or x.dtype\n", torch_version=(2, 3)
+    )
+    assert finding.fix is None
+
+
+def test_scenarios_are_those_with_autocast() -> None:
+    (finding,) = findings(RULE, "import torch\ntorch.is_autocast_enabled()\n")
+    assert finding.scenarios == ("autocast-fp16", "autocast-bf16")
+    assert (finding.severity.value, finding.certainty.value) == ("warning", "likely")

@@ -1,0 +1,60 @@
+"""Suppression comments."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Completed
+
+
+@pytest.mark.parametrize(
+    ("line", "hidden"),
+    [
+        ("x.double()  # amplint: ignore", True),
+        ("x.double()  #amplint:ignore", True),
+        ("x.double()  # amplint: ignore[TOY102]", True),
+        ("x.double()  # amplint: ignore[TOY101, TOY102]", True),
+        ("x.double()  # amplint: ignore[toy-double]", True),
+        ("x.double()  # amplint: ignore[TOY1]", True),
+        ("x.double()  # why  # amplint: ignore[TOY102]", True),
+        ("x.double()  # amplint: ignore[TOY101]", False),
+        ("x.double()  # amplint: ignore[]", False),
+        ("x.double()  # amplint: ignore-file", False),
+        ("x.double()  # noqa", True),
+        ("x.double()  # NOQA: TOY102", True),
+        ("x.double()  # noqa: E501, TOY102", True),
+        ("x.double()  # noqa:E501 TOY102", True),
+        ("x.double()  # noqa: E501", False),
+        ("x.double()  # noqa: whatever", False),
+        ("x.double()  # type: ignore", False),
+        ("x.double('# amplint: ignore')", False),
+        ("x.double('noqa')", False),
+        ("# amplint: ignore\nx.double()", False),
+        ("x.double(  # amplint: ignore\n    1,\n)", True),
+        ("x.double(\n    1,\n)  # amplint: ignore", True),
+        ("x.double(\n    1,  # amplint: ignore\n)", False),
+        ("# amplint: ignore-file\n'''Doc.'''\nx.double()", True),
+        ("#!/usr/bin/python\n'''Doc.'''\n# amplint: ignore-file\nx.double()", True),
+        ("'# amplint: ignore-file'\nx.double()", False),
+        ("y = 1\n# amplint: ignore-file\nx.double()", False),
+    ],
+)
+def test_comments(project: Path, run: Callable[..., Completed], line: str, hidden: bool) -> None:
+    (project / "a.py").write_text(f"{line}\n")
+    result = run("check", "--output-format", "json")
+    assert json.loads(result.stdout) == [] if hidden else len(json.loads(result.stdout)) == 1
+    assert result.status == (0 if hidden else 1)
+
+
+def test_a_suppressed_finding_is_not_fixed(project: Path, run: Callable[..., Completed]) -> None:
+    file = project / "a.py"
+    file.write_text("import torch\nx.half()  # noqa\ny.half()\n")
+    assert run("check", "--fix").status == 0
+    assert file.read_text() == "import torch\nx.half()  # noqa\ny.to(torch.float16)\n"
