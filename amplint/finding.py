@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from amplint.source import Source, Span
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amplint.source import Source, Span
 
 
 class Severity(str, Enum):

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Edit, Fix, Severity
-from amplint.source import Span
 
 if TYPE_CHECKING:
-    import libcst as cst
+    from collections.abc import Iterable
 
     from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.source import Span
 
 CODE = re.compile(r"[A-Z]+[0-9]{3}")
 HEADINGS = ("What it does", "Why it is bad", "How it shows", "Example", "Fix safety")
@@ -40,13 +38,16 @@ class Example:
     """A whole module as source text.
 
     A bad example marks each hazard line with ``# expect`` at its end. ``scenario`` names the one in which it fails;
-    its ``reproduce()`` then raises when run there. ``device`` is the cast policy to judge it by.
+    its ``reproduce()`` then raises when run there. ``device`` is the cast policy to judge it by. ``emulated``: the
+    CPU's own autocast does not show the failure; ``reproduce()`` raises in a process where ``amplint.data._emulation``
+    has put that device's policy over the CPU's.
     """
 
     source: str
     scenario: str | None = None
     device: str = "cuda"
     torch_version: str | None = None
+    emulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

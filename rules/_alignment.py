@@ -84,12 +84,35 @@ def layer_class(facts: FileFacts, operand: Operand) -> str | None:
     return next((r.name for r in calls if r.call is not None and facts.span(r.call) == origin.span), None)
 
 
-def _hidden(facts: FileFacts, operand: Operand) -> bool:
-    """Whether what is called is not the layer itself: a torch function that calls it, or a container around it."""
+def _hidden(facts: FileFacts, operand: Operand, layer: str) -> bool:
+    """Whether what is called may not be the layer itself.
+
+    It may be a torch function that calls the layer, a container around it, or, by another assignment of the same
+    attribute or the other side of a condition, a layer that has no such parameter (``nn.Identity``).
+    """
     origin = operand.value.origin
-    calls = [r.call for r in facts.references if r.name == "torch.nn.Sequential" and r.call is not None]
-    contained = origin is not None and any(facts.span(call).contains(origin.span) for call in calls)
-    return contained or any(reference.node is operand.node for reference in facts.references)
+    if origin is None or operand.node is None:
+        return True
+    names = {facts.span(r.call): r.name for r in facts.references if r.call is not None}
+    if any(name == "torch.nn.Sequential" and span.contains(origin.span) for span, name in names.items()):
+        return True
+    if any(reference.node is operand.node for reference in facts.references):
+        return True
+    spelled = ast.unparse(operand.node) if isinstance(operand.node, ast.Attribute) else None
+    for node in ast.walk(_class_around(facts, origin.span)):
+        if isinstance(node, ast.IfExp) and facts.span(node).contains(origin.span):
+            return True
+        assigned = isinstance(node, ast.Assign) and any(ast.unparse(target) == spelled for target in node.targets)
+        if assigned and isinstance(node, ast.Assign) and names.get(facts.span(node.value)) != layer:
+            return True
+    return False
+
+
+def _class_around(facts: FileFacts, span: Span) -> ast.AST:
+    """The innermost class that a place stands in, else the file."""
+    classes = (node for node in ast.walk(facts.source.tree) if isinstance(node, ast.ClassDef))
+    around = [node for node in classes if facts.span(node).contains(span)]
+    return around[-1] if around else facts.source.tree
 
 
 def dtype_of(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | None:
@@ -97,7 +120,7 @@ def dtype_of(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | No
     if not of_layer(conflict, operand):
         return _dtype_of_tensor(operand.node) if operand.node is not None else None
     layer = layer_class(facts, operand)
-    if layer is None or operand.node is None or not is_stable(operand.node) or _hidden(facts, operand):
+    if layer is None or operand.node is None or not is_stable(operand.node) or _hidden(facts, operand, layer):
         return None
     return f"{ast.unparse(operand.node)}.{_PARAMETERS.get(layer, operand.name)}.dtype"
 

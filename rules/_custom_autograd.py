@@ -81,9 +81,12 @@ def customs(facts: FileFacts, decorators: tuple[DecoratorFact, ...]) -> tuple[Cu
         name = names.get(id(decorator.node))
         if role_of(name) is None:
             name = None
-        keywords = decorator.node.keywords if isinstance(decorator.node, ast.Call) else []
-        given = {keyword.arg: keyword.value for keyword in keywords}
-        device = ast.unparse(given["device_type"]) if "device_type" in given else None
+        given: dict[str | None, ast.expr] = {}
+        if isinstance(decorator.node, ast.Call):
+            if decorator.node.args and isinstance(decorator.node.args[0], ast.Constant):
+                given["device_type"] = decorator.node.args[0]
+            given.update((keyword.arg, keyword.value) for keyword in decorator.node.keywords)
+        device = facts.source.segment(facts.source.span(given["device_type"])) if "device_type" in given else None
         if name is not None and name.startswith("torch.cuda."):
             device = '"cuda"'
         found.append(Custom(role, decorator.node, name, device, given.get("cast_inputs")))
@@ -97,13 +100,13 @@ def autocast_scenarios(facts: FileFacts) -> tuple[str, ...]:
 
 def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
     """Functions that autocast reaches and that have neither of the two decorators."""
-    decorated = {id(r.decorates) for r in facts.references if role_of(r.name) is not None}
+    decorated = {r.decorates for r in facts.references if role_of(r.name) is not None} - {None}
     for function in facts.autograd_functions:
         if function.forward is None or function.backward is None or not readable(function):
             continue
         if any(role_of(d.name) for d in (*function.forward_decorators, *function.backward_decorators)):
             continue
-        if id(function.setup_context) in decorated or _regions_in(facts, function.backward):
+        if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
         forward = _ambient(facts, function.forward, function.sensitive_forward)
         if forward or function.sensitive_backward:
@@ -122,8 +125,9 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
 
 
 def _cause(cause: Cause, name: str, function: AutogradFunction) -> Cause:
-    where = "in forward" if any(cause is own for own, _ in function.sensitive_forward) else "in backward"
-    return replace(cause, message=f"{short_name(name)} {where}: autocast decides its dtype")
+    forward = any(cause is own for own, _ in function.sensitive_forward)
+    where = "in forward, where autocast is on" if forward else "in backward, where autocast is off"
+    return replace(cause, message=f"{short_name(name)} {where}")
 
 
 def report_missing(suspect: Suspect, visit: Visit) -> None:
@@ -185,4 +189,6 @@ def _ambient(
         for node in ast.walk(method)
         if isinstance(node, ast.With) and any(id(item.context_expr) in own for item in node.items)
     ]
-    return tuple((c, n) for c, n in operations if c.filename != facts.path or not any(s.contains(c.span) for s in covered))
+    return tuple(
+        (c, n) for c, n in operations if c.filename != facts.path or not any(s.contains(c.span) for s in covered)
+    )

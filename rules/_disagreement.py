@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Severity
@@ -18,9 +17,20 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
 _DTYPE_PRESERVING = frozenset(
-    ("t", "permute", "transpose", "view", "reshape", "contiguous", "expand", "unsqueeze", "squeeze", "flatten", "detach")
+    (
+        "t",
+        "permute",
+        "transpose",
+        "view",
+        "reshape",
+        "contiguous",
+        "expand",
+        "unsqueeze",
+        "squeeze",
+        "flatten",
+        "detach",
+    )
 )
-_NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
 
 
 def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
@@ -45,9 +55,7 @@ def message_of(conflict: Conflict) -> str:
     left, right = conflict.left, conflict.right
     if left.name == right.name:
         return f"{short_name(conflict.op)} gets {conflict.left_dtype} and {conflict.right_dtype} operands"
-    return (
-        f"{short_name(conflict.op)} gets {conflict.left_dtype} {left.name} and {conflict.right_dtype} {right.name}"
-    )
+    return f"{short_name(conflict.op)} gets {conflict.left_dtype} {left.name} and {conflict.right_dtype} {right.name}"
 
 
 def short_name(op: str) -> str:
@@ -100,40 +108,3 @@ def find_operand(visit: Visit, node: cst.CSTNode, operand: Operand) -> cst.BaseE
             return current
         pending.extend(current.children)
     return None
-
-
-def is_callee(conflict: Conflict, operand: Operand) -> bool:
-    """Whether an operand is a parameter of the layer that is called."""
-    return isinstance(conflict.node, ast.Call) and operand.node is conflict.node.func
-
-
-def parameter_dtype(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | None:
-    """As :func:`dtype_source`, for the parameters of a called layer too.
-
-    ``self.proj.weight.dtype`` where the call is known to reach the layer itself, ``next(self.blocks.parameters()).dtype``
-    where it may be a container, or a layer that names its parameters otherwise.
-    """
-    node = operand.node
-    if node is None or not is_callee(conflict, operand):
-        return dtype_source(replace(operand, name=""))
-    if not _is_path(node):
-        return None
-    if _is_built_as(facts, node, operand):
-        return f"{ast.unparse(node)}.{operand.name}.dtype"
-    return f"next({ast.unparse(node)}.parameters()).dtype"
-
-
-def _is_built_as(facts: FileFacts, callee: ast.expr, operand: Operand) -> bool:
-    """Whether the layer that owns the operand is assigned, in this file, to the name that is called."""
-    origin = operand.value.origin
-    if origin is None or origin.filename != str(facts.path):
-        return False
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and facts.span(node.value) == origin.span:
-            named = any(_last_name(target) == _last_name(callee) for target in node.targets)
-            return named and _last_name(node.value.func) not in _NO_WEIGHT
-    return False
-
-
-def _last_name(node: ast.expr) -> str | None:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None

@@ -11,7 +11,8 @@ from amplint.infer.dtypes import FLOAT32, FLOAT64
 from amplint.infer.facts import Kind
 from amplint.rule import Example, Rule, Suspect
 
-from ._disagreement import find_operand, is_callee, message_of, parameter_dtype, suspects_of
+from ._alignment import describe, is_stable, label, of_layer
+from ._disagreement import find_operand, suspects_of
 from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
 _LONGEST_QUOTE = 60
+_NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
+"""Layers whose parameters have other names than those of the operation that they apply."""
 
 
 class UncastAutocastExit(Rule):
@@ -61,9 +64,9 @@ class UncastAutocastExit(Rule):
 
     Fix safety
     ----------
-    Unsafe: it decides the dtype of the computation. Tensors are all cast to float32. The input of a layer is cast to the
-    dtype of the layer's parameters, which runs however the module is held but is float32 only where they are. To keep a
-    layer in float32 in every case, call it before the region, or hold it in float32.
+    Unsafe: it decides the dtype of the computation. Tensors are all cast to float32. The input of a layer is cast to
+    the dtype of the layer's parameters, which runs however the module is held but is float32 only where they are. To
+    keep a layer in float32 in every case, call it before the region, or hold it in float32.
     """
 
     code: ClassVar[str] = "AMP106"
@@ -138,13 +141,12 @@ from torch import nn
 class Mixer(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm = nn.LayerNorm(8)
         self.stem = nn.Conv1d(4, 4, 3, padding=1)
-        self.blocks = nn.Sequential(nn.Conv1d(4, 4, 1), nn.ReLU(), nn.Conv1d(4, 4, 1))
+        self.expand = nn.Conv1d(4, 8, 1)
         self.scale = nn.Parameter(torch.ones(8, 8))
 
     def stable(self, h):
-        return torch.matmul(h.transpose(1, 2), self.blocks(h))  # expect
+        return self.expand(h).softmax(dim=1)  # expect
 
     def forward(self, x):
         h = self.stem(x)
@@ -242,11 +244,11 @@ def reproduce():
             surroundings = surroundings or Surroundings(facts.source.tree)
             region = _region(facts, conflict, surroundings)
             if region is None:
-                message = f"{message_of(conflict)}: a caller has switched autocast off, and nothing casts them"
+                message = f"{_operands(facts, conflict)}: a caller has switched autocast off, and nothing casts them"
                 yield replace(suspect, message=message)
                 continue
             quote = _quote(facts, region)
-            message = f"{message_of(conflict)}: `{quote}` switches autocast off, and nothing casts them"
+            message = f"{_operands(facts, conflict)}: `{quote}` switches autocast off, and nothing casts them"
             cause = Cause(facts.path, facts.span(region.node), "autocast is off from here on")
             own = [c for c in suspect.causes if c.filename == facts.path]
             others = [c for c in suspect.causes if c.filename != facts.path]
@@ -262,7 +264,11 @@ def reproduce():
 
 def _region(facts: FileFacts, conflict: Conflict, surroundings: Surroundings) -> Region | None:
     """The region around an operation that has switched autocast off; None where it stands in a caller elsewhere."""
-    off = [region for region in facts.regions if any(b.on and not i.low for b, i in zip(region.before, region.inside))]
+    off = [
+        region
+        for region in facts.regions
+        if any(before.on and not inside.low for before, inside in zip(region.before, region.inside, strict=True))
+    ]
     by_node = {id(region.node): region for region in off}
     for ancestor in surroundings.ancestors(conflict.node):
         written: list[ast.expr] = []
@@ -276,6 +282,12 @@ def _region(facts: FileFacts, conflict: Conflict, surroundings: Surroundings) ->
     return off[0] if len(off) == 1 else None
 
 
+def _operands(facts: FileFacts, conflict: Conflict) -> str:
+    left = describe(conflict, conflict.left, conflict.left_dtype)
+    right = describe(conflict, conflict.right, conflict.right_dtype)
+    return f"{label(facts, conflict)} gets {left} and {right}"
+
+
 def _quote(facts: FileFacts, region: Region) -> str:
     text = facts.source.segment(facts.span(region.node))
     if len(text) <= _LONGEST_QUOTE and "\n" not in text:
@@ -285,20 +297,48 @@ def _quote(facts: FileFacts, region: Region) -> str:
 
 def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
     for layer, given in ((conflict.left, conflict.right), (conflict.right, conflict.left)):
-        if is_callee(conflict, layer):
+        if of_layer(conflict, layer):
             return _follow_layer(node, conflict, layer, given, visit)
     return _cast_all(node, conflict, visit)
 
 
-def _follow_layer(
-    node: cst.CSTNode, conflict: Conflict, layer: Operand, given: Operand, visit: Visit
-) -> Fix | None:
-    dtype = parameter_dtype(visit.facts, conflict, layer)
+def _follow_layer(node: cst.CSTNode, conflict: Conflict, layer: Operand, given: Operand, visit: Visit) -> Fix | None:
+    dtype = _layer_dtype(visit.facts, layer)
     expression = find_operand(visit, node, given)
-    if dtype is None or expression is None or is_callee(conflict, given):
+    if dtype is None or expression is None or of_layer(conflict, given):
         return None
     edit = visit.append(expression, f".to({dtype})")
     return visit.fix(Applicability.UNSAFE, "Cast the input to the dtype of the layer's parameters", edit)
+
+
+def _layer_dtype(facts: FileFacts, parameter: Operand) -> str | None:
+    """An expression for the dtype of a called layer.
+
+    That of the parameter itself where the layer is known to have it by that name; that of its first one where the call
+    may reach a container, or a layer that names its parameters otherwise.
+    """
+    layer = parameter.node
+    if layer is None or not is_stable(layer):
+        return None
+    if _is_built_as(facts, layer, parameter):
+        return f"{ast.unparse(layer)}.{parameter.name}.dtype"
+    return f"next({ast.unparse(layer)}.parameters()).dtype"
+
+
+def _is_built_as(facts: FileFacts, layer: ast.expr, parameter: Operand) -> bool:
+    """Whether the layer that owns the parameter is assigned, in this file, to the name that is called."""
+    origin = parameter.value.origin
+    if origin is None or origin.filename != str(facts.path):
+        return False
+    for node in ast.walk(facts.source.tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and facts.span(node.value) == origin.span:
+            named = any(_last_name(target) == _last_name(layer) for target in node.targets)
+            return named and _last_name(node.value.func) not in _NO_WEIGHT
+    return False
+
+
+def _last_name(node: ast.expr) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
 def _cast_all(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:

@@ -10,7 +10,8 @@ from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import Example, Rule, Suspect
 
-from ._disagreement import dtype_source, find_operand, message_of, suspects_of
+from ._alignment import describe, dtype_of
+from ._disagreement import find_operand, short_name, suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,10 +34,10 @@ class OutVariantMatmul(Rule):
 
     Why it is bad
     -------------
-    Autocast wraps the functional forms only. `torch.addmm(c, a, b)` under autocast casts all three; `c.addmm_(a, b)` and
-    `torch.addmm(c, a, b, out=c)` take them as they are and raise. So an activation that an earlier layer made bfloat16
-    meets a float32 accumulator. Decorating an `autograd.Function` with `custom_fwd` changes nothing about this: it
-    leaves autocast on in forward, and autocast does not reach these forms.
+    Autocast wraps the functional forms only. `torch.addmm(c, a, b)` under autocast casts all three; `c.addmm_(a, b)`
+    and `torch.addmm(c, a, b, out=c)` take them as they are and raise. So an activation that an earlier layer made
+    bfloat16 meets a float32 accumulator. Decorating an `autograd.Function` with `custom_fwd` changes nothing about
+    this: it leaves autocast on in forward, and autocast does not reach these forms.
 
     How it shows
     ------------
@@ -230,11 +231,17 @@ def reproduce():
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.OUT_VARIANT):
             conflict: Conflict = suspect.data
-            form = "in-place" if _given(conflict, "out") is None else "`out=`"
-            yield replace(suspect, message=f"{message_of(conflict)}: autocast casts nothing in {form} forms")
+            yield replace(suspect, message=_message(conflict))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
+
+
+def _message(conflict: Conflict) -> str:
+    left = describe(conflict, conflict.left, conflict.left_dtype)
+    right = describe(conflict, conflict.right, conflict.right_dtype)
+    form = "in-place" if _given(conflict, "out") is None else "`out=`"
+    return f"{short_name(conflict.op)} gets {left} and {right}: autocast casts nothing in {form} forms"
 
 
 def _given(conflict: Conflict, name: str) -> Operand | None:
@@ -244,7 +251,7 @@ def _given(conflict: Conflict, name: str) -> Operand | None:
 def _fix(node: cst.Call, conflict: Conflict, visit: Visit) -> Fix | None:
     """Cast every operand to the dtype of the tensor that is written; None where not all of that can be written down."""
     destination = _given(conflict, "out") or _given(conflict, "self")
-    dtype = dtype_source(destination) if destination is not None else None
+    dtype = dtype_of(visit.facts, conflict, destination) if destination is not None else None
     if destination is None or dtype is None or destination.value.optional:
         return None
     edits: list[Edit] = []

@@ -262,25 +262,23 @@ class Encoder(nn.Module):
                 continue
             certainty = Certainty.LIKELY if opened and (evidence or facts.device != "cuda") else Certainty.POSSIBLE
             causes = [*_layer_cause(call, facts)]
-            if facts.torch_version < _NEEDS_MASK:
-                message = (
-                    "crashes in eval mode under no_grad with autocast on a device other than CUDA; before torch 2.6 "
-                    "with or without a padding mask"
-                )
-            else:
+            when = "with or without a padding mask before torch 2.6"
+            if facts.torch_version >= _NEEDS_MASK:
                 used = _use(call, facts, around)
                 if used is None:
                     continue
                 if not used.alone:
                     certainty = Certainty.POSSIBLE
-                message = (
-                    "crashes in eval mode under no_grad with this padding mask and autocast on a device other than CUDA"
-                )
+                when = "when it gets a padding mask"
                 causes.append(Cause(facts.path, facts.span(used.node), "called with src_key_padding_mask"))
             if evidence is not None:
                 causes.append(Cause(facts.path, facts.span(evidence), "autocast on a device that need not be CUDA"))
             span = facts.span(call.node)
-            yield Suspect(span, span, f"nn.TransformerEncoder {message}", scenarios, certainty, tuple(causes))
+            message = (
+                "nn.TransformerEncoder crashes under autocast on a device other than CUDA, "
+                f"in eval mode with no_grad, {when}"
+            )
+            yield Suspect(span, span, message, scenarios, certainty, tuple(causes))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         if visit.facts.torch_version < _NEEDS_MASK or any(argument.star for argument in node.args):
@@ -289,8 +287,11 @@ class Encoder(nn.Module):
         given = visit.argument(node, "enable_nested_tensor", 3)
         if given is None:
             edit = visit.add_argument(node, "enable_nested_tensor=False")
-        else:
+        elif visit.code(given.value) == "True":
             edit = visit.replace(given.value, "False")
+        else:
+            visit.report(suspect)
+            return
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Leave nested tensors out of this encoder", edit))
 
 

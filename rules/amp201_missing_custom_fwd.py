@@ -110,7 +110,9 @@ class FusedLinear(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         x, weight = ctx.saved_tensors
-        return grad @ weight, grad.t() @ x
+        grad_x = grad @ weight  # expect AMP204
+        grad_weight = grad.t() @ x  # expect AMP204
+        return grad_x, grad_weight
 
 
 def reproduce():
@@ -237,7 +239,7 @@ class Recompute(torch.autograd.Function):
         for function in missing_both(facts):
             if function.forward is not None:
                 message = (
-                    f"{function.node.name}.forward computes under autocast without custom_fwd, "
+                    f"{function.node.name}.forward runs under autocast without custom_fwd, "
                     "so backward cannot run in the same autocast state"
                 )
                 yield suspect_at(facts, function, function.forward, message)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MissingCustomBwd(Rule):
-    """An autograd Function's `backward` runs without the autocast that its `forward` ran under, for lack of `custom_bwd`.
+    """An autograd Function's `backward` has no `custom_bwd`, so it runs without the autocast that `forward` ran under.
 
     What it does
     ------------
@@ -30,10 +30,10 @@ class MissingCustomBwd(Rule):
 
     Why it is bad
     -------------
-    `backward()` is called outside the autocast region, as it should be, so autocast is off in a hand-written `backward`.
-    The gradient comes in the dtype of what `forward` returned, 16 bit; the saved tensors have the dtype that `forward`
-    was given, float32. A product of the two raises. Where all operands happen to be float32, `backward` computes in
-    float32 what `forward` computed in 16 bit: slowly, and unlike the backward of torch's own operations.
+    `backward()` is called outside the autocast region, as it should be, so autocast is off in a hand-written
+    `backward`. The gradient comes in the dtype of what `forward` returned, 16 bit; the saved tensors have the dtype
+    that `forward` was given, float32. A product of the two raises. Where all operands happen to be float32, `backward`
+    computes in float32 what `forward` computed in 16 bit: slowly, and unlike the backward of torch's own operations.
 
     How it shows
     ------------
@@ -103,7 +103,8 @@ class Bilinear(Function):
     @staticmethod
     def backward(ctx, grad):  # expect
         x, y = ctx.saved_tensors
-        return th.bmm(grad, y.mT), th.bmm(x.mT, grad)
+        grad_x = th.bmm(grad, y.mT)  # expect AMP204
+        return grad_x, th.bmm(x.mT, grad)  # expect AMP204
 
 
 def reproduce():
@@ -121,27 +122,29 @@ def reproduce():
 import torch
 
 
-class TiedProjection(torch.autograd.Function):
+class CastByHand(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):
         ctx.save_for_backward(x, weight)
-        return (x @ weight).float()
+        return x @ weight
 
     @staticmethod
     def backward(ctx, grad):  # expect
         x, weight = ctx.saved_tensors
-        TiedProjection.computed_in = (grad @ weight.t()).dtype
-        return grad @ weight.t(), x.t() @ grad
+        grad, x = grad.to(weight.dtype), x.to(weight.dtype)
+        grad_x = grad @ weight.t()
+        CastByHand.computed_in = grad_x.dtype
+        return grad_x, x.t() @ grad
 
 
 def reproduce():
     x = torch.randn(3, 4, requires_grad=True)
     weight = torch.randn(4, 5, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = TiedProjection.apply(x, weight).sum()
+        loss = CastByHand.apply(x, weight).sum()
     loss.backward()
-    if TiedProjection.computed_in != torch.bfloat16:
-        raise AssertionError(f"forward computed in bfloat16, backward in {TiedProjection.computed_in}")
+    if CastByHand.computed_in != torch.bfloat16:
+        raise AssertionError(f"forward computed in bfloat16, backward in {CastByHand.computed_in}")
 """,
             scenario="autocast-bf16",
             device="cpu",
@@ -164,7 +167,7 @@ class SimpleConv(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):  # expect
         x, weight = ctx.saved_tensors
-        return F.conv_transpose1d(grad, weight), None
+        return F.conv_transpose1d(grad, weight), None  # expect AMP204
 
 
 def reproduce():

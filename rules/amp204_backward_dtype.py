@@ -11,7 +11,8 @@ from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
 from amplint.rule import Example, Rule, Suspect
 
-from ._disagreement import find_operand, parameter_dtype, short_name, suspects_of
+from ._alignment import describe, dtype_of
+from ._disagreement import find_operand, short_name, suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
 _CASTS = ("float", "double", "half", "bfloat16")
-_LONGEST_QUOTE = 40
 
 
 class BackwardDtype(Rule):
@@ -265,14 +265,9 @@ def _sides(conflict: Conflict) -> tuple[Operand, Operand, str, str]:
 def _message(conflict: Conflict) -> str:
     gradient, other, gradient_dtype, other_dtype = _sides(conflict)
     return (
-        f"{short_name(conflict.op)} gets a {gradient_dtype} gradient{_quote(gradient)} and {other_dtype}"
-        f"{_quote(other) or f' {other.name}'}: a gradient has the dtype that forward returned"
+        f"{short_name(conflict.op)} gets {describe(conflict, gradient, gradient_dtype)}, a gradient in the dtype that"
+        f" forward returned, and {describe(conflict, other, other_dtype)}"
     )
-
-
-def _quote(operand: Operand) -> str:
-    text = ast.unparse(operand.node) if operand.node is not None else ""
-    return f" `{text}`" if text and len(text) <= _LONGEST_QUOTE and "\n" not in text else ""
 
 
 def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
@@ -299,7 +294,7 @@ def _cast_like(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | 
             return f".{node.func.attr}()"
         if node.func.attr == "to" and len(node.args) == 1 and _is_dtype(node.args[0]):
             return f".to({ast.unparse(node.args[0])})"
-    dtype = parameter_dtype(facts, conflict, operand)
+    dtype = dtype_of(facts, conflict, operand)
     return f".to({dtype})" if dtype is not None else None
 
 

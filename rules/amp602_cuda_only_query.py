@@ -83,7 +83,7 @@ import torch.nn.functional as F
 def project(x, weight):
     dtype = torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else x.dtype  # expect
     cache = torch.zeros(4, weight.shape[0], dtype=dtype)
-    cache[torch.arange(2)] = F.linear(x, weight)
+    cache[torch.arange(2)] = F.linear(x, weight)  # expect AMP105
     return cache
 
 
@@ -103,7 +103,7 @@ def merge(x: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> torch.Ten
     if torch.is_autocast_enabled():  # expect
         weight = weight.to(torch.get_autocast_gpu_dtype())  # expect
     y = torch.nn.functional.linear(x, x)
-    return torch.addmm(out, y, weight, out=out)
+    return torch.addmm(out, y, weight, out=out)  # expect AMP107
 
 
 def reproduce():

@@ -116,14 +116,13 @@ class Block(nn.Module):
     def __init__(self):
         super().__init__()
         self.left = nn.Linear(4, 4)
-        self.right = nn.Linear(4, 4)
 
     def forward(self, x):
         with torch.autocast("cuda"):
             left = self.left(x)
         with torch.cuda.amp.autocast(enabled=False):
-            right = self.right(x.float())
-        return left + right
+            scale = x.float().exp()
+        return left, scale
 
 
 def train(block, x):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
+from amplint.cli.main import main
 from amplint.infer.facts import FileFacts
 
 if TYPE_CHECKING:
@@ -108,3 +109,9 @@ def run(toy_pack: None) -> Callable[..., Completed]:
         return Completed(result.exit_code, result.stdout_bytes.decode(), result.stderr)
 
     return invoke
+
+
+def amplint(*arguments: str) -> Completed:
+    """Run the command with the built-in rules, in this process."""
+    result: Result = CliRunner().invoke(main, list(arguments))
+    return Completed(result.exit_code, result.stdout, result.stderr)

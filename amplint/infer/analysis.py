@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from amplint.infer import objects
 from amplint.infer.arguments import Arguments
-from amplint.infer.dtypes import forget_derived
 from amplint.infer.calls import call_value, run_function
+from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values
 from amplint.infer.expressions import evaluate_expression
 from amplint.infer.facts import AutogradFunction, FileFacts
@@ -20,19 +20,26 @@ from amplint.infer.modules import Decorated
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.record import Recorder
 from amplint.infer.references import references
-from amplint.infer.scenarios import Scenario
 from amplint.infer.session import OutOfBudget, Session
-from amplint.infer.statements import execute
+from amplint.infer.statements import assign, execute
 from amplint.infer.values import UNKNOWN, Class, Function, Instance, Value
-from amplint.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from amplint.infer.scenarios import Scenario
+    from amplint.source import Source
 
 
 class _Machine:
-    """The interpreter's three parts, for :class:`~amplint.infer.session.Session`."""
+    """The interpreter's parts, for :class:`~amplint.infer.session.Session`."""
 
     evaluate = staticmethod(evaluate_expression)
     execute = staticmethod(execute)
     call = staticmethod(call_value)
+    get_attribute = staticmethod(objects.get_attribute)
+    set_attribute = staticmethod(objects.set_attribute)
+    assign = staticmethod(assign)
 
 
 @lru_cache(maxsize=4)
@@ -52,6 +59,7 @@ def analyse(
     project = _project(scenarios, device, torch_version)
     project.forget_values()
     namespace = project.open(source)
+    source = namespace.source
     recorder = Recorder(source.path)
     session = Session(scenarios, device, torch_version, project, recorder, _Machine())
     functions: list[AutogradFunction] = []
@@ -77,9 +85,7 @@ def analyse(
     )
 
 
-def _entries(
-    session: Session, namespace: Namespace, functions: list[AutogradFunction]
-) -> Iterator[Callable[[], None]]:
+def _entries(session: Session, namespace: Namespace, functions: list[AutogradFunction]) -> Iterator[Callable[[], None]]:
     """What to run, in order: autograd Functions, classes from the outermost inwards, functions, the module's body."""
     evaluator = objects.binding_evaluator(session)
     top = Frame(session, namespace)
@@ -154,17 +160,22 @@ def _functions_in(value: Value) -> Iterator[tuple[Function, Value]]:
         yield inner, value
 
 
-def _enter(top: Frame, function: Function, decorated: Value, receiver: Instance | None, *, module: bool = False) -> None:
+def _enter(
+    top: Frame, function: Function, decorated: Value, receiver: Instance | None, *, module: bool = False
+) -> None:
     """Call a function with what a caller may pass, under the scenario's ambient autocast."""
     session = top.session
     assert not isinstance(function.node, ast.Lambda)
     if id(function.node) in session.ran:
         return
     driver = not module and session.body(function.node).driver
+    ambient = session.no_autocast if driver else session.ambient
+    autocast, region = session.called_under.get(id(function.node), (ambient, None))
     frame = Frame(
         session,
         top.namespace,
-        autocast=session.no_autocast if driver else session.ambient,
+        autocast=autocast,
+        region=region,
         in_module=module,
         owner=function.owner,
     )

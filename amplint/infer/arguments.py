@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from amplint.infer.values import Const, Number, Sequence, Value
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable
 
 
 def generalised(value: Value) -> Value:
@@ -16,11 +19,10 @@ def generalised(value: Value) -> Value:
             return Number("int")
         if type(value.value) is float:
             return Number("float")
-    elif isinstance(value, Sequence) and value.items is not None and value.items:
-        if all(isinstance(item, (Const, Number)) for item in value.items):
-            items = tuple(generalised(item) for item in value.items)
-            kinds = {item.key for item in items}
-            return Sequence(None, items[0], value.mutable) if len(kinds) == 1 and len(items) > 3 else Sequence(items)
+    elif isinstance(value, Sequence) and value.items and all(isinstance(i, (Const, Number)) for i in value.items):
+        items = tuple(generalised(item) for item in value.items)
+        kinds = {item.key for item in items}
+        return Sequence(None, items[0], value.mutable) if len(kinds) == 1 and len(items) > 3 else Sequence(items)
     return value
 
 
@@ -28,13 +30,15 @@ def generalised(value: Value) -> Value:
 class Arguments:
     """Positional and keyword arguments. ``nodes`` maps a position or a keyword to its expression.
 
-    ``unknown``: a ``*args`` or ``**kwargs`` of unknown content was passed too.
+    ``unknown``: a ``*args`` or ``**kwargs`` of unknown content was passed too. ``callee``: the called expression, where
+    the source calls it itself.
     """
 
     positional: list[Value] = field(default_factory=list)
     keywords: dict[str, Value] = field(default_factory=dict)
     nodes: dict[int | str, ast.expr] = field(default_factory=dict)
     unknown: bool = False
+    callee: ast.expr | None = None
 
     def get(self, position: int | None, name: str) -> Value | None:
         """The argument of that keyword, or at that position."""

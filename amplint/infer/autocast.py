@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from amplint.infer.arguments import Arguments
-from amplint.infer.dtypes import BFLOAT16, FLOAT16, LOW, OFF, UNCERTAIN, Ambient, Autocast
+from amplint.infer.dtypes import BFLOAT16, FLOAT16, LOW, OFF, UNCERTAIN, UNKNOWN_LANE, Ambient, Autocast, Lane
 from amplint.infer.facts import Region
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.values import AutocastContext, AutocastFlag, Const, Device, DTypeValue, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.arguments import Arguments
 
 LEGACY = {
     "torch.cuda.amp.autocast": ("cuda", FLOAT16),
@@ -99,7 +101,13 @@ def enter(frame: Frame, value: AutocastContext, *, uncertain: bool = False) -> N
     if uncertain:
         inside = tuple(a if a == b else UNCERTAIN for a, b in zip(before, inside, strict=True))
     region = Region(
-        value.node, value.name, before, inside, frame.region is not None or frame.in_module, value.dtype_given, value.call
+        value.node,
+        value.name,
+        before,
+        inside,
+        frame.region is not None or frame.in_module,
+        value.dtype_given,
+        value.call,
     )
     frame.autocast, frame.region = inside, region
     frame.session.recorder.region(frame, region)
@@ -121,8 +129,6 @@ def query(frame: Frame, name: str, arguments: Arguments) -> Value:
 
 def dtype_query(frame: Frame, name: str, arguments: Arguments) -> DTypeValue:
     """The dtype that ``torch.get_autocast_dtype`` and its kin give."""
-    from amplint.infer.dtypes import UNKNOWN_LANE, Lane
-
     device = {"torch.get_autocast_gpu_dtype": "cuda", "torch.get_autocast_cpu_dtype": "cpu"}.get(name)
     if device is None:
         device = device_type(arguments.get(0, "device_type")) or frame.session.device
@@ -133,6 +139,3 @@ def dtype_query(frame: Frame, name: str, arguments: Arguments) -> DTypeValue:
         else:
             lanes.append(UNKNOWN_LANE if state.unknown else Lane(state.low or DEFAULT_DTYPE[device]))
     return DTypeValue(tuple(lanes))
-
-
-Enter = Callable[[Autocast], Autocast]

@@ -11,9 +11,12 @@ _DRIVER_CALLS = frozenset(("backward", "zero_grad"))
 
 
 class Body(NamedTuple):
-    """``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
-    build, configure or call others. ``size``: its number of syntax nodes. ``driver``: it drives training or evaluation itself, so no autocast is around it
-    but what it opens."""
+    """What is known of a function without running it.
+
+    ``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
+    build, configure or call others. ``driver``: it drives training or evaluation itself, so no autocast is around it
+    but what it opens. ``size``: its number of syntax nodes.
+    """
 
     generator: bool
     computes: bool
@@ -49,7 +52,9 @@ def _opens_autocast(node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     function = node.func
-    name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    name = (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
     return name == "autocast" and not any(
         k.arg == "enabled" and isinstance(k.value, ast.Constant) and k.value.value is False for k in node.keywords
     )

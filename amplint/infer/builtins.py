@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
+from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
-from amplint.infer.frame import Frame, call, element_of, options_of, unite
+from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
+from amplint.infer.operations import apply_named
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -24,14 +25,69 @@ from amplint.infer.values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    import ast
+
 BUILTIN_NAMES = frozenset(
-    "abs all any bool callable dict enumerate filter float getattr hasattr id int isinstance issubclass iter len list map"
-    " max min next print property range repr reversed round set setattr slice sorted staticmethod classmethod str sum"
-    " super tuple type vars zip object".split()
+    [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "callable",
+        "dict",
+        "enumerate",
+        "filter",
+        "float",
+        "getattr",
+        "hasattr",
+        "id",
+        "int",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "print",
+        "property",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "setattr",
+        "slice",
+        "sorted",
+        "staticmethod",
+        "classmethod",
+        "str",
+        "sum",
+        "super",
+        "tuple",
+        "type",
+        "vars",
+        "zip",
+        "object",
+    ]
 )
 
-_NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "bool", "isinstance": "bool", "hasattr": "bool",
-            "callable": "bool", "issubclass": "bool", "id": "int", "any": "bool", "all": "bool"}
+_NUMBERS = {
+    "len": "int",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "isinstance": "bool",
+    "hasattr": "bool",
+    "callable": "bool",
+    "issubclass": "bool",
+    "id": "int",
+    "any": "bool",
+    "all": "bool",
+}
 
 _SAME = ("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy")
 _IDENTITY_DECORATORS = (
@@ -50,8 +106,6 @@ _IDENTITY_DECORATORS = (
 
 def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.expr) -> Value:
     """Call a Python builtin, or a method of a list, dict or string."""
-    from amplint.infer import objects
-
     name, first = value.name, arguments.positional[0] if arguments.positional else None
     if name in _NUMBERS:
         return Number(_NUMBERS[name])
@@ -64,7 +118,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if name == "getattr" and first is not None and len(arguments.positional) > 1:
         attribute = arguments.positional[1]
         if isinstance(attribute, Const) and isinstance(attribute.value, str):
-            found = objects.get_attribute(frame, first, attribute.value, node)
+            found = get_attribute(frame, first, attribute.value, node)
             if len(arguments.positional) > 2 and found is UNKNOWN:
                 return UNKNOWN
             return found
@@ -72,7 +126,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if name == "setattr" and isinstance(first, Instance):
         attribute = arguments.positional[1] if len(arguments.positional) > 1 else UNKNOWN
         if isinstance(attribute, Const) and isinstance(attribute.value, str) and len(arguments.positional) > 2:
-            objects.set_attribute(frame, first, attribute.value, arguments.positional[2])
+            set_attribute(frame, first, attribute.value, arguments.positional[2])
         else:
             first.open = True
         return NONE
@@ -80,8 +134,8 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         return _as_sequence(frame, first, name != "tuple") if first is not None else Sequence((), mutable=True)
     if name == "dict":
         if isinstance(first, Mapping):
-            return Mapping({**first.items, **arguments.keywords}, first.other)
-        return Mapping(dict(arguments.keywords), UNKNOWN if arguments.unknown or first is not None else None)
+            return Mapping({**first.items, **_by_name(arguments)}, first.other)
+        return Mapping(_by_name(arguments), UNKNOWN if arguments.unknown or first is not None else None)
     if name == "next":
         return element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
     if name == "enumerate":
@@ -107,6 +161,10 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if value.receiver is not None:
         return _python_method(frame, value.receiver, name, arguments)
     return UNKNOWN
+
+
+def _by_name(arguments: Arguments) -> dict[object, Value]:
+    return dict(arguments.keywords.items())
 
 
 def _as_sequence(frame: Frame, value: Value, mutable: bool) -> Value:
@@ -163,8 +221,6 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
 
 def call_external(frame: Frame, value: External, arguments: Arguments, node: ast.expr) -> Value:
     """Call a function of another library: dtype-preserving ones, ``functools``, ``math``; else unknown."""
-    from amplint.infer.operations import apply_named
-
     name, first = value.name, arguments.positional[0] if arguments.positional else None
     if name == "functools.partial" and first is not None:
         return Partial(first, tuple(arguments.positional[1:]), dict(arguments.keywords))

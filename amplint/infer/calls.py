@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from amplint.infer import autocast, builtins, modules, objects, tensors, torch_calls
 from amplint.infer.arguments import Arguments, generalised
-from amplint.infer.dtypes import OFF, Autocast
-from amplint.infer.frame import Frame, call, evaluate, execute, options_of, unite
+from amplint.infer.dtypes import AUTOCASTABLE, OFF
+from amplint.infer.frame import Frame, call, element_of, evaluate, execute, unite
 from amplint.infer.modules import CustomDecorator, Decorated
 from amplint.infer.session import MAX_DEPTH
 from amplint.infer.values import (
@@ -18,14 +19,12 @@ from amplint.infer.values import (
     Bound,
     Builtin,
     Class,
-    Const,
     DTypeValue,
     External,
     Function,
     Instance,
     Layer,
     Mapping,
-    Number,
     Partial,
     Sequence,
     Tensor,
@@ -43,7 +42,9 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
     if isinstance(callee, TensorMethod):
         return tensors.call_method(frame, callee, arguments, node)
     if isinstance(callee, Bound):
-        return run_function(frame, callee.function, arguments.shifted((callee.instance, None)), receiver=callee.instance)
+        return run_function(
+            frame, callee.function, arguments.shifted((callee.instance, None)), receiver=callee.instance
+        )
     if isinstance(callee, Function):
         return run_function(frame, callee, arguments)
     if isinstance(callee, Layer):
@@ -101,8 +102,6 @@ def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.ex
         assert isinstance(receiver, Sequence)
         if callee.name == "extend":
             item = item.element if isinstance(item, Sequence) and item.items is None else item
-        from amplint.infer.frame import element_of
-
         if isinstance(item, Sequence) and callee.name == "extend":
             item = element_of(frame.session, item)
         grown = item if receiver.items == () else unite(element_of(frame.session, receiver), item)
@@ -138,9 +137,6 @@ def _call_decorated(frame: Frame, callee: Decorated, arguments: Arguments, node:
 
 def cast_inputs(frame: Frame, arguments: Arguments, dtype: DTypeValue) -> Arguments:
     """``custom_fwd(cast_inputs=…)`` under autocast: floating tensors are cast; outside it nothing happens."""
-    from dataclasses import replace
-
-    from amplint.infer.dtypes import AUTOCASTABLE
 
     def cast(value: Value) -> Value:
         if not isinstance(value, Tensor):
@@ -173,31 +169,31 @@ def run_function(
     arguments: Arguments,
     *,
     receiver: Value | None = None,
-    constructing: Instance | None = None,
-    state: Autocast | None = None,
-    backward: bool | None = None,
-    in_module: bool | None = None,
 ) -> Value:
-    """Interpret a function's body for these arguments, or recall what it gave for equal ones."""
+    """Interpret a function's body for these arguments, or recall what it gave for equal ones.
+
+    A constructor runs where its caller stands: a script that builds a model is not inside it.
+    """
     session = frame.session
     if frame.depth >= MAX_DEPTH:
         return UNKNOWN
     if not worth_following(frame, function, arguments):
         return UNKNOWN
     arguments = arguments.generalised()
-    is_method_of_module = function.owner is not None and objects.is_module(function.owner)
+    constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
+    of_module = constructing is None and function.owner is not None and objects.is_module(function.owner)
     inner = Frame(
         session,
         function.namespace,
         closure=function.closure,
         owner=function.owner,
-        autocast=state if state is not None else frame.autocast,
+        autocast=frame.autocast,
         region=frame.region,
         live=frame.live,
         depth=frame.depth + 1,
-        in_module=(frame.in_module or is_method_of_module) if in_module is None else in_module,
-        backward=frame.backward if backward is None else backward,
-        constructing=constructing or (frame.constructing if receiver is frame.constructing else None),
+        in_module=frame.in_module or of_module,
+        backward=frame.backward,
+        constructing=constructing,
         receiver=receiver,
     )
     inner.function = id(function.node)
@@ -217,6 +213,7 @@ def run_function(
     if key in session.active:
         return UNKNOWN
     session.active.add(key)
+    session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
     if all(_known(value) for value in arguments.positional) and not arguments.unknown:
         session.ran.add(id(function.node))
     session.keep_alive.append((function, arguments))
@@ -282,7 +279,7 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
         if name in keywords and name not in bound:
             bound[name] = keywords.pop(name)
     if spec.kwarg is not None:
-        bound[spec.kwarg.arg] = Mapping(keywords, UNKNOWN if arguments.unknown else None)
+        bound[spec.kwarg.arg] = Mapping(dict(keywords.items()), UNKNOWN if arguments.unknown else None)
     defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
     defaults.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None})
     for name in (*names, *(a.arg for a in spec.kwonlyargs)):
@@ -294,6 +291,3 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
                 outer = Frame(frame.session, function.namespace, closure=function.closure)
                 bound[name] = generalised(evaluate(outer, default))
     return bound
-
-
-__all__ = ["Const", "Number", "call_value", "options_of"]

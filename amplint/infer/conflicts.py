@@ -9,13 +9,17 @@ from __future__ import annotations
 import ast
 from enum import IntEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
-from amplint.infer.dtypes import FLOATS, LOW, Dtypes, Lane, bits_of, names_of
+from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Lane, bits_of, names_of
 from amplint.infer.facts import Conflict, Kind, Operand
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.torch_ops import LOWER, Op, find_op
 from amplint.infer.values import Builtin, Const, Number, Origin, Sequence, Tensor, Value
+
+if TYPE_CHECKING:
+    from amplint.source import Span
 
 ATTENTION_OPS = (
     "torch.nn.functional.scaled_dot_product_attention",
@@ -23,15 +27,40 @@ ATTENTION_OPS = (
 )
 INDEX_WRITES = frozenset(
     f"torch.Tensor.{name}"
-    for name in (
-        "index_put_ index_put index_add_ index_add index_copy_ index_copy index_reduce_ index_reduce scatter_ scatter"
-        " scatter_add_ scatter_add scatter_reduce_ scatter_reduce masked_scatter_ masked_scatter put_ put"
-    ).split()
+    for name in [
+        "index_put_",
+        "index_put",
+        "index_add_",
+        "index_add",
+        "index_copy_",
+        "index_copy",
+        "index_reduce_",
+        "index_reduce",
+        "scatter_",
+        "scatter",
+        "scatter_add_",
+        "scatter_add",
+        "scatter_reduce_",
+        "scatter_reduce",
+        "masked_scatter_",
+        "masked_scatter",
+        "put_",
+        "put",
+    ]
 ) | frozenset(
     f"torch.{name}"
-    for name in (
-        "index_put index_put_ index_add index_copy index_reduce scatter scatter_add scatter_reduce masked_scatter put"
-    ).split()
+    for name in [
+        "index_put",
+        "index_put_",
+        "index_add",
+        "index_copy",
+        "index_reduce",
+        "scatter",
+        "scatter_add",
+        "scatter_reduce",
+        "masked_scatter",
+        "put",
+    ]
 )
 MAX_CAUSES = 6
 
@@ -77,7 +106,11 @@ def gradient_strength(gradient: Lane, other: Lane) -> Strength:
         return Strength.NONE
     if not gradient.mask & LOW or not other.mask or other.mask & ~FLOATS:
         return Strength.NONE
-    if other.mask & ~gradient.mask or (other.assumed and not other.exact) or (gradient.mask & ~other.mask and other.exact):
+    if (
+        other.mask & ~gradient.mask
+        or (other.assumed and not other.exact)
+        or (gradient.mask & ~other.mask and other.exact)
+    ):
         return Strength.PATH
     return Strength.NONE
 
@@ -178,9 +211,8 @@ def _kind(
     ambient_on = any(frame.autocast[number].on for number in lanes)
     if is_matmul_variant(op, out) and ambient_on:
         return Kind.OUT_VARIANT
-    for operand in pair:
-        if _is_upcast(operand.value, lane):
-            return Kind.UPCAST
+    if LOWER in op.policy.values() and any(_is_upcast(operand.value, lane) for operand in pair):
+        return Kind.UPCAST
     if any(_left_autocast(frame, number) for number in lanes):
         return Kind.AUTOCAST_EXIT
     if is_matmul_variant(op, out) and not any(strong >= Strength.PATH for strong in lanes.values()):
@@ -208,11 +240,11 @@ def _accepted(frame: Frame, kind: Kind, lanes: dict[int, Strength]) -> list[int]
     """The scenarios that are worth a finding of this kind."""
     accepted = []
     for number, found in sorted(lanes.items()):
-        if found >= Strength.PATH:
-            accepted.append(number)
-        elif kind is Kind.AUTOCAST_EXIT and _left_autocast(frame, number):
-            accepted.append(number)
-        elif kind is Kind.OUT_VARIANT and frame.autocast[number].on:
+        if (
+            found >= Strength.PATH
+            or (kind is Kind.AUTOCAST_EXIT and _left_autocast(frame, number))
+            or (kind is Kind.OUT_VARIANT and frame.autocast[number].on)
+        ):
             accepted.append(number)
     return accepted
 
@@ -232,13 +264,15 @@ def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
         if number == 0 or not ambient.on or not frame.live >> number & 1:
             continue
         floating = [o for o in operands if o.value.dtypes[number].mask & FLOATS]
-        upcast = [o for o in floating if o.value.dtypes[number].exact and _is_upcast(o.value, number)]
+        upcast = [o for o in floating if o.value.dtypes[number] == Lane(FLOAT32) and _is_upcast(o.value, number)]
         if upcast and (len(upcast) == len(floating) > 1 or any(_written_in(frame, o, number) for o in upcast)):
             lanes.append(number)
             others = [o for o in operands if o is not upcast[0]]
             pair = pair or (upcast[0], others[0] if others else upcast[0])
     if pair is not None:
-        _record(frame, node, op.name, Kind.UNDONE_UPCAST, pair, operands, lanes, certainty=Certainty.LIKELY, raises=False)
+        _record(
+            frame, node, op.name, Kind.UNDONE_UPCAST, pair, operands, lanes, certainty=Certainty.LIKELY, raises=False
+        )
 
 
 def _written_in(frame: Frame, operand: Operand, lane: int) -> bool:
@@ -343,11 +377,13 @@ def causes(frame: Frame, operands: tuple[Operand, ...], lane: int) -> tuple[Caus
         cause = Cause(Path(origin.filename), origin.span, f"{dtype}: {origin.what}")
         if cause not in found:
             found.append(cause)
-    return tuple(sorted(found, key=lambda c: (c.filename != frame.namespace.path, str(c.filename), c.span)))[:MAX_CAUSES]
+    return tuple(sorted(found, key=lambda c: (c.filename != frame.namespace.path, str(c.filename), c.span)))[
+        :MAX_CAUSES
+    ]
 
 
 def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: Value, value: Value) -> None:
-    """``container[index] = value``: casts silently where the index is a slice or a number, raises where it is a tensor."""
+    """``container[index] = value``: casts silently where the index is a slice or a number, raises for a tensor."""
     op = find_op("torch.Tensor.index_put_")
     source = next((option for option in options_of(value) if isinstance(option, Tensor)), None)
     if op is None or source is None or source.maybe or container.maybe:
@@ -368,8 +404,3 @@ def _indexes_by_tensor(index: Value) -> bool:
         known = all(isinstance(i, (Tensor, Const, Number, Builtin)) for i in index.items)
         return known and any(isinstance(i, Tensor) and not i.maybe and i.dim != 0 for i in index.items)
     return False
-
-
-def dtype_text(dtypes: Dtypes, lane: int) -> str:
-    """The dtype in one scenario, for people."""
-    return " or ".join(names_of(dtypes[lane].mask)) or "unknown"

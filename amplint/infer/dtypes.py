@@ -7,9 +7,11 @@ Promotion follows ``torch.promote_types`` and ``torch.result_type``; ``tests/tes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 NAMES = (
     "bool",
@@ -124,7 +126,7 @@ _COMPLEX_OF = {
 _REAL_OF = {BITS["complex32"]: FLOAT16, BITS["complex64"]: FLOAT32, BITS["complex128"]: FLOAT64}
 
 
-@lru_cache(maxsize=None)
+@cache
 def promote_types(a: int, b: int) -> int:
     """``torch.promote_types`` on single bits."""
     if a == b:
@@ -161,7 +163,7 @@ def _union(bits: Iterable[int]) -> int:
     return mask
 
 
-@lru_cache(maxsize=None)
+@cache
 def result_type(a: int, a_dim: int | None, b: int, b_dim: int | None) -> int:
     """``torch.result_type`` of two masks.
 
@@ -254,8 +256,9 @@ def each(function: Callable[[Lane], Lane], dtypes: Dtypes) -> Dtypes:
 def promote_lanes(a: Lane, a_dim: int | None, b: Lane, b_dim: int | None) -> Lane:
     """The result of arithmetic between two tensors in one scenario.
 
-    Unknown where only the number of dimensions decides and is not known. Stays symbolic where one operand cannot change the other's dtype, and is no longer assumed where every dtype that
-    the caller could have passed gives the same result: ``q * cos`` with a float32 ``cos`` is float32.
+    Unknown where only the number of dimensions decides and is not known. Stays symbolic where one operand cannot change
+    the other's dtype, and is no longer assumed where every dtype that the caller could have passed gives the same
+    result: ``q * cos`` with a float32 ``cos`` is float32.
     """
     if a == b and a.symbol is not None and a_dim == b_dim:
         return a

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from amplint.infer.arguments import Arguments
 from amplint.infer.builtins import BUILTIN_NAMES
-from amplint.infer.dtypes import BOOL, FLOAT32, FLOATS, INTEGERS, Dtypes, each, Lane
-from amplint.infer.frame import Frame, call, element_of, evaluate, merge, number_kind, options_of, unite
+from amplint.infer.dtypes import BOOL
+from amplint.infer.frame import Frame, assign, call, element_of, evaluate, merge, number_kind, options_of, unite
 from amplint.infer.guards import narrow, split
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute
 from amplint.infer.operations import apply_named
@@ -17,17 +16,17 @@ from amplint.infer.values import (
     UNKNOWN,
     Builtin,
     Const,
-    Device,
-    DTypeValue,
     Layer,
     Mapping,
     Number,
     Sequence,
     Tensor,
-    TensorMethod,
     Union,
     Value,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 E = TypeVar("E", bound=ast.expr)
 
@@ -82,7 +81,9 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
 
 def _call(frame: Frame, node: ast.Call) -> Value:
     callee = evaluate(frame, node.func)
-    return call(frame, callee, arguments_of(frame, node), node)
+    arguments = arguments_of(frame, node)
+    arguments.callee = node.func
+    return call(frame, callee, arguments, node)
 
 
 def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
@@ -124,7 +125,9 @@ def binary_operator(
     """``left op right`` for tensors and numbers."""
     if isinstance(left, Union) or isinstance(right, Union):
         results = [
-            binary_operator(frame, node, op, x, y, a, b) for x in options_of(left) for y in options_of(right)
+            binary_operator(frame, node, op, x, y, a, b)
+            for x in options_of(left)
+            for y in options_of(right)
             if not _is_none(x) and not _is_none(y)
         ]
         return unite(*results) if results else UNKNOWN
@@ -154,7 +157,7 @@ def _is_none(value: Value) -> bool:
 
 def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Value) -> Value:
     """``left op= right``: a tensor keeps its dtype, everything else is the plain operator."""
-    if isinstance(left, Tensor) and not left.maybe:
+    if isinstance(left, Tensor) and not left.maybe and not isinstance(node.op, ast.MatMult):
         name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
         arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
         result = apply_named(frame, name, arguments, node)
@@ -225,8 +228,9 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
 
 def _item(frame: Frame, container: Value, index: Value) -> Value:
     if isinstance(container, Tensor):
-        return Tensor(container.dtypes, None, container.origin, container.maybe, container.explicit,
-                      gradient=container.gradient)
+        return Tensor(
+            container.dtypes, None, container.origin, container.maybe, container.explicit, gradient=container.gradient
+        )
     if isinstance(container, Layer):
         container = container.children or UNKNOWN
     if isinstance(container, Sequence):
@@ -315,8 +319,6 @@ def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
 
 
 def _generators(frame: Frame, generators: list[ast.comprehension]) -> None:
-    from amplint.infer.statements import assign
-
     for generator in generators:
         source = evaluate(frame, generator.iter)
         if isinstance(source, Layer) and source.children is not None:

@@ -5,17 +5,20 @@ Everything here is data about ``ast`` nodes of one :class:`~amplint.source.Sourc
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from amplint.finding import Cause, Certainty
-from amplint.infer.dtypes import Autocast
-from amplint.infer.scenarios import Scenario
-from amplint.infer.values import Tensor, Value
-from amplint.source import Source, Span
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from amplint.finding import Cause, Certainty
+    from amplint.infer.dtypes import Autocast
+    from amplint.infer.scenarios import Scenario
+    from amplint.infer.values import Tensor, Value
+    from amplint.source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,10 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class TorchCall:
-    """A call of a torch function, method or layer in a live state: what was called, under which autocast."""
+    """A call of a torch function, method or layer: what was called, under which autocast, in which live scenarios.
+
+    Of several contexts in which one call runs, the one with autocast on in most scenarios is kept.
+    """
 
     node: ast.Call
     name: str

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Hashable
-from collections.abc import Sequence as Items
 from typing import TYPE_CHECKING
 
-from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import Autocast, Dtypes, join, select
-from amplint.infer.namespace import Namespace
-from amplint.infer.session import Session
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -31,7 +25,14 @@ from amplint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable
+    from collections.abc import Sequence as Items
+
+    from amplint.infer.arguments import Arguments
     from amplint.infer.facts import Region
+    from amplint.infer.namespace import Namespace
+    from amplint.infer.session import Session
 
 MAX_UNITED = 24
 """Values, of a registry say, that are looked at to find out whether they are alike."""
@@ -42,8 +43,8 @@ MAX_OPTIONS = 6
 class Frame:
     """One function's activation, or a module's top level.
 
-    ``live`` has a bit for each scenario that reaches the current statement. ``returns`` collects what is returned and in
-    which scenarios. ``in_module`` says that the code runs as part of an ``nn.Module``, where the scenario's ambient
+    ``live`` has a bit for each scenario that reaches the current statement. ``returns`` collects what is returned and
+    in which scenarios. ``in_module`` says that the code runs as part of an ``nn.Module``, where the scenario's ambient
     autocast is around it.
     """
 
@@ -119,6 +120,21 @@ def call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> V
     return frame.session.machine.call(frame, callee, arguments, node)
 
 
+def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Value:
+    """``value.name``."""
+    return frame.session.machine.get_attribute(frame, value, name, node)
+
+
+def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
+    """``value.name = new``."""
+    frame.session.machine.set_attribute(frame, value, name, new)
+
+
+def assign(frame: Frame, target: ast.expr, value: Value) -> None:
+    """Bind a target to a value."""
+    frame.session.machine.assign(frame, target, value)
+
+
 def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Value:
     """The value after two paths meet, each live in some scenarios."""
     if a is b:
@@ -140,7 +156,8 @@ def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Val
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         keys = {**a.items, **b.items}
         items = {
-            k: merge(session, a.items.get(k, NONE), a_live, b.items.get(k, NONE), b_live) if k in a.items and k in b.items
+            k: merge(session, a.items.get(k, NONE), a_live, b.items.get(k, NONE), b_live)
+            if k in a.items and k in b.items
             else a.items.get(k, b.items.get(k, UNKNOWN))
             for k in keys
         }

@@ -60,9 +60,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
     )
 
 
-def _setup_context(
-    frame: Frame, cls: Class, context: AutogradContext, arguments: Arguments, result: Value
-) -> None:
+def _setup_context(frame: Frame, cls: Class, context: AutogradContext, arguments: Arguments, result: Value) -> None:
     setup = _method(cls, "setup_context")
     if setup is not None:
         inputs = Sequence(tuple(arguments.positional))

@@ -25,6 +25,7 @@ from amplint.infer.values import (
     Value,
 )
 
+
 def split(frame: Frame, test: ast.expr, *, record: bool = True) -> tuple[int, int]:
     """The scenarios in which a test can be true, and in which it can be false; both are subsets of the live ones.
 
@@ -68,6 +69,8 @@ def _autocast_query(frame: Frame, test: ast.Call) -> tuple[int, int]:
     value = evaluate(frame, test)
     if isinstance(value, AutocastFlag):
         return value.on & frame.live, value.off & frame.live
+    if isinstance(value, Const) and isinstance(value.value, bool):
+        return (frame.live, 0) if value.value else (0, frame.live)
     return frame.live, frame.live
 
 
@@ -93,9 +96,8 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
             return no, yes
     settled = not isinstance(left, ast.Attribute) and not isinstance(right, ast.Attribute)
     if settled and isinstance(a, Const) and isinstance(b, Const) and isinstance(op, (ast.Eq, ast.NotEq)):
-        if type(a) is Const and type(b) is Const:
-            same = a.value == b.value
-            return (live, 0) if same == isinstance(op, ast.Eq) else (0, live)
+        same = a.value == b.value
+        return (live, 0) if same == isinstance(op, ast.Eq) else (0, live)
     return live, live
 
 
@@ -109,7 +111,9 @@ def _none_test(value: Value, live: int) -> tuple[int, int]:
                 yes = live
             else:
                 no = live
-        elif (isinstance(option, Tensor) and not option.maybe) or isinstance(option, (Layer, Instance, Function, Class)):
+        elif (isinstance(option, Tensor) and not option.maybe) or isinstance(
+            option, (Layer, Instance, Function, Class)
+        ):
             no = live
         else:
             return live, live

@@ -6,14 +6,13 @@ from the op table; here is only which parameters a layer has.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import BITS, FLOAT32, UNKNOWN_LANE, Lane
-from amplint.infer.frame import Frame, call, element_of, options_of, unite
+from amplint.infer.frame import Frame, call, element_of, options_of, set_attribute, unite
 from amplint.infer.operations import apply
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
@@ -23,6 +22,7 @@ from amplint.infer.values import (
     Const,
     Device,
     DTypeValue,
+    Instance,
     Layer,
     Mapping,
     Origin,
@@ -30,6 +30,10 @@ from amplint.infer.values import (
     Tensor,
     Value,
 )
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable
 
 _WEIGHT_BIAS = ("weight", "bias")
 _RUNNING = ("running_mean", "running_var")
@@ -89,16 +93,30 @@ _PASS_THROUGH = re.compile(
 )
 _TRANSFORMER_PARAMS = {
     "TransformerEncoderLayer": (
-        "d_model", "nhead", "dim_feedforward", "dropout", "activation", "layer_norm_eps", "batch_first", "norm_first",
-        "bias", "device", "dtype",
+        "d_model",
+        "nhead",
+        "dim_feedforward",
+        "dropout",
+        "activation",
+        "layer_norm_eps",
+        "batch_first",
+        "norm_first",
+        "bias",
+        "device",
+        "dtype",
     ),
     "TransformerEncoder": ("encoder_layer", "num_layers", "norm", "enable_nested_tensor", "mask_check"),
 }
 """Constructor parameters in order, for the rules that ask how an encoder was built."""
 
 _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
-CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList",
-              "torch.nn.ParameterDict")
+CONTAINERS = (
+    "torch.nn.Sequential",
+    "torch.nn.ModuleList",
+    "torch.nn.ModuleDict",
+    "torch.nn.ParameterList",
+    "torch.nn.ParameterDict",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +187,7 @@ def buffer(frame: Frame, data: Value | None, node: ast.expr | None = None) -> Va
     """What ``register_buffer`` stores: follows the module's dtype if floating."""
     if data is None:
         return UNKNOWN
-    values = []
+    values: list[Value] = []
     for option in options_of(data):
         if isinstance(option, Tensor):
             placed = place(frame, option, "buffers")
@@ -235,7 +253,9 @@ def _children(frame: Frame, short: str, arguments: Arguments) -> Value:
     if short in ("ModuleList", "ParameterList"):
         if first is None:
             return Sequence((), mutable=True)
-        return Sequence(first.items, first.element, True) if isinstance(first, Sequence) else Sequence(None, UNKNOWN, True)
+        return (
+            Sequence(first.items, first.element, True) if isinstance(first, Sequence) else Sequence(None, UNKNOWN, True)
+        )
     if first is None:
         return Mapping({})
     return Mapping(dict(first.items), first.other) if isinstance(first, Mapping) else Mapping({}, UNKNOWN)
@@ -269,7 +289,7 @@ def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr)
     functional = functional_of(layer.name)
     op = find_op(functional) if functional is not None else None
     if op is None or functional is None:
-        _touch(frame, layer, node)
+        frame.session.recorder.torch_call(frame, layer.name, node, {})
         return UNKNOWN
     bound = Arguments(list(arguments.positional), dict(arguments.keywords), dict(arguments.nodes), arguments.unknown)
     if functional.endswith(("embedding", "embedding_bag")):
@@ -279,14 +299,9 @@ def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr)
         for tensor_name, value in layer.tensors.items():
             if tensor_name in op.params or tensor_name in op.tensors:
                 bound.keywords[tensor_name] = value
-                if isinstance(node, ast.Call):
-                    bound.nodes[tensor_name] = node.func
-    _touch(frame, layer, node)
+                if arguments.callee is not None:
+                    bound.nodes[tensor_name] = arguments.callee
     return apply(frame, op, bound, node)
-
-
-def _touch(frame: Frame, layer: Layer, node: ast.expr) -> None:
-    frame.session.recorder.torch_call(frame, layer.name, node, {})
 
 
 def _sequential(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr) -> Value:
@@ -294,11 +309,13 @@ def _sequential(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr
     if not isinstance(children, Sequence):
         return UNKNOWN
     value = arguments.positional[0] if arguments.positional else UNKNOWN
+    nodes = dict(arguments.nodes)
     if children.items is None:
         element = element_of(frame.session, children)
         return unite(*(call(frame, option, Arguments([value]), node) for option in options_of(element)))
     for child in children.items:
-        value = call(frame, child, Arguments([value], {}, dict(arguments.nodes)), node)
+        value = call(frame, child, Arguments([value], {}, nodes), node)
+        nodes = {}
     return value
 
 
@@ -309,8 +326,8 @@ def _recurrent(frame: Frame, layer: Layer, first: Value, arguments: Arguments, n
     if op is None or not isinstance(weight, Tensor):
         return UNKNOWN
     nodes: dict[int | str, ast.expr] = {0: arguments.nodes[0]} if 0 in arguments.nodes else {}
-    if isinstance(node, ast.Call):
-        nodes["weight"] = node.func
+    if arguments.callee is not None:
+        nodes["weight"] = arguments.callee
     if frame.session.device != "cuda" and any(a.low for a in frame.autocast):
         return UNKNOWN
     output = apply(frame, op, Arguments([first], {"weight": weight}, nodes), node)
@@ -332,8 +349,8 @@ def _attention(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr)
         expression = arguments.node(index, name)
         if expression is not None:
             nodes[0] = expression
-        if isinstance(node, ast.Call):
-            nodes["weight"] = node.func
+        if arguments.callee is not None:
+            nodes["weight"] = arguments.callee
         output = apply(frame, op, Arguments([operand], {"weight": weight}, nodes), node)
         result = output if index == 0 else result
     return Sequence((result, UNKNOWN))
@@ -356,20 +373,56 @@ def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
 
 
 _MODULE_SAME = frozenset(
-    "eval train cuda cpu requires_grad_ apply compile to_empty xpu share_memory zero_grad".split()
+    [
+        "eval",
+        "train",
+        "cuda",
+        "cpu",
+        "requires_grad_",
+        "apply",
+        "compile",
+        "to_empty",
+        "xpu",
+        "share_memory",
+        "zero_grad",
+    ]
 )
 _MODULE_CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
-MODULE_METHODS = _MODULE_SAME | frozenset(_MODULE_CASTS) | frozenset(
-    "to type register_buffer register_parameter add_module register_module parameters named_parameters buffers modules"
-    " children named_modules named_children append extend insert items values keys state_dict load_state_dict"
-    " register_forward_hook register_forward_pre_hook".split()
+MODULE_METHODS = (
+    _MODULE_SAME
+    | frozenset(_MODULE_CASTS)
+    | frozenset(
+        [
+            "to",
+            "type",
+            "register_buffer",
+            "register_parameter",
+            "add_module",
+            "register_module",
+            "parameters",
+            "named_parameters",
+            "buffers",
+            "modules",
+            "children",
+            "named_modules",
+            "named_children",
+            "append",
+            "extend",
+            "insert",
+            "items",
+            "values",
+            "keys",
+            "state_dict",
+            "load_state_dict",
+            "register_forward_hook",
+            "register_forward_pre_hook",
+        ]
+    )
 )
 
 
 def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Arguments, node: ast.expr) -> Value:
     """A method that every ``nn.Module`` has."""
-    from amplint.infer import objects
-
     first = arguments.positional[0] if arguments.positional else None
     if name in _MODULE_SAME:
         return receiver
@@ -383,15 +436,20 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         if isinstance(first, Const) and isinstance(first.value, str) and value is not None:
             if name == "register_buffer":
                 value = buffer(frame, value, node)
-            objects.set_attribute(frame, receiver, first.value, value)
+            set_attribute(frame, receiver, first.value, value)
         else:
-            objects.open_instance(receiver)
+            open_instance(receiver)
         return NONE
     if name in ("parameters", "buffers"):
         role = "parameters" if name == "parameters" else "buffers"
         lanes = tuple(Lane(BITS[getattr(s, role)]) for s in frame.session.scenarios)
         return Sequence(None, Tensor(lanes, 1))
-    if name == "append" and isinstance(receiver, Layer) and isinstance(receiver.children, Sequence) and first is not None:
+    if (
+        name == "append"
+        and isinstance(receiver, Layer)
+        and isinstance(receiver.children, Sequence)
+        and first is not None
+    ):
         _grow(frame, receiver, first)
         return receiver
     if name == "extend" and isinstance(receiver, Layer) and isinstance(first, Sequence):
@@ -402,6 +460,12 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         element = unite(*values) if values else UNKNOWN
         return Sequence(None, Sequence((UNKNOWN, element)) if name == "items" else element)
     return UNKNOWN
+
+
+def open_instance(value: Value) -> None:
+    """Attributes were set that the inference did not see."""
+    if isinstance(value, Instance):
+        value.open = True
 
 
 def _grow(frame: Frame, receiver: Layer, item: Value) -> None:
@@ -421,5 +485,3 @@ def _dtype_argument(arguments: Arguments) -> DTypeValue | None:
         if isinstance(value, DTypeValue):
             return value
     return None
-
-

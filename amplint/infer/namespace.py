@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from amplint.infer.values import UNKNOWN, External, ModuleValue, TorchName, Union, Value
 from amplint.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 MAX_PROJECT_FILES = 400

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from amplint.infer import modules, tensors, torch_calls
 from amplint.infer.arguments import Arguments
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.modules import CustomDecorator, Decorated
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
-from amplint.infer.session import Session
 from amplint.infer.values import (
     UNKNOWN,
     AutocastContext,
@@ -32,11 +31,15 @@ from amplint.infer.values import (
     Sequence,
     Super,
     Tensor,
-    TensorMethod,
     TorchName,
     Union,
     Value,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.session import Session
 
 MAX_BASES = 16
 
@@ -193,7 +196,11 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     if isinstance(value, AutogradContext):
         return _context_attribute(value, name)
     if isinstance(value, (Mapping, Sequence)):
-        if isinstance(value, Mapping) and isinstance(value.other, type(UNKNOWN)) and name in ("min", "max", "eps", "tiny"):
+        if (
+            isinstance(value, Mapping)
+            and isinstance(value.other, type(UNKNOWN))
+            and name in ("min", "max", "eps", "tiny")
+        ):
             return value.other
         if isinstance(value, Mapping) and value.other is not None and not value.items and name in _FINFO:
             return value.other
@@ -320,12 +327,6 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
         value.attributes[name] = new
 
 
-def open_instance(value: Value) -> None:
-    """Attributes were set that the inference did not see."""
-    if isinstance(value, Instance):
-        value.open = True
-
-
 def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> Value:
     """Call a class. One instance serves every construction with equal arguments."""
     if is_autograd_function(cls):
@@ -345,27 +346,27 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
 
 def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> None:
     """Run the constructor on a fresh instance."""
-    from amplint.infer.calls import run_function
-
     member = find_member(instance.cls, "__init__")
     if isinstance(member, Function):
-        run_function(
-            frame,
-            member,
-            arguments.shifted((instance, None)),
-            receiver=instance,
-            constructing=instance,
+        inside = Frame(
+            frame.session,
+            frame.namespace,
+            autocast=frame.autocast,
+            region=frame.region,
+            live=frame.live,
+            depth=frame.depth,
             in_module=frame.in_module,
+            constructing=instance,
         )
+        call(inside, Bound(member, instance), arguments, node)
         return
     base = torch_base(instance.cls)
     if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
         instance.attributes[""] = modules.build_layer(frame, base, arguments, node)
         return
-    fields = [s.target.id for s in instance.cls.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    fields = [
+        s.target.id for s in instance.cls.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+    ]
     if fields and instance.cls.node.decorator_list:
         for name, value in arguments.bind(tuple(fields)).items():
             instance.attributes[name] = value
-
-
-__all__ = ["Device", "TensorMethod", "binding_evaluator", "class_value", "function_value", "get_attribute"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from amplint.infer import conflicts
-from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import (
     AUTOCASTABLE,
+    BITS,
     BOOL,
     FLOAT32,
     FLOATS,
-    BITS,
     INTEGERS,
     NAMES,
     UNKNOWN_LANE,
@@ -36,11 +36,34 @@ from amplint.infer.values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from amplint.infer.arguments import Arguments
+
 FP32_RESULT = "fp32_out"
 
 _REDUCTIONS = frozenset(
-    "sum mean prod norm max min amax amin var std logsumexp median nanmean nansum all any argmax argmin count_nonzero dist"
-    .split()
+    [
+        "sum",
+        "mean",
+        "prod",
+        "norm",
+        "max",
+        "min",
+        "amax",
+        "amin",
+        "var",
+        "std",
+        "logsumexp",
+        "median",
+        "nanmean",
+        "nansum",
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "count_nonzero",
+        "dist",
+    ]
 )
 _DIM_PARAMS = ("dim", "axis", "keepdim")
 
@@ -146,7 +169,9 @@ def _after_autocast(frame: Frame, operands: list[Operand], policy: str | None) -
     if policy == PROMOTE:
         wide = _widest(operands, session.unknown)
         return [
-            replace(o, value=replace(o.value, dtypes=_select_on(frame, _promoted(o.value.dtypes, wide), o.value.dtypes)))
+            replace(
+                o, value=replace(o.value, dtypes=_select_on(frame, _promoted(o.value.dtypes, wide), o.value.dtypes))
+            )
             for o in operands
         ]
     if policy == FP32_RESULT:
@@ -338,6 +363,3 @@ def _is_short(node: ast.expr) -> bool:
 def passed_on(tensor: Tensor, **changes: object) -> Tensor:
     """A tensor of the same dtype: a view, a copy, a part."""
     return replace(tensor, **changes)  # type: ignore[arg-type]
-
-
-__all__ = ["NONE", "apply", "apply_named", "passed_on"]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
 from amplint.infer.facts import Conflict, Kind, Region, TorchCall
-from amplint.infer.values import Value
-from amplint.source import Span
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from amplint.infer.frame import Frame
+    from amplint.infer.values import Value
+    from amplint.source import Span
 
 
 _CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
@@ -53,11 +54,10 @@ class Recorder:
     def torch_call(self, frame: Frame, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         if not isinstance(node, ast.Call) or not self.concerns(frame):
             return
-        live = frame.live
+        call = TorchCall(node, name, frame.autocast, frame.live, frame.region, frame.in_module, arguments)
         old = self._calls.get(id(node))
-        if old is not None:
-            live |= old.live
-        self._calls[id(node)] = TorchCall(node, name, frame.autocast, live, frame.region, frame.in_module, arguments)
+        if old is None or _under_autocast(call) > _under_autocast(old):
+            self._calls[id(node)] = call
 
     def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
@@ -94,6 +94,11 @@ class Recorder:
 
     def calls(self) -> tuple[TorchCall, ...]:
         return tuple(self._calls.values())
+
+
+def _under_autocast(call: TorchCall) -> int:
+    """In how many scenarios autocast is on at a call."""
+    return sum(state.on and bool(call.live >> lane & 1) for lane, state in enumerate(call.autocast))
 
 
 def _both(a: Conflict, b: Conflict) -> Conflict:

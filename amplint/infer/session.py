@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Hashable
-from collections.abc import Sequence as Items
 from typing import TYPE_CHECKING, Protocol
 
 from amplint.infer.bodies import Body, body_of
@@ -22,14 +19,19 @@ from amplint.infer.dtypes import (
     Symbol,
     promote_lanes,
 )
-from amplint.infer.scenarios import Scenario
 from amplint.infer.values import DTypeValue, Origin, Tensor, Value
 
 if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable
+    from collections.abc import Sequence as Items
+
     from amplint.infer.arguments import Arguments
+    from amplint.infer.facts import Region
     from amplint.infer.frame import Frame
     from amplint.infer.namespace import Project
     from amplint.infer.record import Recorder
+    from amplint.infer.scenarios import Scenario
 
 MAX_STEPS = 250_000
 """Expressions evaluated for one file before the rest of it is left unknown."""
@@ -40,13 +42,19 @@ MAX_DEPTH = 24
 
 
 class Machine(Protocol):
-    """Evaluation, execution and calls: three modules that need each other, handed down instead of imported in a ring."""
+    """The interpreter's parts that need each other, handed down instead of imported in a ring."""
 
     def evaluate(self, frame: Frame, node: ast.expr) -> Value: ...
 
     def execute(self, frame: Frame, body: Items[ast.stmt]) -> None: ...
 
     def call(self, frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value: ...
+
+    def get_attribute(self, frame: Frame, value: Value, name: str, node: ast.expr) -> Value: ...
+
+    def set_attribute(self, frame: Frame, value: Value, name: str, new: Value) -> None: ...
+
+    def assign(self, frame: Frame, target: ast.expr, value: Value) -> None: ...
 
 
 class OutOfBudget(Exception):
@@ -78,7 +86,9 @@ class Session:
         self.memo: dict[Hashable, Value] = {}
         self.active: set[Hashable] = set()
         self.ran: set[int] = set()
-        """``id`` of function nodes whose bodies were interpreted for some caller."""
+        """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
+        self.called_under: dict[int, tuple[Autocast, Region | None]] = {}
+        """How autocast stood where a function was first called, by ``id`` of its node."""
         self.unknown: Dtypes = (UNKNOWN_LANE,) * self.lanes
         self.no_autocast: Autocast = (OFF,) * self.lanes
         self.ambient: Autocast = tuple(Ambient(BITS[s.autocast]) if s.autocast else OFF for s in scenarios)

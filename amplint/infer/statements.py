@@ -7,8 +7,7 @@ sees only that branch's values.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence as Items
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from amplint.infer import autocast
 from amplint.infer.conflicts import index_write
@@ -26,6 +25,10 @@ from amplint.infer.values import (
     Tensor,
     Value,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Sequence as Items
 
 LOOP_PASSES = 2
 """Times a loop body runs: once with the values before it, once with those it leaves."""

@@ -6,18 +6,17 @@ import ast
 from dataclasses import replace
 
 from amplint.infer.arguments import Arguments
-from amplint.infer.dtypes import ALIASES, BITS, NAMES, UNKNOWN_LANE, Lane
+from amplint.infer.dtypes import ALIASES, BITS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.operations import apply, apply_named
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
-    NONE,
     UNKNOWN,
-    Builtin,
     Const,
     Device,
     DTypeValue,
     Number,
+    Origin,
     Sequence,
     Tensor,
     TensorMethod,
@@ -33,10 +32,50 @@ CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "i
 
 _SAME_ATTRIBUTES = ("T", "mT", "H", "mH", "data", "grad")
 _SAME_METHODS = frozenset(
-    "cuda cpu contiguous clone detach detach_ requires_grad_ pin_memory share_memory_ to_dense coalesce retain_grad"
-    " view_as reshape_as expand_as as_subclass rename align_to refine_names unfold index_select gather masked_select"
-    " resize_ normal_ uniform_ zero_ fill_ copy_ set_ random_ exponential_ bernoulli_ t_ squeeze_ unsqueeze_ transpose_"
-    " masked_fill masked_fill_ nan_to_num nan_to_num_ data_ptr".split()
+    [
+        "cuda",
+        "cpu",
+        "contiguous",
+        "clone",
+        "detach",
+        "detach_",
+        "requires_grad_",
+        "pin_memory",
+        "share_memory_",
+        "to_dense",
+        "coalesce",
+        "retain_grad",
+        "view_as",
+        "reshape_as",
+        "expand_as",
+        "as_subclass",
+        "rename",
+        "align_to",
+        "refine_names",
+        "unfold",
+        "index_select",
+        "gather",
+        "masked_select",
+        "resize_",
+        "normal_",
+        "uniform_",
+        "zero_",
+        "fill_",
+        "copy_",
+        "set_",
+        "random_",
+        "exponential_",
+        "bernoulli_",
+        "t_",
+        "squeeze_",
+        "unsqueeze_",
+        "transpose_",
+        "masked_fill",
+        "masked_fill_",
+        "nan_to_num",
+        "nan_to_num_",
+        "data_ptr",
+    ]
 )
 _NUMBERS = {
     "size": None,
@@ -70,7 +109,17 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
         return replace(tensor, leaf=False)
     if name in ("real", "imag"):
         return apply_named(frame, f"torch.{name}", Arguments([tensor], {}, {}), node)
-    if name in ("is_cuda", "is_cpu", "is_mps", "is_xpu", "is_meta", "is_sparse", "is_nested", "requires_grad", "is_leaf"):
+    if name in (
+        "is_cuda",
+        "is_cpu",
+        "is_mps",
+        "is_xpu",
+        "is_meta",
+        "is_sparse",
+        "is_nested",
+        "requires_grad",
+        "is_leaf",
+    ):
         return Number("bool")
     if tensor.maybe and name.startswith("_"):
         return UNKNOWN
@@ -105,9 +154,20 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
     return UNKNOWN
 
 
-def cast(frame: Frame, tensor: Tensor, dtypes: tuple[Lane, ...], node: ast.expr, what: str, written: bool) -> Tensor:
-    """A tensor cast to given dtypes; ``written``: the dtype is spelled out in the source."""
-    origin = frame.here(node, what, dtypes, *((tensor.origin,) if not written else ()))
+def cast(
+    frame: Frame,
+    tensor: Tensor,
+    dtypes: Dtypes,
+    node: ast.expr,
+    what: str,
+    written: bool,
+    model: Origin | None = None,
+) -> Tensor:
+    """A tensor cast to given dtypes.
+
+    ``written``: the dtype is spelled out in the source; else ``model`` is where the dtype it follows came from.
+    """
+    origin = frame.here(node, what, dtypes, *((model,) if not written else ()))
     return Tensor(
         dtypes,
         tensor.dim,
@@ -130,19 +190,30 @@ def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> V
     text = ast.unparse(node.args[0]) if isinstance(node, ast.Call) and node.args else "dtype"
     what = f"cast by .to({text if len(text) <= 40 else '…'})"
     if isinstance(target, DTypeValue):
-        return cast(frame, tensor, target.dtypes, node, what, target.written)
+        return cast(frame, tensor, target.dtypes, node, what, target.written, target.origin)
     if isinstance(target, Tensor) and not target.maybe:
-        return cast(frame, tensor, target.dtypes, node, what, False)
+        return cast(frame, tensor, target.dtypes, node, what, False, target.origin)
     if isinstance(target, Tensor):
-        dtypes = tuple(Lane(l.mask | t.mask, None, True, True) for l, t in zip(tensor.dtypes, target.dtypes, strict=True))
+        dtypes = tuple(
+            Lane(own.mask | other.mask, None, True, True)
+            for own, other in zip(tensor.dtypes, target.dtypes, strict=True)
+        )
         return Tensor(dtypes, tensor.dim, tensor.origin)
     if isinstance(target, Const) and target.value is None:
         return replace(tensor, leaf=False)
     return Tensor(tuple(UNKNOWN_LANE for _ in tensor.dtypes), tensor.dim)
 
 
-_TYPE_STRINGS = {"Half": "float16", "BFloat16": "bfloat16", "Float": "float32", "Double": "float64", "Long": "int64",
-                 "Int": "int32", "Bool": "bool", "Byte": "uint8"}
+_TYPE_STRINGS = {
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Float": "float32",
+    "Double": "float64",
+    "Long": "int64",
+    "Int": "int32",
+    "Bool": "bool",
+    "Byte": "uint8",
+}
 
 
 def dtype_of_tensor_type(name: str) -> str | None:
@@ -155,12 +226,10 @@ def _type(frame: Frame, tensor: Tensor, name: str, arguments: Arguments, node: a
     value = arguments.positional[0] if arguments.positional else arguments.keywords.get("dtype")
     if value is None:
         return UNKNOWN
-    if name == "type_as" and isinstance(value, Tensor) and not value.maybe:
-        return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False)
     if name == "type_as" and isinstance(value, Tensor):
-        return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False)
+        return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False, value.origin)
     if isinstance(value, DTypeValue):
-        return cast(frame, tensor, value.dtypes, node, "cast by .type()", value.written)
+        return cast(frame, tensor, value.dtypes, node, "cast by .type()", value.written, value.origin)
     spelled = value.value if isinstance(value, Const) else getattr(value, "name", None)
     dtype = dtype_of_tensor_type(spelled) if isinstance(spelled, str) else None
     if dtype is not None:
@@ -194,7 +263,3 @@ def unknown_method(frame: Frame, name: str, arguments: Arguments, node: ast.expr
 
 def is_dtype_name(name: str) -> bool:
     return name in NAMES or name in ALIASES
-
-
-__all__ = ["CASTS", "NONE", "Builtin", "attribute", "call_method", "cast", "dtype_of_tensor_type", "is_dtype_name",
-           "unknown_method"]

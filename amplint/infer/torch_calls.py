@@ -9,19 +9,21 @@ from amplint.infer import autocast, modules
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import BITS, FLOAT32, Dtypes, Lane
 from amplint.infer.frame import Frame, call, number_kind, options_of
+from amplint.infer.namespace import canonical
 from amplint.infer.operations import apply
 from amplint.infer.tensors import cast, dtype_of_tensor_type, is_dtype_name
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
-    NONE,
     UNKNOWN,
-    Builtin,
+    Bound,
     Class,
     Const,
     Device,
     DTypeValue,
     External,
     Function,
+    Instance,
+    Layer,
     Mapping,
     Number,
     Sequence,
@@ -34,23 +36,56 @@ from amplint.infer.values import (
 _FLOAT_CONSTRUCTORS = frozenset(
     f"torch.{name}"
     for name in (
-        "zeros ones empty rand randn linspace logspace eye hann_window hamming_window blackman_window bartlett_window"
-        " kaiser_window empty_strided".split()
+        [
+            "zeros",
+            "ones",
+            "empty",
+            "rand",
+            "randn",
+            "linspace",
+            "logspace",
+            "eye",
+            "hann_window",
+            "hamming_window",
+            "blackman_window",
+            "bartlett_window",
+            "kaiser_window",
+            "empty_strided",
+        ]
     )
 )
-_LIKE = frozenset(f"torch.{n}_like" for n in "zeros ones empty rand randn full randint".split())
+_LIKE = frozenset(f"torch.{n}_like" for n in ["zeros", "ones", "empty", "rand", "randn", "full", "randint"])
 _INT_CONSTRUCTORS = frozenset(("torch.randint", "torch.randperm", "torch.tril_indices", "torch.triu_indices"))
 _TRANSPARENT_DECORATORS = frozenset(
-    "torch.no_grad torch.inference_mode torch.enable_grad torch.set_grad_enabled torch.autograd.no_grad"
-    " torch.autograd.grad_mode.no_grad torch.jit.script torch.jit.ignore torch.jit.export torch.jit.unused"
-    " torch.jit.script_if_tracing torch.compile torch.compiler.disable torch._dynamo.disable"
-    " torch.autograd.function.once_differentiable torch.compiler.allow_in_graph torch.fx.wrap"
-    " torch.jit._overload_method torch.jit.interface".split()
+    [
+        "torch.no_grad",
+        "torch.inference_mode",
+        "torch.enable_grad",
+        "torch.set_grad_enabled",
+        "torch.autograd.no_grad",
+        "torch.autograd.grad_mode.no_grad",
+        "torch.jit.script",
+        "torch.jit.ignore",
+        "torch.jit.export",
+        "torch.jit.unused",
+        "torch.jit.script_if_tracing",
+        "torch.compile",
+        "torch.compiler.disable",
+        "torch._dynamo.disable",
+        "torch.autograd.function.once_differentiable",
+        "torch.compiler.allow_in_graph",
+        "torch.fx.wrap",
+        "torch.jit._overload_method",
+        "torch.jit.interface",
+    ]
 )
 _AUTOCAST_QUERIES = frozenset(("torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"))
-_DTYPE_QUERIES = frozenset(
-    ("torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype")
+_DTYPE_QUERIES = frozenset(("torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"))
+_NEVER = frozenset(
+    ("torch.jit.is_scripting", "torch.jit.is_tracing", "torch.onnx.is_in_onnx_export", "torch.compiler.is_exporting")
 )
+"""Questions whose answer is no in the runs judged here."""
+
 _CUSTOM = {
     "torch.amp.custom_fwd": "forward",
     "torch.cuda.amp.custom_fwd": "forward",
@@ -61,8 +96,6 @@ _CUSTOM = {
 
 def attribute(frame: Frame, value: TorchName, name: str) -> Value:
     """``torch.….name``."""
-    from amplint.infer.namespace import canonical
-
     if value.name == "torch" and is_dtype_name(name):
         return frame.session.dtype(name)
     return TorchName(canonical(f"{value.name}.{name}"))
@@ -101,6 +134,8 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
         return Device(autocast.device_type(first))
     if name in ("torch.finfo", "torch.iinfo"):
         return Mapping({}, Number("float"))
+    if name in _NEVER:
+        return Const(False)
     if name == "torch.get_default_dtype":
         return DTypeValue(frame.session.constant(FLOAT32))
     if name in ("torch.promote_types", "torch.result_type"):
@@ -127,9 +162,7 @@ _CHECKPOINT_OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check
 
 def callable_value(value: Value | None) -> bool:
     """Whether a decorator was handed what it decorates."""
-    from amplint.infer.values import Bound, Instance, Layer
-
-    return isinstance(value, (Function, Class, Bound, Layer, Instance)) or isinstance(value, modules.Decorated)
+    return isinstance(value, (Function, Class, Bound, Layer, Instance, modules.Decorated))
 
 
 def _operation(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -155,10 +188,14 @@ def _construct(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     """A constructor's tensor; None where ``name`` constructs nothing."""
     first = arguments.positional[0] if arguments.positional else None
     if name in _LIKE:
-        source = next((o for o in options_of(first or arguments.keywords.get("input", UNKNOWN)) if isinstance(o, Tensor)), None)
+        source = next(
+            (o for o in options_of(first or arguments.keywords.get("input", UNKNOWN)) if isinstance(o, Tensor)), None
+        )
         dtypes = source.dtypes if source is not None else frame.session.unknown
         made = _with_dtype(frame, arguments, node, dtypes, "")
-        return replace(made, dim=source.dim if source else None, origin=made.origin or (source.origin if source else None))
+        return replace(
+            made, dim=source.dim if source else None, origin=made.origin or (source.origin if source else None)
+        )
     if name in _FLOAT_CONSTRUCTORS:
         return _default(frame, name, arguments, node, FLOAT32)
     if name in _INT_CONSTRUCTORS:
@@ -205,17 +242,18 @@ def _default(frame: Frame, name: str, arguments: Arguments, node: ast.expr, mask
 def _with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
     """A new tensor: of the ``dtype`` argument where there is one, else of the default."""
     dtype = arguments.keywords.get("dtype")
-    if dtype is None and not arguments.unknown or (isinstance(dtype, Const) and dtype.value is None):
+    if (dtype is None and not arguments.unknown) or (isinstance(dtype, Const) and dtype.value is None):
         origin = frame.here(node, what, default) if what else None
         return Tensor(default, 1, origin)
     if isinstance(dtype, DTypeValue):
-        text = "created with dtype " + ast.unparse(_keyword(node, "dtype")) if _keyword(node, "dtype") else "created here"
+        spelled = _keyword(node, "dtype")
+        text = f"created with dtype {ast.unparse(spelled)}" if spelled is not None else "created here"
         origin = frame.here(node, text, dtype.dtypes)
         return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
     return Tensor(frame.session.unknown, 1)
 
 
-def _keyword(node: ast.expr, name: str) -> ast.expr | None:  # type: ignore[return]
+def _keyword(node: ast.expr, name: str) -> ast.expr | None:
     if isinstance(node, ast.Call):
         return next((k.value for k in node.keywords if k.arg == name), None)
     return None
@@ -252,6 +290,3 @@ def _promoted_dtype(frame: Frame, arguments: Arguments) -> Value:
     if len(dtypes) == 2:
         return DTypeValue(frame.session.promote(dtypes[0], 1, dtypes[1], 1))
     return UNKNOWN
-
-
-__all__ = ["NONE", "Builtin", "attribute", "call_torch", "callable_value"]

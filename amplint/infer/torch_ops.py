@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -76,7 +76,7 @@ def _table() -> dict[str, dict[str, Any]]:
     return table
 
 
-@lru_cache(maxsize=None)
+@cache
 def find_op(name: str) -> Op | None:
     """The operation of a qualified name such as ``torch.nn.functional.linear`` or ``torch.Tensor.index_add_``."""
     row = _table().get(name)

@@ -7,15 +7,15 @@ keys. Origins are left out of keys: where a dtype came from does not change what
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from amplint.infer.dtypes import Autocast, Dtypes
-from amplint.source import Span
-
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.namespace import Namespace
+    from amplint.source import Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,56 @@
+"""Released packages as benchmark material: wheels downloaded by name and unpacked, never installed or imported."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_UNREACHABLE = re.compile(
+    r"\(from versions: none\)|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError",
+    re.IGNORECASE,
+)
+
+
+class DownloadError(Exception):
+    """A wheel could not be downloaded. ``unreachable``: because there is no way to the package registry."""
+
+    def __init__(self, requirement: str, output: str) -> None:
+        self.unreachable = _UNREACHABLE.search(output) is not None
+        reason = "the package registry cannot be reached" if self.unreachable else output.strip()
+        super().__init__(f"cannot download {requirement}: {reason}")
+
+
+def unpacked(requirement: str, into: Path, reuse: Path | None = None) -> Path:
+    """The folder with the Python files of ``name==version``, from a wheel in ``reuse`` or one downloaded with pip.
+
+    Raises DownloadError.
+    """
+    folder = into / requirement.replace("==", "-")
+    wheel = _find(requirement, reuse) if reuse is not None else None
+    if wheel is None:
+        wheel = _download(requirement, into / "wheels")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder, [name for name in archive.namelist() if name.endswith(".py")])
+    return folder
+
+
+def _find(requirement: str, folder: Path) -> Path | None:
+    name, version = requirement.split("==")
+    return next(iter(sorted(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))), None)
+
+
+def _download(requirement: str, folder: Path) -> Path:
+    options = ["--no-deps", "--only-binary=:all:", "--platform=manylinux_2_24_x86_64", "--quiet", "--dest", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", *options, requirement], capture_output=True, text=True, check=False
+    )
+    wheel = _find(requirement, folder)
+    if done.returncode != 0 or wheel is None:
+        raise DownloadError(requirement, done.stdout + done.stderr)
+    return wheel

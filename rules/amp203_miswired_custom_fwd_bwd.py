@@ -1,0 +1,582 @@
+"""AMP203: ``custom_fwd`` and ``custom_bwd`` put together in a way that raises, or that does not carry the state."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
+from amplint.infer.facts import Kind
+from amplint.rule import Example, Rule, Suspect
+
+from ._custom_autograd import (
+    BACKWARD,
+    FORWARD,
+    SINCE,
+    autocast_scenarios,
+    customs,
+    insert_decorator,
+    readable,
+    role_of,
+    spellings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import libcst as cst
+
+    from amplint.infer.facts import AutogradFunction, FileFacts
+    from amplint.visit import Visit
+
+_LOW = {"torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16"}
+_LOSS = {
+    "float16": ("bfloat16", "overflows at 65504"),
+    "bfloat16": ("float16", "drops 3 of 11 bits of precision"),
+}
+_NO_STATE = "raises AttributeError: no attribute '_fwd_used_autocast'"
+
+
+class MiswiredCustomFwdBwd(Rule):
+    """The pair `custom_fwd` and `custom_bwd` of an autograd Function is incomplete, swapped or given wrong arguments.
+
+    What it does
+    ------------
+    Reports, in a `torch.autograd.Function`:
+
+    - `custom_bwd` without `custom_fwd`, or on `forward`: raises, under autocast or not
+    - `custom_fwd` without `custom_bwd`, or on `backward`: `backward` runs without autocast, as if undecorated
+    - the pair on a Function with `setup_context`, where `forward` has no `ctx` to note the state on: `backward` raises
+    - two device types that differ: the state of one device is noted and another device's is restored
+    - `cast_inputs=torch.float16` or `torch.bfloat16`, which holds whatever dtype the program's autocast has
+
+    and anywhere: `torch.amp.custom_fwd` or `torch.amp.custom_bwd` without `device_type`, which raises where it is
+    applied. The old names in `torch.cuda.amp` know their device and need none (AMP601 reports them as deprecated).
+
+    The order of the decorator and `@staticmethod` is not reported: both orders work from Python 3.10 on.
+
+    Why it is bad
+    -------------
+    `custom_fwd` notes on `ctx` whether autocast is on, and with which dtype; `custom_bwd` reads that note. Each without
+    the other is useless or raises, and the error appears in `loss.backward()`, far from its cause, and names an
+    attribute that no user code has ever set.
+
+    `cast_inputs` with a fixed 16-bit dtype turns bfloat16 training, which needs no loss scaling, into float16 inside
+    this Function: values beyond 65504 become inf. The other way round, bfloat16 leaves float16 training 8 bits of
+    precision of 11. `cast_inputs=torch.float32` is the usual choice, and is not reported.
+
+    How it shows
+    ------------
+    ```text
+    AttributeError: 'FusedLinearBackward' object has no attribute '_fwd_used_autocast'
+    TypeError: custom_fwd() missing 1 required keyword-only argument: 'device_type'
+    RuntimeError: expected m1 and m2 to have the same dtype, but got: c10::BFloat16 != float
+    ```
+    or inf in the output.
+
+    Example
+    -------
+    ```python
+    class FusedLinear(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd
+        def forward(ctx, x, weight): ...
+
+        @staticmethod
+        def backward(ctx, grad): ...
+    ```
+    Use instead:
+    ```python
+    class FusedLinear(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda")
+        def forward(ctx, x, weight): ...
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(ctx, grad): ...
+    ```
+
+    Fix safety
+    ----------
+    Adding a missing `device_type` is safe: without it the class cannot be defined, so nothing ran before. Its value is
+    that of the other decorator of the pair, else the device that is judged (`--device`).
+
+    Adding the missing half, or putting each decorator where it belongs, is unsafe: `backward` then computes in another
+    dtype. It is offered from torch 2.4 on, where the decorators are written by name and not hidden behind a name of the
+    file. A Function with `setup_context` has no fix: give it a `forward(ctx, ...)` that saves its tensors itself, or
+    cast by hand. Nor have device types that differ and a fixed `cast_inputs`: only the author knows what was meant.
+    """
+
+    code: ClassVar[str] = "AMP203"
+    name: ClassVar[str] = "miswired-custom-fwd-bwd"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = (FORWARD, BACKWARD)
+    fix: ClassVar[Applicability | None] = Applicability.SAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+
+
+class FusedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):  # expect
+        ctx.save_for_backward(x, weight)
+        return x @ weight.t()
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        return grad @ weight, grad.t() @ x
+
+
+def reproduce():
+    x = torch.randn(3, 4, requires_grad=True)
+    weight = torch.randn(5, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = FusedLinear.apply(x, weight).sum()
+    loss.backward()
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+from torch.amp import custom_bwd, custom_fwd
+
+
+def load_kernels():
+    class FusedLinear(torch.autograd.Function):
+        @staticmethod
+        @custom_fwd(cast_inputs=torch.float32)
+        def forward(ctx, x, weight):  # expect
+            ctx.save_for_backward(x, weight)
+            return x @ weight.t()
+
+        @staticmethod
+        @custom_bwd
+        def backward(ctx, grad):  # expect
+            x, weight = ctx.saved_tensors
+            return grad @ weight, grad.t() @ x
+
+    return FusedLinear
+
+
+def reproduce():
+    x = torch.randn(3, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = load_kernels().apply(x, torch.randn(5, 4, requires_grad=True)).sum()
+    loss.backward()
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+from torch import amp
+
+
+class FusedLinear(torch.autograd.Function):
+    @staticmethod
+    @amp.custom_bwd(device_type="cpu")
+    def forward(ctx, x, weight):  # expect
+        ctx.save_for_backward(x, weight)
+        return x @ weight.t()
+
+    @staticmethod
+    @amp.custom_fwd(device_type="cpu")
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        grad_x = grad @ weight  # expect AMP204
+        grad_weight = grad.t() @ x  # expect AMP204
+        return grad_x, grad_weight
+
+
+def reproduce():
+    x = torch.randn(3, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = FusedLinear.apply(x, torch.randn(5, 4, requires_grad=True)).sum()
+    loss.backward()
+""",
+            scenario="autocast-fp16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+
+
+class FusedLinear(torch.autograd.Function):
+    @torch.amp.custom_fwd(device_type="cpu")
+    @staticmethod
+    def forward(x, weight):
+        return x @ weight.t()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @torch.amp.custom_bwd(device_type="cpu")
+    @staticmethod
+    def backward(ctx, grad):  # expect
+        x, weight = ctx.saved_tensors
+        return grad @ weight, grad.t() @ x
+
+
+def reproduce():
+    x = torch.randn(3, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = FusedLinear.apply(x, torch.randn(5, 4, requires_grad=True)).sum()
+    loss.backward()
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+
+
+class FusedLinear(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.half)
+    def forward(ctx, x, weight):  # expect
+        ctx.save_for_backward(x, weight)
+        return x @ weight.t()
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        return grad @ weight, grad.t() @ x
+
+
+def reproduce():
+    x = torch.full((1, 4), 300.0, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = FusedLinear.apply(x, x)
+    if not out.isfinite().all():
+        raise AssertionError(f"bfloat16 holds {4 * 300 ** 2}, the Function returned {out.item()} in {out.dtype}")
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+
+
+class FusedLinear(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return torch.nn.functional.linear(x, weight)
+
+    @staticmethod
+    def backward(ctx, grad):  # expect
+        x, weight = ctx.saved_tensors
+        grad_weight = grad.t().mm(x)  # expect AMP204
+        return grad.mm(weight), grad_weight  # expect AMP204
+
+
+def reproduce():
+    x = torch.randn(3, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = FusedLinear.apply(x, torch.randn(5, 4, requires_grad=True)).sum()
+    loss.backward()
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch.amp import custom_bwd, custom_fwd
+
+
+class FusedLinear(torch.autograd.Function):
+    @custom_fwd(device_type="cuda", cast_inputs=torch.float32)
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight.t()
+
+    @custom_bwd(device_type="cuda")
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        return grad @ weight, grad.t() @ x
+
+
+@custom_fwd(device_type="cuda", cast_inputs=torch.float32)
+def stable_norm(holder, x):
+    return x.norm()
+"""
+        ),
+        Example(
+            """\
+import functools
+
+import torch
+
+custom_fwd = functools.partial(torch.amp.custom_fwd, device_type="cuda")
+custom_bwd = functools.partial(torch.amp.custom_bwd, device_type="cuda")
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+    @staticmethod
+    @custom_bwd
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad @ x.mT + x.mT @ grad
+"""
+        ),
+        Example(
+            """\
+import torch
+
+
+class FusedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(x, weight):
+        return x @ weight.t()
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        return grad @ weight, grad.t() @ x
+""",
+            device="cpu",
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        wired = [
+            _Wiring(facts, function)
+            for function in facts.autograd_functions
+            if readable(function) and (function.forward is not None or function.backward is not None)
+        ]
+        yield from _without_device(facts, wired)
+        for wiring in wired:
+            if wiring.forward or wiring.backward:
+                yield from wiring.problems()
+
+    def visit_FunctionDef(self, node: cst.FunctionDef, suspect: Suspect, visit: Visit) -> None:
+        edits = suspect.data.repair(visit) if isinstance(suspect.data, _Wiring) else []
+        message = "Put custom_fwd on forward and custom_bwd on backward"
+        visit.report(suspect, visit.fix(Applicability.UNSAFE, message, *edits) if edits else None)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        import libcst as cst
+
+        first = visit.argument(node, 0)
+        if first is not None and isinstance(first.value, cst.SimpleString):
+            self._report_device(suspect, visit, visit.replace(first, f"device_type={first.value.value}"))
+        else:
+            self._report_device(suspect, visit, visit.add_argument(node, f"device_type={suspect.data}"))
+
+    def visit_Name(self, node: cst.Name, suspect: Suspect, visit: Visit) -> None:
+        self._report_device(suspect, visit, visit.append(node, f"(device_type={suspect.data})"))
+
+    def visit_Attribute(self, node: cst.Attribute, suspect: Suspect, visit: Visit) -> None:
+        self._report_device(suspect, visit, visit.append(node, f"(device_type={suspect.data})"))
+
+    def _report_device(self, suspect: Suspect, visit: Visit, edit: Edit) -> None:
+        visit.report(suspect, visit.fix(Applicability.SAFE, "Say which device's autocast is meant", edit))
+
+
+def _without_device(facts: FileFacts, wired: list[_Wiring]) -> Iterator[Suspect]:
+    """The decorators of ``torch.amp`` that are not told a device: calling them raises, and so does a bare one."""
+    if facts.torch_version < SINCE:
+        return
+    for reference in facts.references:
+        role, call, decorated = role_of(reference.name), reference.call, reference.decorates
+        if role is None or not reference.name.startswith("torch.amp.") or isinstance(reference.node, ast.alias):
+            continue
+        if call is None and decorated is None:
+            continue
+        if call is not None and any(keyword.arg in (None, "device_type") for keyword in call.keywords):
+            continue
+        pair = [w for w in wired if decorated is not None and decorated in (w.function.forward, w.function.backward)]
+        written = facts.span(call or reference.node)
+        yield Suspect(
+            span=written if decorated is None else facts.source.header_span(decorated),
+            node=written,
+            message=f"{role} without device_type raises TypeError where it is applied",
+            scenarios=_every_scenario(facts),
+            certainty=Certainty.PROVEN,
+            causes=() if decorated is None else (Cause(facts.path, written, f"{role} without device_type"),),
+            data=(pair[0].device if pair else None) or f'"{facts.device}"',
+        )
+
+
+class _Wiring:
+    """How the two decorators stand on one Function."""
+
+    def __init__(self, facts: FileFacts, function: AutogradFunction) -> None:
+        self.facts = facts
+        self.function = function
+        self.forward = customs(facts, function.forward_decorators)
+        self.backward = customs(facts, function.backward_decorators)
+        self._forward_roles = [custom.role for custom in self.forward]
+        self._backward_roles = [custom.role for custom in self.backward]
+        decorated = [r.decorates for r in facts.references if role_of(r.name) == FORWARD]
+        self._noted = function.setup_context is not None and function.setup_context in decorated
+        """``setup_context`` itself has ``custom_fwd``, and it does get a ctx to note the state on."""
+
+    @property
+    def device(self) -> str | None:
+        """The source of the device type, where all decorators that are given one are given the same."""
+        devices = {custom.device_type for custom in (*self.forward, *self.backward)} - {None}
+        return devices.pop() if len(devices) == 1 else None
+
+    def problems(self) -> Iterator[Suspect]:
+        wiring = self._misplaced() or self._without_ctx() or self._half() or self._two_devices()
+        if wiring is not None:
+            yield wiring
+        yield from self._fixed_dtype()
+
+    def _misplaced(self) -> Suspect | None:
+        """A decorator on the wrong one of the two methods."""
+        name = self.function.node.name
+        if BACKWARD in self._forward_roles and self.function.forward is not None:
+            if FORWARD in self._forward_roles[: self._forward_roles.index(BACKWARD)]:
+                message = f"{name}.forward has custom_bwd, which belongs on backward"
+                return self._suspect(self.function.forward, message, Certainty.LIKELY, Severity.WARNING)
+            both = " and custom_fwd on backward" if FORWARD in self._backward_roles else ", which belongs on backward"
+            message = f"{name} has custom_bwd on forward{both}: every call {_NO_STATE}"
+            return self._suspect(self.function.forward, message, Certainty.PROVEN)
+        if FORWARD in self._backward_roles and BACKWARD not in self._backward_roles:
+            message = f"{name}.backward has custom_fwd in place of custom_bwd and runs without autocast"
+            return self._weak(message)
+        return None
+
+    def _without_ctx(self) -> Suspect | None:
+        """Decorators on a Function whose forward gets no ctx."""
+        if self.function.setup_context is None or self._noted:
+            return None
+        name = self.function.node.name
+        if BACKWARD in self._backward_roles and self.function.backward is not None:
+            message = f"{name}.backward {_NO_STATE}: with setup_context, custom_fwd has no ctx to note the state on"
+            return self._suspect(self.function.backward, message, Certainty.PROVEN)
+        if self.function.forward is None or any(custom.cast_inputs is not None for custom in self.forward):
+            return None
+        message = f"custom_fwd does nothing for {name}: with setup_context it has no ctx to note autocast's state on"
+        return self._suspect(self.function.forward, message, Certainty.LIKELY, Severity.WARNING)
+
+    def _half(self) -> Suspect | None:
+        """One of the pair without the other."""
+        function = self.function
+        noted, restored = self._noted or FORWARD in self._forward_roles, BACKWARD in self._backward_roles
+        if restored and not noted and function.forward is not None:
+            message = f"{function.node.name}.forward has no custom_fwd, so backward with its custom_bwd {_NO_STATE}"
+            return self._suspect(function.forward, message, Certainty.PROVEN)
+        if noted and not restored:
+            return self._weak(
+                f"{function.node.name}.backward has no custom_bwd and runs without the autocast that custom_fwd notes"
+            )
+        return None
+
+    def _two_devices(self) -> Suspect | None:
+        """One device's state noted, another's restored."""
+        noted = {custom.device for custom in self.forward}
+        restored = {custom.device for custom in self.backward}
+        if len(noted) != 1 or len(restored) != 1 or noted == restored or None in noted | restored:
+            return None
+        return self._weak(
+            f"{self.function.node.name}: custom_fwd notes the autocast of {noted.pop()}, "
+            f"custom_bwd restores that of {restored.pop()}"
+        )
+
+    def _fixed_dtype(self) -> Iterator[Suspect]:
+        """``cast_inputs`` with a 16-bit dtype written out."""
+        facts = self.facts
+        names = {id(reference.node): reference.name for reference in facts.references}
+        for custom in self.forward:
+            dtype = _LOW.get(names.get(id(custom.cast_inputs), ""))
+            scenarios = tuple(s.name for s in facts.scenarios if s.autocast not in (None, dtype))
+            if dtype is None or not scenarios or self.function.forward is None:
+                continue
+            other, loss = _LOSS[dtype]
+            name = self.function.node.name
+            message = f"{name}.forward computes in {dtype} whatever autocast's dtype is: under {other} it {loss}"
+            span = facts.source.header_span(self.function.forward)
+            causes = (Cause(facts.path, facts.span(custom.node), f"cast_inputs fixes {dtype}"),)
+            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes, Severity.WARNING)
+
+    def _weak(self, message: str) -> Suspect | None:
+        """A finding at backward, which runs without autocast: an error where its operands are seen to disagree."""
+        facts, backward = self.facts, self.function.backward
+        if backward is None:
+            return None
+        body = facts.source.span(backward)
+        fails = any(c.kind is Kind.BACKWARD and body.contains(facts.span(c.node)) for c in facts.conflicts)
+        matters = self.function.sensitive_backward and not any(c.cast_inputs is not None for c in self.forward)
+        certainty = Certainty.LIKELY if fails or matters else Certainty.POSSIBLE
+        return self._suspect(backward, message, certainty, Severity.ERROR if fails else Severity.WARNING)
+
+    def _suspect(
+        self, method: ast.FunctionDef, message: str, certainty: Certainty, severity: Severity = Severity.ERROR
+    ) -> Suspect:
+        facts = self.facts
+        span = facts.source.header_span(method)
+        causes = tuple(
+            Cause(facts.path, facts.span(custom.node), f"{custom.role} on {where}")
+            for where, found in (("forward", self.forward), ("backward", self.backward))
+            for custom in found
+        )
+        raises = certainty is Certainty.PROVEN
+        scenarios = _every_scenario(facts) if raises else autocast_scenarios(facts)
+        return Suspect(span, span, message, scenarios, certainty, causes, severity, data=self)
+
+    def repair(self, visit: Visit) -> list[Edit]:
+        """Each decorator on its own method, with the arguments that are there; empty where that is not clear."""
+        function, written = self.function, (*self.forward, *self.backward)
+        casts = [custom.cast_inputs for custom in written if custom.cast_inputs is not None]
+        named = all(custom.name is not None and custom.device_type is not None for custom in written)
+        if function.forward is None or function.backward is None or function.setup_context is not None:
+            return []
+        if visit.facts.torch_version < SINCE or not named or self.device is None or len(casts) > 1:
+            return []
+        spelled, edits = spellings(visit)
+        for method, role, own in (
+            (function.forward, FORWARD, self.forward),
+            (function.backward, BACKWARD, self.backward),
+        ):
+            if len(own) > 1:
+                return []
+            if own and own[0].role == role:
+                continue
+            text = f"{spelled[role]}(device_type={self.device}"
+            if role == FORWARD and casts:
+                text += f", cast_inputs={visit.source.segment(visit.source.span(casts[0]))}"
+            if own:
+                edits.append(Edit(visit.source.span(own[0].node), f"{text})"))
+            else:
+                edits.append(insert_decorator(visit, method, f"{text})"))
+        return edits
+
+
+def _every_scenario(facts: FileFacts) -> tuple[str, ...]:
+    """For what raises under autocast or not: the scenarios with autocast, since nobody decorates for the others."""
+    return autocast_scenarios(facts) or facts.all_scenarios()
