@@ -272,18 +272,23 @@ def _message(conflict: Conflict) -> str:
 
 def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
     gradient, other, _, _ = _sides(conflict)
-    if other.value.gradient:
-        return None
-    cast = _cast_like(visit.facts, conflict, other)
+    target = _written(conflict) or other
+    cast = _cast_like(visit.facts, conflict, target)
     expression = find_operand(visit, node, gradient)
-    if cast is None or expression is None:
+    if cast is None or expression is None or target.value.gradient:
         return None
-    floating = all(lane.known and not lane.mask & ~FLOATS for lane in other.value.dtypes)
+    floating = all(lane.known and not lane.mask & ~FLOATS for lane in target.value.dtypes)
     return visit.fix(
-        Applicability.SAFE if floating and not other.value.maybe else Applicability.UNSAFE,
+        Applicability.SAFE if floating and not target.value.maybe else Applicability.UNSAFE,
         "Cast the gradient to the other operand's dtype",
         visit.append(expression, cast),
     )
+
+
+def _written(conflict: Conflict) -> Operand | None:
+    """The tensor that an in-place or ``out=`` form writes: all other operands must have its dtype."""
+    name = "self" if conflict.op.endswith("_") else "out"
+    return next((operand for operand in conflict.operands if operand.name == name), None)
 
 
 def _cast_like(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | None:

@@ -95,18 +95,31 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
             session.begin_entry()
             values.append(namespace.lookup(name, evaluator) or UNKNOWN)
     classes = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
-    plain = [cls for cls in classes if not objects.is_autograd_function(cls)]
-    for cls in classes:
-        if objects.is_autograd_function(cls):
-            yield lambda cls=cls: functions.append(autograd_facts(top, cls))  # type: ignore[misc]
-    constructed = _constructed(plain)
-    for cls in sorted(plain, key=lambda cls: cls.name in constructed):
-        yield from _class_entries(top, cls)
+    yield from _classes_entries(top, classes, functions)
     for value in values:
         for function, decorated in _functions_in(value):
             if function.namespace is namespace and function.owner is None and _computes(session, function):
                 yield partial(_enter, top, function, decorated, None)
     yield lambda: execute(top, namespace.tree.body)
+    local = [cls for cls in session.local_classes.values() if cls.namespace is namespace]
+    yield from _classes_entries(top, local, functions)
+
+
+def _classes_entries(
+    top: Frame, classes: list[Class], functions: list[AutogradFunction]
+) -> Iterator[Callable[[], None]]:
+    """Autograd Functions first, then classes that no other constructs, then those."""
+    plain = [cls for cls in classes if not objects.is_autograd_function(cls)]
+    for cls in classes:
+        if objects.is_autograd_function(cls):
+            yield partial(_enter_function, top, cls, functions)
+    constructed = _constructed(plain)
+    for cls in sorted(plain, key=lambda cls: cls.name in constructed):
+        yield from _class_entries(top, cls)
+
+
+def _enter_function(top: Frame, cls: Class, functions: list[AutogradFunction]) -> None:
+    functions.append(autograd_facts(top, cls))
 
 
 def _constructed(classes: list[Class]) -> set[str]:

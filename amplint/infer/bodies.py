@@ -41,6 +41,8 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
                 driver = driver or name in _DRIVER_CALLS
         elif kind is ast.BinOp:
             computes = computes or type(child.op) is ast.MatMult  # type: ignore[attr-defined]
+        elif kind is ast.ClassDef:
+            computes = True
         elif kind is ast.Yield or kind is ast.YieldFrom:
             generator = True
         elif kind is ast.With or kind is ast.AsyncWith:

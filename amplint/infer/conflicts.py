@@ -69,13 +69,15 @@ class Strength(IntEnum):
     """How surely two dtypes differ in one scenario."""
 
     NONE = 0
-    CALLER = 1
-    """A caller may pass what differs."""
-    PATH = 2
+    CALLERS = 1
+    """Both follow callers, who may pass what differs."""
+    CALLER = 2
+    """One is fixed, and a caller may pass what differs from it."""
+    PATH = 3
     """They differ on one of the paths that lead here."""
-    ASSUMED = 3
+    ASSUMED = 4
     """They differ for what a caller is taken to pass in the scenario."""
-    FORCED = 4
+    FORCED = 5
     """The code forces them to differ."""
 
 
@@ -91,9 +93,10 @@ def strength(a: Lane, b: Lane) -> Strength:
         return Strength.ASSUMED if a.assumed or b.assumed else Strength.FORCED
     if a.mask == b.mask and not a.mask & (a.mask - 1):
         return Strength.NONE
-    if not (a.exact or b.exact):
-        return Strength.NONE
-    return Strength.CALLER if (a.assumed and not a.exact) or (b.assumed and not b.exact) else Strength.PATH
+    follows_caller = (a.assumed and not a.exact) or (b.assumed and not b.exact)
+    if a.exact or b.exact:
+        return Strength.CALLER if follows_caller else Strength.PATH
+    return Strength.CALLERS if follows_caller else Strength.NONE
 
 
 def gradient_strength(gradient: Lane, other: Lane) -> Strength:
@@ -133,7 +136,7 @@ def check(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operan
     if chosen is None:
         return {}
     kind = _kind(frame, op, operands, chosen, worst, out)
-    accepted = _accepted(frame, kind, worst)
+    accepted = _accepted(frame, kind, chosen, worst)
     if not accepted:
         return {}
     forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
@@ -236,15 +239,18 @@ def _left_autocast(frame: Frame, lane: int) -> bool:
     return region is not None and not frame.autocast[lane].low and frame.session.ambient[lane].on
 
 
-def _accepted(frame: Frame, kind: Kind, lanes: dict[int, Strength]) -> list[int]:
+def _accepted(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: dict[int, Strength]) -> list[int]:
     """The scenarios that are worth a finding of this kind."""
     accepted = []
     for number, found in sorted(lanes.items()):
-        if (
-            found >= Strength.PATH
-            or (kind is Kind.AUTOCAST_EXIT and _left_autocast(frame, number))
-            or (kind is Kind.OUT_VARIANT and frame.autocast[number].on)
-        ):
+        if kind is Kind.AUTOCAST_EXIT:
+            enough = found >= Strength.CALLER and _left_autocast(frame, number)
+        elif kind is Kind.OUT_VARIANT:
+            lowered = any(_autocast_made(operand, number) for operand in pair)
+            enough = frame.autocast[number].on and (found >= Strength.CALLER or lowered)
+        else:
+            enough = False
+        if enough or found >= Strength.PATH:
             accepted.append(number)
     return accepted
 
@@ -324,7 +330,7 @@ def _record(
         return
     lane = lanes[0]
     left, right = pair
-    left_dtype, right_dtype = _different_dtypes(left.value.dtypes[lane], right.value.dtypes[lane])
+    left_dtype, right_dtype = _different_dtypes(left, right, lane)
     conflict = Conflict(
         node=node,
         op=name,
@@ -357,13 +363,15 @@ def _culprit(pair: tuple[Operand, Operand], kind: Kind, lane: int) -> Span | Non
     return None
 
 
-def _different_dtypes(a: Lane, b: Lane) -> tuple[str, str]:
-    """A pair of different dtypes that the two operands can have; the likeliest first."""
-    for x in bits_of(a.mask):
-        for y in bits_of(b.mask):
-            if x != y:
-                return names_of(x)[0], names_of(y)[0]
-    return "/".join(names_of(a.mask)), "/".join(names_of(b.mask))
+def _different_dtypes(left: Operand, right: Operand, lane: int) -> tuple[str, str]:
+    """A pair of different dtypes that the two operands can have; of several, one in which a gradient is low."""
+    a, b = left.value.dtypes[lane], right.value.dtypes[lane]
+    pairs = [(x, y) for x in bits_of(a.mask) for y in bits_of(b.mask) if x != y]
+    if not pairs:
+        return "/".join(names_of(a.mask)), "/".join(names_of(b.mask))
+    if right.value.gradient:
+        pairs.sort(key=lambda pair: not pair[1] & LOW)
+    return names_of(pairs[0][0])[0], names_of(pairs[0][1])[0]
 
 
 def causes(frame: Frame, operands: tuple[Operand, ...], lane: int) -> tuple[Cause, ...]:

@@ -9,7 +9,7 @@ from amplint.infer.arguments import Arguments
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.dtypes import BOOL
 from amplint.infer.frame import Frame, assign, call, element_of, evaluate, merge, number_kind, options_of, unite
-from amplint.infer.guards import narrow, split
+from amplint.infer.guards import narrow, split, truth
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute
 from amplint.infer.operations import apply_named
 from amplint.infer.values import (
@@ -191,8 +191,12 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     live = frame.live
     values = []
     for operand in node.values:
-        values.append((frame.live, evaluate(frame, operand)))
-        yes, no = split(frame, operand, record=False)
+        value = evaluate(frame, operand)
+        values.append((frame.live, value))
+        if isinstance(operand, (ast.Compare, ast.UnaryOp)):
+            yes, no = split(frame, operand)
+        else:
+            yes, no = truth(frame, value, settled=not isinstance(operand, ast.Attribute))
         frame.live = yes if isinstance(node.op, ast.And) else no
         if not frame.live:
             break

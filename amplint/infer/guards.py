@@ -15,6 +15,7 @@ from amplint.infer.values import (
     AutocastFlag,
     Class,
     Const,
+    Device,
     DTypeValue,
     Function,
     Instance,
@@ -26,25 +27,19 @@ from amplint.infer.values import (
 )
 
 
-def split(frame: Frame, test: ast.expr, *, record: bool = True) -> tuple[int, int]:
+def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
     """The scenarios in which a test can be true, and in which it can be false; both are subsets of the live ones.
 
-    ``record`` evaluates the test for its effects too.
+    Evaluates the test once.
     """
-    if record:
-        evaluate(frame, test)
-    return _split(frame, test)
-
-
-def _split(frame: Frame, test: ast.expr) -> tuple[int, int]:
     live = frame.live
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yes, no = _split(frame, test.operand)
+        yes, no = split(frame, test.operand)
         return no, yes
     if isinstance(test, ast.BoolOp):
         yes, no = (live, 0) if isinstance(test.op, ast.And) else (0, live)
         for operand in test.values:
-            part_yes, part_no = _split(frame, operand)
+            part_yes, part_no = split(frame, operand)
             if isinstance(test.op, ast.And):
                 yes, no = yes & part_yes, no | part_no
             else:
@@ -52,26 +47,19 @@ def _split(frame: Frame, test: ast.expr) -> tuple[int, int]:
         return yes & live, no & live
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compare(frame, test.left, test.ops[0], test.comparators[0])
-    if isinstance(test, ast.Call):
-        return _autocast_query(frame, test)
-    if isinstance(test, (ast.Constant, ast.Name, ast.Attribute)):
-        value = evaluate(frame, test)
-        if isinstance(value, Const) and not isinstance(test, ast.Attribute):
-            return (live, 0) if value.value else (0, live)
-        if isinstance(value, DTypeValue):
-            return live, 0
-        if isinstance(value, AutocastFlag):
-            return value.on & live, value.off & live
-    return live, live
+    return truth(frame, evaluate(frame, test), settled=not isinstance(test, ast.Attribute))
 
 
-def _autocast_query(frame: Frame, test: ast.Call) -> tuple[int, int]:
-    value = evaluate(frame, test)
+def truth(frame: Frame, value: Value, *, settled: bool = True) -> tuple[int, int]:
+    """Where a value can be true, and can be false. ``settled``: a constant cannot have been assigned elsewhere."""
+    live = frame.live
     if isinstance(value, AutocastFlag):
-        return value.on & frame.live, value.off & frame.live
-    if isinstance(value, Const) and isinstance(value.value, bool):
-        return (frame.live, 0) if value.value else (0, frame.live)
-    return frame.live, frame.live
+        return value.on & live, value.off & live
+    if isinstance(value, DTypeValue):
+        return live, 0
+    if isinstance(value, Const) and settled:
+        return (live, 0) if value.value else (0, live)
+    return live, live
 
 
 def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[int, int]:
@@ -80,6 +68,8 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(b, Const) and b.value is None:
         yes, no = _none_test(a, live)
         return (yes, no) if isinstance(op, ast.Is) else (no, yes)
+    if isinstance(a, Device):
+        return _device_test(frame, a, op, b)
     if isinstance(a, DTypeValue):
         wanted = _dtype_options(b)
         if wanted is None:
@@ -99,6 +89,16 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
         same = a.value == b.value
         return (live, 0) if same == isinstance(op, ast.Eq) else (0, live)
     return live, live
+
+
+def _device_test(frame: Frame, device: Device, op: ast.cmpop, wanted: Value) -> tuple[int, int]:
+    """A device's type against names; a tensor's own device is the one whose policy is judged."""
+    options = wanted.items if isinstance(wanted, Sequence) and wanted.items is not None else (wanted,)
+    names = [option.value for option in options if isinstance(option, Const)]
+    if not names or len(names) != len(options) or not isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+        return frame.live, frame.live
+    found = (device.type or frame.session.device) in names
+    return (frame.live, 0) if found == isinstance(op, (ast.Eq, ast.In)) else (0, frame.live)
 
 
 def _none_test(value: Value, live: int) -> tuple[int, int]:

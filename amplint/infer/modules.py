@@ -441,9 +441,7 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
             open_instance(receiver)
         return NONE
     if name in ("parameters", "buffers"):
-        role = "parameters" if name == "parameters" else "buffers"
-        lanes = tuple(Lane(BITS[getattr(s, role)]) for s in frame.session.scenarios)
-        return Sequence(None, Tensor(lanes, 1))
+        return Sequence(None, _any_tensor_of(frame, receiver, name))
     if (
         name == "append"
         and isinstance(receiver, Layer)
@@ -460,6 +458,22 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         element = unite(*values) if values else UNKNOWN
         return Sequence(None, Sequence((UNKNOWN, element)) if name == "items" else element)
     return UNKNOWN
+
+
+def _any_tensor_of(frame: Frame, receiver: Value, role: str) -> Tensor:
+    """One of a module's parameters or buffers: the join of those that are seen, else what the scenario gives them."""
+    held = receiver.attributes.values() if isinstance(receiver, Instance) else (receiver,)
+    found: list[Value] = []
+    for value in held:
+        if isinstance(value, Layer):
+            found.extend(value.tensors.values())
+        elif isinstance(value, Tensor) and value.leaf == (role == "parameters"):
+            found.append(value)
+    tensors = [value for value in found if isinstance(value, Tensor)]
+    joined = unite(*tensors) if tensors else None
+    if isinstance(joined, Tensor):
+        return replace(joined, dim=1)
+    return Tensor(tuple(Lane(BITS[getattr(s, role)]) for s in frame.session.scenarios), 1)
 
 
 def open_instance(value: Value) -> None:

@@ -114,6 +114,8 @@ def class_value(frame: Frame, node: ast.ClassDef) -> Class:
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             execute(inner, [statement])
     value.members = inner.variables
+    if frame.depth:
+        frame.session.local_classes.setdefault(id(node), value)
     return value
 
 

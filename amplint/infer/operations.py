@@ -80,7 +80,10 @@ def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt)
     op = op.for_call(bound, frame.session.device, frame.session.torch_version)
     frame.session.recorder.torch_call(frame, op.name, node, bound)
     operands = _operands(frame, op, arguments, bound)
-    out = next((o for o in options_of(bound["out"]) if isinstance(o, Tensor)), None) if "out" in bound else None
+    out = _destination(bound)
+    wider = bound.get("out_dtype")
+    if wider is not None and not (isinstance(wider, Const) and wider.value is None):
+        op = _with_out_dtype(op, operands)
     policy = None if out is not None else op.policy.get(frame.session.device)
     if policy in (LOWER,) or (op.strict and (op.in_place or out is not None)):
         frame.session.recorder.sensitive(frame, node, op.name)
@@ -92,13 +95,29 @@ def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt)
     if strict:
         op = replace(op, strict=strict)
         checked = list(seen)
-        if out is not None:
+        if out is not None and op.dtype_arg != "out_dtype":
             checked.append(Operand("out", arguments.node(None, "out"), out))
         failing = conflicts.check(frame, node, op, checked, out is not None)
     if out is not None:
         return out
     numbers = [number_kind(v) for name, v in bound.items() if name in op.tensors and isinstance(v, (Const, Number))]
     return _result(frame, op, bound, operands, seen, numbers, policy, failing, node)
+
+
+def _destination(bound: dict[str, Value]) -> Tensor | None:
+    """The tensor that ``out=`` names, marked where it may be None."""
+    options = options_of(bound["out"]) if "out" in bound else ()
+    for option in options:
+        if isinstance(option, Tensor):
+            return replace(option, optional=True) if len(options) > 1 else option
+    return None
+
+
+def _with_out_dtype(op: Op, operands: list[Operand]) -> Op:
+    """A product with ``out_dtype=``: only the matrices must agree, and the result has the dtype asked for."""
+    matrices = [o for o in operands if o.name not in ("input", "self") or len(operands) == 2]
+    strict = tuple(tuple(name for name in group if any(o.name == name for o in matrices)) for group in op.strict)
+    return replace(op, strict=strict, dtype_arg="out_dtype")
 
 
 def _strict_without(op: Op, bound: dict[str, Value]) -> tuple[tuple[str, ...], ...]:
@@ -163,9 +182,12 @@ def _tensor(frame: Frame, value: Value) -> Tensor | None:
 
 def _after_autocast(frame: Frame, operands: list[Operand], policy: str | None) -> list[Operand]:
     """The operands with the dtypes that the kernel sees."""
-    if policy is None or policy == BANNED or not any(a.low for a in frame.autocast):
+    if policy is None or not any(a.low for a in frame.autocast):
         return operands
     session = frame.session
+    if policy == BANNED:
+        refused = tuple(UNKNOWN_LANE for _ in frame.autocast)
+        return [replace(o, value=replace(o.value, dtypes=_select_on(frame, refused, o.value.dtypes))) for o in operands]
     if policy == PROMOTE:
         wide = _widest(operands, session.unknown)
         return [

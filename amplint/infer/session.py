@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from amplint.infer.namespace import Project
     from amplint.infer.record import Recorder
     from amplint.infer.scenarios import Scenario
+    from amplint.infer.values import Class
 
 MAX_STEPS = 250_000
 """Expressions evaluated for one file before the rest of it is left unknown."""
 MAX_ENTRY_STEPS = 25_000
 """Expressions evaluated for one function entered from outside, calls included."""
-MAX_DEPTH = 24
+MAX_DEPTH = 14
 """Calls followed into each other."""
 
 
@@ -87,6 +88,8 @@ class Session:
         self.active: set[Hashable] = set()
         self.ran: set[int] = set()
         """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
+        self.local_classes: dict[int, Class] = {}
+        """Classes defined inside functions, by ``id`` of their node."""
         self.called_under: dict[int, tuple[Autocast, Region | None]] = {}
         """How autocast stood where a function was first called, by ``id`` of its node."""
         self.unknown: Dtypes = (UNKNOWN_LANE,) * self.lanes

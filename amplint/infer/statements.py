@@ -181,6 +181,7 @@ def _meet(frame: Frame, a: dict[str, Value], a_live: int, b: dict[str, Value], b
 def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
     source = None if isinstance(statement, ast.While) else evaluate(frame, statement.iter)
     items = _iterations(frame, source)
+    settled = all(item.key == items[0].key for item in items)
     frame.branches += 1
     for item in items:
         before, live = dict(frame.variables), frame.live
@@ -192,8 +193,15 @@ def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
             assign(frame, statement.target, item)
         execute(frame, statement.body)
         _meet(frame, frame.variables, frame.live, before, live)
+        if settled and not _changed(frame.variables, before):
+            break
     frame.branches -= 1
     execute(frame, statement.orelse)
+
+
+def _changed(after: dict[str, Value], before: dict[str, Value]) -> bool:
+    """Whether a pass over a loop left another value in a variable that was there before it."""
+    return any(after[name] is not value and after[name].key != value.key for name, value in before.items())
 
 
 def _iterations(frame: Frame, source: Value | None) -> list[Value]:
