@@ -50,6 +50,12 @@ class SourceError(Exception):
         self.location = location
 
 
+MAX_TREES = 400
+"""Syntax trees kept: a file is read again when another imports it."""
+
+_trees: dict[Path, tuple[bytes, ast.Module]] = {}
+
+
 class Source:
     """One file's text as it stands on disk, line endings included.
 
@@ -84,7 +90,17 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The syntax tree. Raises SourceError where the file does not parse."""
+        """The syntax tree, one for all sources of equal path and bytes. Raises SourceError where there is none."""
+        known = _trees.get(self.path)
+        if known is not None and known[0] == self.data:
+            return known[1]
+        tree = self._parse()
+        if len(_trees) >= MAX_TREES:
+            _trees.pop(next(iter(_trees)))
+        _trees[self.path] = (self.data, tree)
+        return tree
+
+    def _parse(self) -> ast.Module:
         text = self.text
         try:
             return ast.parse(text.removeprefix("\ufeff"), filename=str(self.path))

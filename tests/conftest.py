@@ -94,7 +94,7 @@ def no_facts(
     source: Source, *, scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
 ) -> FileFacts:
     """What the inference says of a file without tensors."""
-    return FileFacts(source, source.path, device, torch_version, scenarios, (), (), (), (), ())
+    return FileFacts(source, source.path, device, torch_version, scenarios, (), (), (), ())
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from amplint.engine import FileResult
 from amplint.finding import Applicability, Finding
 from amplint.fix import fix_source
 from amplint.infer.facts import FileFacts, Region
-from amplint.infer.references import references
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.source import Source
 from amplint.visit import run_rules
@@ -34,8 +33,7 @@ def facts_of(
     regions: tuple[Region, ...] = (),
     scenarios: tuple[Scenario, ...] = SCENARIOS,
 ) -> FileFacts:
-    found = references(source.tree)
-    return FileFacts(source, source.path, device, torch_version, scenarios, found, regions, (), (), ())
+    return FileFacts(source, source.path, device, torch_version, scenarios, regions, (), (), ())
 
 
 def source_of(code: str, path: str = "/project/module.py") -> Source:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import objects
 from amplint.infer.arguments import Arguments
+from amplint.infer.bodies import nodes_below
 from amplint.infer.calls import call_value, run_function
 from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values
-from amplint.infer.expressions import evaluate_expression
+from amplint.infer.expressions import evaluate
 from amplint.infer.facts import AutogradFunction, FileFacts
 from amplint.infer.frame import Frame
 from amplint.infer.functions import autograd_facts
 from amplint.infer.modules import Decorated
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.record import Recorder
-from amplint.infer.references import references
 from amplint.infer.session import OutOfBudget, Session
 from amplint.infer.statements import assign, execute
 from amplint.infer.values import UNKNOWN, Class, Function, Instance, Value
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class _Machine:
     """The interpreter's parts, for :class:`~amplint.infer.session.Session`."""
 
-    evaluate = staticmethod(evaluate_expression)
+    evaluate = staticmethod(evaluate)
     execute = staticmethod(execute)
     call = staticmethod(call_value)
     get_attribute = staticmethod(objects.get_attribute)
@@ -77,7 +77,6 @@ def analyse(
         device=device,
         torch_version=torch_version,
         scenarios=scenarios,
-        references=references(source.tree),
         regions=recorder.regions(),
         conflicts=recorder.conflicts(),
         calls=recorder.calls(),
@@ -100,9 +99,21 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
         for function, decorated in _functions_in(value):
             if function.namespace is namespace and function.owner is None and _computes(session, function):
                 yield partial(_enter, top, function, decorated, None)
-    yield lambda: execute(top, namespace.tree.body)
+    yield lambda: execute(top, [s for s in namespace.tree.body if not isinstance(s, _LOOKED_UP)])
     local = [cls for cls in session.local_classes.values() if cls.namespace is namespace]
     yield from _classes_entries(top, local, functions)
+
+
+_LOOKED_UP = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Assign,
+    ast.AnnAssign,
+)
+"""Statements at the top level that were evaluated already, when their names were asked for."""
 
 
 def _classes_entries(
@@ -128,7 +139,7 @@ def _constructed(classes: list[Class]) -> set[str]:
     return {
         child.id
         for cls in classes
-        for child in ast.walk(cls.node)
+        for child in nodes_below(cls.node)
         if isinstance(child, ast.Name) and child.id in names and child.id != cls.name
     }
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
 _TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
@@ -15,20 +18,38 @@ class Body(NamedTuple):
 
     ``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
     build, configure or call others. ``driver``: it drives training or evaluation itself, so no autocast is around it
-    but what it opens. ``size``: its number of syntax nodes.
+    but what it opens. ``size``: its number of syntax nodes. ``identity``: it hands back its first argument, as
+    decorators do that only register.
     """
 
     generator: bool
     computes: bool
     driver: bool
     size: int
+    identity: bool
+
+
+def nodes_below(root: ast.AST) -> Iterator[ast.AST]:
+    """``ast.walk`` in no particular order, in half the time."""
+    stack = [root]
+    pop, extend = stack.pop, stack.extend
+    while stack:
+        node = pop()
+        yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if type(value) is list:
+                extend([item for item in value if isinstance(item, ast.AST)])
+            elif isinstance(value, ast.AST):
+                stack.append(value)
 
 
 def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     """Walk a function once."""
     generator, computes, driver = isinstance(node, ast.AsyncFunctionDef), False, False
     size = 0
-    for child in ast.walk(node):
+    returned: list[ast.expr | None] = []
+    for child in nodes_below(node):
         size += 1
         kind = type(child)
         if kind is ast.Name:
@@ -41,13 +62,17 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
                 driver = driver or name in _DRIVER_CALLS
         elif kind is ast.BinOp:
             computes = computes or type(child.op) is ast.MatMult  # type: ignore[attr-defined]
+        elif kind is ast.Return:
+            returned.append(child.value)  # type: ignore[attr-defined]
         elif kind is ast.ClassDef:
             computes = True
         elif kind is ast.Yield or kind is ast.YieldFrom:
             generator = True
         elif kind is ast.With or kind is ast.AsyncWith:
             driver = driver or any(_opens_autocast(item.context_expr) for item in child.items)  # type: ignore[attr-defined]
-    return Body(generator, computes, driver, size)
+    first = node.args.args[0].arg if node.args.args else ""
+    identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
+    return Body(generator, computes, driver, size, identity)
 
 
 def _opens_autocast(node: ast.expr) -> bool:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 from amplint.infer.arguments import Arguments
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.dtypes import BOOL
-from amplint.infer.frame import Frame, assign, call, element_of, evaluate, merge, number_kind, options_of, unite
+from amplint.infer.frame import Frame, assign, call, element_of, merge, number_kind, options_of, unite
 from amplint.infer.guards import narrow, split, truth
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute
 from amplint.infer.operations import apply_named
+from amplint.infer.session import OutOfBudget
 from amplint.infer.values import (
     UNKNOWN,
     Builtin,
@@ -47,9 +48,12 @@ _BINARY = {
 }
 
 
-def evaluate_expression(frame: Frame, node: ast.expr) -> Value:
-    """The value of an expression; unknown for what is not followed."""
-    frame.session.step()
+def evaluate(frame: Frame, node: ast.expr) -> Value:
+    """The value of an expression; unknown for what is not followed. Raises OutOfBudget."""
+    session = frame.session
+    session.steps += 1
+    if session.steps > session.limit:
+        raise OutOfBudget
     handler = _HANDLERS.get(type(node))
     return handler(frame, node) if handler is not None else UNKNOWN
 

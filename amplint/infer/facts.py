@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from amplint.infer.references import Reference, references
 
 if TYPE_CHECKING:
     import ast
@@ -19,22 +22,6 @@ if TYPE_CHECKING:
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Tensor, Value
     from amplint.source import Source, Span
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A name or dotted name in the file that imports resolve to a torch object.
-
-    ``node`` is the whole dotted expression (``ast.Name``, ``ast.Attribute``) or the ``ast.alias`` of an import;
-    ``name`` is fully qualified as imported, for example ``torch.cuda.amp.autocast``. ``call`` is the call whose callee
-    it is; ``decorates`` the function or class that it decorates (called or bare).
-    """
-
-    node: ast.expr | ast.alias
-    name: str
-    call: ast.Call | None = None
-    decorates: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None = None
-    statement: ast.Import | ast.ImportFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +135,7 @@ class AutogradFunction:
     sensitive_backward: tuple[tuple[Cause, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileFacts:
     """All facts about one file, under one device's cast policy, for several scenarios at once."""
 
@@ -157,11 +144,15 @@ class FileFacts:
     device: str
     torch_version: tuple[int, int]
     scenarios: tuple[Scenario, ...]
-    references: tuple[Reference, ...]
     regions: tuple[Region, ...]
     conflicts: tuple[Conflict, ...]
     calls: tuple[TorchCall, ...]
     autograd_functions: tuple[AutogradFunction, ...]
+
+    @cached_property
+    def references(self) -> tuple[Reference, ...]:
+        """Every name in the file that its imports resolve to a torch object; found when first asked for."""
+        return references(self.source.tree)
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""

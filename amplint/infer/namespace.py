@@ -199,6 +199,8 @@ class Project:
 
     def __init__(self) -> None:
         self._namespaces: dict[Path, Namespace | None] = {}
+        self._roots: dict[Path, tuple[Path, str]] = {}
+        self._found: dict[tuple[str, Path], Path | None] = {}
         self.generation = 0
 
     def forget_values(self) -> None:
@@ -207,12 +209,16 @@ class Project:
 
     def root_of(self, path: Path) -> tuple[Path, str]:
         """The folder that absolute imports start from, and the dotted name of the package that holds ``path``."""
+        known = self._roots.get(path.parent)
+        if known is not None:
+            return known
         folder = path.parent
         parts: list[str] = []
         while (folder / "__init__.py").is_file() and folder.parent != folder:
             parts.insert(0, folder.name)
             folder = folder.parent
-        return folder, ".".join(parts)
+        root = self._roots[path.parent] = (folder, ".".join(parts))
+        return root
 
     def open(self, source: Source) -> Namespace:
         """The namespace of a file being checked. Raises SourceError where it does not parse."""
@@ -233,12 +239,13 @@ class Project:
         own = package.split(".")[0] if package else ""
         if parts[0] != own and root.name in LIBRARY_FOLDERS:
             return None
-        path = root.joinpath(*parts)
-        for candidate in (path.with_name(path.name + ".py"), path / "__init__.py"):
-            found = self._load(candidate)
-            if found is not None:
-                return found
-        return None
+        key = (name, root)
+        if key not in self._found:
+            path = root.joinpath(*parts)
+            candidates = (path.with_name(path.name + ".py"), path / "__init__.py")
+            self._found[key] = next((c for c in candidates if c.is_file()), None)
+        found = self._found[key]
+        return self._load(found) if found is not None else None
 
     def _load(self, path: Path) -> Namespace | None:
         if path in self._namespaces:

@@ -78,19 +78,17 @@ def _decorate(frame: Frame, value: Value, decorator: ast.expr) -> Value:
         return Decorated(value, kind="property")
     if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter"):
         return UNKNOWN
-    if isinstance(applied, Function) and _returns_argument(applied.node):
+    if _hands_back(frame, applied):
         return value
     result = call(frame, applied, Arguments([value]), decorator)
     return Decorated(value, kind="opaque") if result is UNKNOWN else result
 
 
-def _returns_argument(node: FunctionNode) -> bool:
-    """Whether a function hands back what it is given, as decorators that only register do."""
-    if isinstance(node, ast.Lambda) or not node.args.args:
+def _hands_back(frame: Frame, applied: Value) -> bool:
+    """Whether a decorator only registers what it is given."""
+    if not isinstance(applied, Function) or isinstance(applied.node, ast.Lambda):
         return False
-    returns = [child.value for child in ast.walk(node) if isinstance(child, ast.Return)]
-    first = node.args.args[0].arg
-    return bool(returns) and all(isinstance(value, ast.Name) and value.id == first for value in returns)
+    return frame.session.body(applied.node).identity
 
 
 def decorate_with(applied: Value, value: Value) -> Value | None:

@@ -11,8 +11,6 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from amplint.infer.facts import Reference
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -28,6 +26,22 @@ _LEAVES = frozenset(
     | {*ast.boolop.__subclasses__(), *ast.cmpop.__subclasses__()}
 )
 """Nodes with nothing to find below them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name or dotted name in the file that imports resolve to a torch object.
+
+    ``node`` is the whole dotted expression (``ast.Name``, ``ast.Attribute``) or the ``ast.alias`` of an import;
+    ``name`` is fully qualified as imported, for example ``torch.cuda.amp.autocast``. ``call`` is the call whose callee
+    it is; ``decorates`` the function or class that it decorates (called or bare).
+    """
+
+    node: ast.expr | ast.alias
+    name: str
+    call: ast.Call | None = None
+    decorates: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None = None
+    statement: ast.Import | ast.ImportFrom | None = None
 
 
 @dataclass(slots=True)

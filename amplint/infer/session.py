@@ -108,11 +108,6 @@ class Session:
             found = self._bodies[id(node)] = body_of(node)
         return found
 
-    def step(self) -> None:
-        self.steps += 1
-        if self.steps > self.limit:
-            raise OutOfBudget
-
     def begin_entry(self) -> None:
         """Give the next function entered from outside its share of the budget."""
         self.active.clear()

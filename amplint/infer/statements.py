@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from amplint.infer import autocast
 from amplint.infer.conflicts import index_write
-from amplint.infer.expressions import in_place_operator
-from amplint.infer.frame import Frame, element_of, evaluate, merge, options_of, unite
+from amplint.infer.expressions import evaluate, in_place_operator
+from amplint.infer.frame import Frame, element_of, merge, options_of, unite
 from amplint.infer.guards import narrow, split
 from amplint.infer.objects import binding_evaluator, class_value, function_value, set_attribute
 from amplint.infer.values import (
