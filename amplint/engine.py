@@ -182,9 +182,8 @@ def check_files(files: Sequence[tuple[Path, int]], options: Options, jobs: int |
 
 
 def _collect_seldom() -> None:
-    """Let cyclic garbage pile up: syntax trees are large and full of cycles, and going through them over and over
-    costs a third of a long run."""
-    gc.set_threshold(200_000, 20, 100)
+    """Look for cyclic garbage less often: going through large syntax trees costs a third of a long run."""
+    gc.set_threshold(50_000, 10, 10)
 
 
 def _cpus() -> int:

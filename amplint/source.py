@@ -50,10 +50,29 @@ class SourceError(Exception):
         self.location = location
 
 
-MAX_TREES = 400
-"""Syntax trees kept: a file is read again when another imports it."""
+MAX_TREE_BYTES = 6_000_000
+"""Source of the syntax trees kept, since a file is read again when another imports it; trees take fifty times that."""
 
-_trees: dict[Path, tuple[bytes, ast.Module]] = {}
+
+class _Trees:
+    """The syntax trees of files parsed lately."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, tuple[bytes, ast.Module]] = {}
+        self._size = 0
+
+    def find(self, path: Path, data: bytes) -> ast.Module | None:
+        known = self._kept.get(path)
+        return known[1] if known is not None and known[0] == data else None
+
+    def keep(self, path: Path, data: bytes, tree: ast.Module) -> None:
+        self._size += len(data) - len(self._kept.pop(path, (b"",))[0])
+        self._kept[path] = (data, tree)
+        while self._size > MAX_TREE_BYTES and len(self._kept) > 1:
+            self._size -= len(self._kept.pop(next(iter(self._kept)))[0])
+
+
+_TREES = _Trees()
 
 
 class Source:
@@ -91,13 +110,10 @@ class Source:
     @cached_property
     def tree(self) -> ast.Module:
         """The syntax tree, one for all sources of equal path and bytes. Raises SourceError where there is none."""
-        known = _trees.get(self.path)
-        if known is not None and known[0] == self.data:
-            return known[1]
-        tree = self._parse()
-        if len(_trees) >= MAX_TREES:
-            _trees.pop(next(iter(_trees)))
-        _trees[self.path] = (self.data, tree)
+        tree = _TREES.find(self.path, self.data)
+        if tree is None:
+            tree = self._parse()
+            _TREES.keep(self.path, self.data, tree)
         return tree
 
     def _parse(self) -> ast.Module:

@@ -89,7 +89,7 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
     evaluator = objects.binding_evaluator(session)
     top = Frame(session, namespace)
     values: list[Value] = []
-    for name in namespace.bindings:
+    for name in namespace.defined:
         with suppress(OutOfBudget, RecursionError):
             session.begin_entry()
             values.append(namespace.lookup(name, evaluator) or UNKNOWN)
@@ -113,7 +113,7 @@ _LOOKED_UP = (
     ast.Assign,
     ast.AnnAssign,
 )
-"""Statements at the top level that were evaluated already, when their names were asked for."""
+"""Statements at the top level that are evaluated when their names are asked for."""
 
 
 def _classes_entries(

@@ -10,15 +10,15 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from amplint.infer.values import UNKNOWN, External, ModuleValue, TorchName, Union, Value
+from amplint.infer.values import UNKNOWN, Class, External, ModuleValue, TorchName, Union, Value
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
-MAX_PROJECT_FILES = 400
-"""Files of one project kept parsed at a time."""
+MAX_PROJECT_BYTES = 6_000_000
+"""Source of the project files kept parsed at a time."""
 
 Binding = ast.stmt | ast.alias
 Evaluate = Callable[["Namespace", str, Binding], Value]
@@ -62,16 +62,17 @@ class Namespace:
         self.bindings: dict[str, list[Binding]] = {}
         self.values: dict[str, Value] = {}
         self._pending: set[str] = set()
-        self._generation = project.generation
         for name, binding in _module_bindings(self.tree.body):
             self.bindings.setdefault(name, []).append(binding)
 
+    @property
+    def defined(self) -> list[str]:
+        """Names of the functions and classes that the module defines itself, in order."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        return [name for name, bindings in self.bindings.items() if any(isinstance(b, kinds) for b in bindings)]
+
     def lookup(self, name: str, evaluate: Evaluate) -> Value | None:
         """The value of a module-level name; None where the module does not bind it."""
-        if self._generation != self.project.generation:
-            self._generation = self.project.generation
-            self.values.clear()
-            self._pending.clear()
         if name in self.values:
             return self.values[name]
         bindings = self.bindings.get(name)
@@ -91,6 +92,14 @@ class Namespace:
             self._pending.discard(name)
         self.values[name] = value
         return value
+
+    def forget_values(self) -> None:
+        """Drop what was evaluated; classes and their methods refer to each other, so they are taken apart."""
+        for value in self.values.values():
+            if isinstance(value, Class):
+                value.members.clear()
+        self.values.clear()
+        self._pending.clear()
 
     def imported(self, alias: ast.alias, statement: ast.Import | ast.ImportFrom, evaluate: Evaluate) -> Value:
         """What an import statement binds."""
@@ -199,13 +208,15 @@ class Project:
 
     def __init__(self) -> None:
         self._namespaces: dict[Path, Namespace | None] = {}
+        self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
         self._found: dict[tuple[str, Path], Path | None] = {}
-        self.generation = 0
 
     def forget_values(self) -> None:
         """Start afresh for the next file, so that nothing found in it depends on the files before; parses are kept."""
-        self.generation += 1
+        for namespace in self._namespaces.values():
+            if namespace is not None:
+                namespace.forget_values()
 
     def root_of(self, path: Path) -> tuple[Path, str]:
         """The folder that absolute imports start from, and the dotted name of the package that holds ``path``."""
@@ -260,6 +271,8 @@ class Project:
         return namespace
 
     def _keep(self, path: Path, namespace: Namespace | None) -> None:
-        if len(self._namespaces) >= MAX_PROJECT_FILES:
-            self._namespaces.pop(next(iter(self._namespaces)))
         self._namespaces[path] = namespace
+        self._size += len(namespace.source.data) if namespace is not None else 0
+        while self._size > MAX_PROJECT_BYTES and len(self._namespaces) > 1:
+            oldest = self._namespaces.pop(next(iter(self._namespaces)))
+            self._size -= len(oldest.source.data) if oldest is not None else 0
