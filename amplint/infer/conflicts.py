@@ -63,6 +63,8 @@ INDEX_WRITES = frozenset(
     ]
 )
 MAX_CAUSES = 6
+MAX_ORIGINS = 200
+"""Places that are looked back through for what made a dtype."""
 
 
 class Strength(IntEnum):
@@ -190,11 +192,14 @@ def _compare(frame: Frame, left: Operand, right: Operand, op: Op, out: bool) -> 
 
 
 def _autocast_made(operand: Operand, lane: int) -> bool:
-    """Whether a region that the code itself opens made an operand low precision."""
-    origin = operand.value.origin
-    pending = [origin] if origin is not None else []
-    while pending:
+    """Whether autocast, on some path, made an operand low precision in a scenario."""
+    pending = [operand.value.origin]
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_ORIGINS:
         origin = pending.pop()
+        if origin is None or id(origin) in seen:
+            continue
+        seen.add(id(origin))
         if origin.autocast and origin.dtypes[lane].mask & LOW:
             return True
         pending.extend(origin.parents)
