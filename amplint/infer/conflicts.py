@@ -200,7 +200,7 @@ def _autocast_made(operand: Operand, lane: int) -> bool:
         if origin is None or id(origin) in seen:
             continue
         seen.add(id(origin))
-        if origin.autocast and origin.dtypes[lane].mask & LOW:
+        if origin.autocast >> lane & 1 and origin.dtypes[lane].mask & LOW:
             return True
         pending.extend(origin.parents)
     return False
@@ -387,7 +387,8 @@ def causes(frame: Frame, operands: tuple[Operand, ...], lane: int) -> tuple[Caus
         if origin is None or not origin.what:
             continue
         dtype = " or ".join(names_of(origin.dtypes[lane].mask)) or "unknown dtype"
-        cause = Cause(Path(origin.filename), origin.span, f"{dtype}: {origin.what}")
+        by_autocast = ", by autocast" if origin.autocast >> lane & 1 else ""
+        cause = Cause(Path(origin.filename), origin.span, f"{dtype}: {origin.what}{by_autocast}")
         if cause not in found:
             found.append(cause)
     return tuple(sorted(found, key=lambda c: (c.filename != frame.namespace.path, str(c.filename), c.span)))[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from amplint.infer.arguments import Arguments
 from amplint.infer.frame import Frame, evaluate
@@ -52,14 +53,15 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
         annotated = _annotated(outer, function, parameter, parameter.annotation)
         if annotated is not None:
             return Union((annotated, Const(None))) if optional and annotated is not UNKNOWN else annotated
-    return frame.session.argument(parameter.arg, origin=_origin(frame, function, parameter))
+    return _passed(frame, function, parameter)
 
 
-def _origin(frame: Frame, function: Function, parameter: ast.arg) -> Origin:
+def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
+    """A tensor that a caller passes; its dtype's origin is the parameter."""
+    tensor = frame.session.argument(parameter.arg, annotated=annotated)
     span = function.namespace.source.span(parameter)
     what = f"`{parameter.arg}` has what the caller passes"
-    dtypes = frame.session.argument(parameter.arg).dtypes
-    return Origin(str(function.namespace.path), span, what, dtypes)
+    return replace(tensor, origin=Origin(str(function.namespace.path), span, what, tensor.dtypes))
 
 
 def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation: ast.expr) -> Value | None:
@@ -89,7 +91,7 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
     if name == "dtype":
         return frame.session.symbolic_dtype(parameter.arg)
     if name == "Tensor":
-        return frame.session.argument(parameter.arg, annotated=True, origin=_origin(frame, function, parameter))
+        return _passed(frame, function, parameter, annotated=True)
     if name in _INTEGER_TENSORS:
         return Tensor(frame.session.constant(1 << 5), 1)
     if name == "BoolTensor":

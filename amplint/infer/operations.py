@@ -363,15 +363,14 @@ def _origin(
     short = op.name.removeprefix("torch.").removeprefix("nn.functional.").removeprefix("Tensor.")
     if written:
         what = f"dtype written in the call of {short}"
-    elif policy in (LOWER, FP32, FP32_RESULT, PROMOTE) and any(a.on for a in frame.autocast):
-        kind = {LOWER: "the autocast dtype", PROMOTE: "the widest operand's dtype"}.get(policy, "float32")
-        what = f"autocast runs {short} in {kind}"
-    elif len(before) > 1:
+    elif len(before) > 1 and op.result == "promote":
         what = f"{short} of " + " and ".join(dict.fromkeys(_short_dtype(frame, o) for o in before[:3]))
     else:
         what = f"result of {short}"
-    by_autocast = policy is not None and not written and any(a.on for a in frame.autocast)
-    return replace(frame.here(node, what, dtypes, *parents), cast=written, autocast=by_autocast)
+    chosen = 0
+    if policy is not None and not written:
+        chosen = sum(1 << lane for lane, state in enumerate(frame.autocast) if state.on)
+    return replace(frame.here(node, what, dtypes, *parents), cast=written, autocast=chosen)
 
 
 def _short_dtype(frame: Frame, operand: Operand) -> str:

@@ -19,7 +19,7 @@ from amplint.infer.dtypes import (
     Symbol,
     promote_lanes,
 )
-from amplint.infer.values import DTypeValue, Origin, Tensor, Value
+from amplint.infer.values import DTypeValue, Tensor, Value
 
 if TYPE_CHECKING:
     import ast
@@ -125,7 +125,7 @@ class Session:
         bit = BITS.get(name)
         return DTypeValue(self.constant(bit) if bit else self.unknown, written=True)
 
-    def argument(self, name: str, *, annotated: bool = False, origin: Origin | None = None) -> Tensor:
+    def argument(self, name: str, *, annotated: bool = False) -> Tensor:
         """A tensor that a caller passes: in each scenario what an input or an activation can have there.
 
         Under autocast that is float32 or the low dtype; without it the scenario's input dtype. ``annotated``: the
@@ -138,7 +138,7 @@ class Session:
             if scenario.autocast:
                 mask |= BITS[scenario.autocast]
             lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))
-        return Tensor(tuple(lanes), None, origin, maybe=not annotated)
+        return Tensor(tuple(lanes), None, maybe=not annotated)
 
     def symbolic_dtype(self, name: str) -> DTypeValue:
         """A ``torch.dtype`` that the inference does not see chosen."""

@@ -29,8 +29,8 @@ class Origin:
     parents: tuple[Origin, ...] = ()
     cast: bool = False
     """A dtype written into the source: ``.float()``, ``.to(torch.float32)``, ``dtype=torch.float32``."""
-    autocast: bool = False
-    """Autocast chose the dtype in some scenario."""
+    autocast: int = 0
+    """A bit for each scenario in which autocast chose the dtype."""
     placed: bool = False
     """A parameter or buffer, made part of its module here."""
 
