@@ -23,6 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from wheels import DownloadError, unpacked
 
+from amplint.engine import FileResult, Options, check_file
+from amplint.finding import Applicability
+from amplint.fix import fix_source
+from amplint.plugins import load_rules
+from amplint.source import Source
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -204,44 +210,48 @@ def _rows_of_class(source: str, name: str) -> range:
 def _fix(paths: dict[str, Path], options: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Fix some files twice; for each, what is wrong with the result, or an empty string."""
     names = [str(path) for path in paths.values()]
-    levels = ("safe", "unsafe") if "--unsafe-fixes" in options else ("safe",)
-    found = check(paths.values())
+    highest = Applicability.UNSAFE if "--unsafe-fixes" in options else Applicability.SAFE
+    touched = {path: _touched_lines(path, highest) for path in paths.values()}
     before = {path: path.read_bytes() for path in paths.values()}
     amplint(*options, *names)
     once = {path: path.read_bytes() for path in paths.values()}
     amplint(*options, *names)
     for requirement, path in paths.items():
-        fixes = [f["fix"] for f in found if Path(f["filename"]) == path and f["fix"] is not None]
-        touched = _rows_of_edits(fix for fix in fixes if fix["applicability"] in levels)
-        yield requirement, _problem(before[path], once[path], path.read_bytes(), touched)
+        yield requirement, _problem(before[path], once[path], path.read_bytes(), touched[path])
 
 
-def _rows_of_edits(fixes: Iterable[dict[str, Any]]) -> set[int]:
-    return {
-        row
-        for fix in fixes
-        for edit in fix["edits"]
-        for row in range(edit["location"]["row"], edit["end_location"]["row"] + 1)
-    }
+def _touched_lines(path: Path, highest: Applicability) -> set[str]:
+    """The text of every line that an edit of some pass of the fixes lies on, as it stood before that pass."""
+    touched: set[str] = set()
+    options = Options(load_rules())
+
+    def look(source: Source) -> FileResult:
+        result = check_file(source, options)
+        for fix in (finding.fix for finding in result.findings if finding.fix is not None):
+            for edit in fix.edits:
+                touched.update(source.line(row) for row in range(edit.span.start.row, edit.span.end.row + 1))
+        return result
+
+    source = Source(path, path.read_bytes())
+    fix_source(source, look(source), highest, look)
+    return touched
 
 
-def _problem(before: bytes, once: bytes, twice: bytes, touched: set[int]) -> str:
+def _problem(before: bytes, once: bytes, twice: bytes, touched: set[str]) -> str:
     try:
         ast.parse(once)
     except SyntaxError as error:
         return f"does not parse: {error}"
     if once != twice:
         return "a second run changed more"
-    if touched and once == before:
-        return "nothing was fixed"
     return "" if _kept(before, once, touched) else "text outside the edits changed"
 
 
-def _kept(before: bytes, after: bytes, touched: set[int]) -> bool:
+def _kept(before: bytes, after: bytes, touched: set[str]) -> bool:
     """Whether every run of lines that no edit touches is still there, in order, byte for byte, at either end too."""
     runs = [b""]
-    for row, line in enumerate(before.splitlines(keepends=True), start=1):
-        if row in touched:
+    for line in before.splitlines(keepends=True):
+        if line.decode().rstrip("\r\n") in touched:
             runs.append(b"")
         else:
             runs[-1] += line

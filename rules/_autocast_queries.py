@@ -11,7 +11,8 @@ from ._surroundings import FunctionNode, Surroundings, tests_cuda
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.facts import FileFacts, Reference
+    from amplint.infer.facts import FileFacts
+    from amplint.infer.references import Reference
 
 ENABLED, DTYPE = "torch.is_autocast_enabled", "torch.get_autocast_gpu_dtype"
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Cause
-    from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts, Reference
+    from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts
+    from amplint.infer.references import Reference
     from amplint.visit import Visit
 
 FORWARD, BACKWARD = "custom_fwd", "custom_bwd"

@@ -13,7 +13,7 @@ from amplint.finding import Applicability, Edit
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import Reference
+    from amplint.infer.references import Reference
 
 _AUTOCAST = ("enabled", "dtype", "cache_enabled")
 _SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts, Reference
+    from amplint.infer.facts import FileFacts
+    from amplint.infer.references import Reference
     from amplint.visit import Visit
 
 _SILENCED = re.compile(r"#.*(amplint:\s*ignore|noqa\s*($|[^:\s])|noqa:.*AMP)", re.IGNORECASE)

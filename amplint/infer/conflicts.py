@@ -183,7 +183,8 @@ def _compare(frame: Frame, left: Operand, right: Operand, op: Op, out: bool) -> 
             continue
         found = strength(a, b)
         if gradient is not None and frame.backward and left.value.gradient != right.value.gradient:
-            found = max(found, gradient_strength(*((a, b) if gradient is left else (b, a))))
+            of_gradient = gradient_strength(*((a, b) if gradient is left else (b, a)))
+            found = max(found, of_gradient if of_gradient and _autocast_made(gradient, number) else Strength.NONE)
         if found:
             lanes[number] = found
     if lanes.pop(0, Strength.NONE) >= Strength.PATH and not _autocast_made(left, 0) and not _autocast_made(right, 0):

@@ -85,7 +85,7 @@ def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt)
     if wider is not None and not (isinstance(wider, Const) and wider.value is None):
         op = _with_out_dtype(op, operands)
     policy = None if out is not None else op.policy.get(frame.session.device)
-    if policy in (LOWER,) or (op.strict and (op.in_place or out is not None)):
+    if policy == LOWER or conflicts.is_matmul_variant(op, out is not None):
         frame.session.recorder.sensitive(frame, node, op.name)
     seen = _after_autocast(frame, operands, policy)
     if policy == LOWER:
@@ -199,10 +199,16 @@ def _after_autocast(frame: Frame, operands: list[Operand], policy: str | None) -
     if policy == FP32_RESULT:
         return operands
     target = FLOAT32 if policy == FP32 else None
+    sure = [any(_autocast_casts(o, lane) for o in operands) for lane in range(session.lanes)]
     return [
-        replace(o, value=replace(o.value, dtypes=session.autocast_dtypes(o.value.dtypes, frame.autocast, target)))
+        replace(o, value=replace(o.value, dtypes=session.autocast_dtypes(o.value.dtypes, frame.autocast, target, sure)))
         for o in operands
     ]
+
+
+def _autocast_casts(operand: Operand, lane: int) -> bool:
+    dtype = operand.value.dtypes[lane]
+    return bool(dtype.mask & AUTOCASTABLE) and not dtype.mask & ~AUTOCASTABLE
 
 
 def _widest(operands: list[Operand], unknown: Dtypes) -> Dtypes:

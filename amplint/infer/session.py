@@ -178,10 +178,14 @@ class Session:
         """Known to be floating in every scenario."""
         return all(lane.known and not lane.mask & ~FLOATS for lane in dtypes)
 
-    def autocast_dtypes(self, dtypes: Dtypes, autocast: Autocast, target: int | None) -> Dtypes:
-        """Operand dtypes after autocast's cast to ``target`` (None: the ambient low dtype), where autocast is on."""
+    def autocast_dtypes(self, dtypes: Dtypes, autocast: Autocast, target: int | None, sure: list[bool]) -> Dtypes:
+        """Operand dtypes after autocast's cast to ``target`` (None: the ambient low dtype), where autocast is on.
+
+        ``sure`` says in which scenarios another operand is one that autocast casts: then one that is not known is cast
+        too, if the operation runs at all. Otherwise it may be float64, which autocast leaves alone.
+        """
         lanes = []
-        for lane, ambient in zip(dtypes, autocast, strict=True):
+        for lane, ambient, known in zip(dtypes, autocast, sure, strict=True):
             if not ambient.low:
                 lanes.append(lane)
             elif ambient.unknown:
@@ -189,7 +193,7 @@ class Session:
             else:
                 to = target if target is not None else ambient.low
                 if not lane.mask:
-                    lanes.append(Lane(to))
+                    lanes.append(Lane(to) if known else UNKNOWN_LANE)
                 elif lane.mask & AUTOCASTABLE:
                     kept = lane.mask & ~AUTOCASTABLE
                     lanes.append(Lane(to) if not kept else Lane(to | kept, None, lane.assumed, lane.open))
