@@ -50,7 +50,7 @@ class SourceError(Exception):
         self.location = location
 
 
-MAX_TREE_BYTES = 6_000_000
+MAX_TREE_BYTES = 3_000_000
 """Source of the syntax trees kept, since a file is read again when another imports it; trees take fifty times that."""
 
 
@@ -63,7 +63,10 @@ class _Trees:
 
     def find(self, path: Path, data: bytes) -> ast.Module | None:
         known = self._kept.get(path)
-        return known[1] if known is not None and known[0] == data else None
+        if known is None or known[0] != data:
+            return None
+        self._kept[path] = self._kept.pop(path)
+        return known[1]
 
     def keep(self, path: Path, data: bytes, tree: ast.Module) -> None:
         self._size += len(data) - len(self._kept.pop(path, (b"",))[0])

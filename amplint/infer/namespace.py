@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
-MAX_PROJECT_BYTES = 6_000_000
+MAX_FILES_FOLLOWED = 100
+"""Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
+MAX_PROJECT_BYTES = 3_000_000
 """Source of the project files kept parsed at a time."""
 
 Binding = ast.stmt | ast.alias
@@ -208,12 +210,14 @@ class Project:
 
     def __init__(self) -> None:
         self._namespaces: dict[Path, Namespace | None] = {}
+        self._used: set[Path] = set()
         self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
         self._found: dict[tuple[str, Path], Path | None] = {}
 
     def forget_values(self) -> None:
         """Start afresh for the next file, so that nothing found in it depends on the files before; parses are kept."""
+        self._used.clear()
         for namespace in self._namespaces.values():
             if namespace is not None:
                 namespace.forget_values()
@@ -256,11 +260,15 @@ class Project:
             candidates = (path.with_name(path.name + ".py"), path / "__init__.py")
             self._found[key] = next((c for c in candidates if c.is_file()), None)
         found = self._found[key]
-        return self._load(found) if found is not None else None
+        if found is None or (found not in self._used and len(self._used) >= MAX_FILES_FOLLOWED):
+            return None
+        self._used.add(found)
+        return self._load(found)
 
     def _load(self, path: Path) -> Namespace | None:
         if path in self._namespaces:
-            return self._namespaces[path]
+            self._namespaces[path] = known = self._namespaces.pop(path)
+            return known
         namespace: Namespace | None = None
         try:
             if path.is_file():
