@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from amplint.finding import Severity
@@ -15,22 +14,6 @@ if TYPE_CHECKING:
 
     from amplint.infer.facts import Conflict, FileFacts, Kind, Operand
     from amplint.visit import Visit
-
-_DTYPE_PRESERVING = frozenset(
-    (
-        "t",
-        "permute",
-        "transpose",
-        "view",
-        "reshape",
-        "contiguous",
-        "expand",
-        "unsqueeze",
-        "squeeze",
-        "flatten",
-        "detach",
-    )
-)
 
 
 def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
@@ -61,37 +44,6 @@ def message_of(conflict: Conflict) -> str:
 def short_name(op: str) -> str:
     """An operation's name without the module that it comes from."""
     return op.rsplit(".", 1)[-1]
-
-
-def dtype_source(operand: Operand) -> str | None:
-    """An expression for the operand's dtype that may be evaluated again: ``x.dtype``, ``self.proj.weight.dtype``.
-
-    None where the operand's expression does something that must not be done twice.
-    """
-    node = operand.node
-    if node is None:
-        return None
-    if operand.value.leaf and operand.name in ("weight", "bias") and not _names(node, operand.name):
-        return f"{ast.unparse(node)}.{operand.name}.dtype" if _is_path(node) else None
-    while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DTYPE_PRESERVING:
-            node = node.func.value
-        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in ("T", "mT")):
-            node = node.value
-        else:
-            break
-    return f"{ast.unparse(node)}.dtype" if _is_path(node) else None
-
-
-def _names(node: ast.expr, name: str) -> bool:
-    return (isinstance(node, ast.Attribute) and node.attr == name) or isinstance(node, ast.Name)
-
-
-def _is_path(node: ast.expr) -> bool:
-    """A name, or attributes of one: reading it twice changes nothing."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def find_operand(visit: Visit, node: cst.CSTNode, operand: Operand) -> cst.BaseExpression | None:

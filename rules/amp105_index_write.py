@@ -9,7 +9,8 @@ from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
 from amplint.rule import Example, Rule, Suspect
 
-from ._disagreement import dtype_source, find_operand, short_name, suspects_of
+from ._alignment import dtype_of
+from ._disagreement import find_operand, short_name, suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -145,7 +146,7 @@ class Experts(nn.Module):
     def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
         conflict: Conflict = suspect.data
         destination, source = conflict.left, conflict.right
-        dtype = dtype_source(destination)
+        dtype = dtype_of(visit.facts, conflict, destination)
         written = find_operand(visit, node, source)
         message = f"{short_name(conflict.op)} writes {conflict.right_dtype} into {conflict.left_dtype}"
         if dtype is None or written is None:

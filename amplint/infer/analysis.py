@@ -11,13 +11,13 @@ from amplint.infer import objects
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import nodes_below
 from amplint.infer.calls import call_value, run_function
+from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values
 from amplint.infer.expressions import evaluate
 from amplint.infer.facts import AutogradFunction, FileFacts
 from amplint.infer.frame import Frame
 from amplint.infer.functions import autograd_facts
-from amplint.infer.modules import Decorated
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.record import Recorder
 from amplint.infer.session import OutOfBudget, Session

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from amplint.infer import autocast, builtins, modules, objects, tensors, torch_calls
 from amplint.infer.arguments import Arguments, generalised
+from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, unite
-from amplint.infer.modules import CustomDecorator, Decorated
 from amplint.infer.session import MAX_DEPTH
 from amplint.infer.values import (
     NONE,

@@ -8,10 +8,10 @@ from dataclasses import replace
 from amplint.infer import objects
 from amplint.infer.arguments import Arguments
 from amplint.infer.calls import apply_autograd, call_value, run_function
+from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.entries import argument_values
 from amplint.infer.facts import AutogradFunction, DecoratorFact
 from amplint.infer.frame import Frame, evaluate, options_of
-from amplint.infer.modules import CustomDecorator, Decorated
 from amplint.infer.values import (
     AutogradContext,
     Builtin,

@@ -7,7 +7,7 @@ from the op table; here is only which parameters a layer has.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
@@ -18,7 +18,6 @@ from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
-    AutocastContext,
     Const,
     Device,
     DTypeValue,
@@ -33,7 +32,6 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Hashable
 
 _WEIGHT_BIAS = ("weight", "bias")
 _RUNNING = ("running_mean", "running_var")
@@ -117,48 +115,6 @@ CONTAINERS = (
     "torch.nn.ParameterList",
     "torch.nn.ParameterDict",
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Decorated(Value):
-    """A function behind a decorator that changes how it runs.
-
-    ``autocast`` is a region around the body; ``role`` is forward or backward for ``custom_fwd``/``custom_bwd``;
-    ``kind`` is one of property, static, class for the descriptors, opaque for a decorator that is not understood: the
-    body is judged on its own, but what a call gives is unknown.
-    """
-
-    function: Value
-    autocast: AutocastContext | None = None
-    role: str | None = None
-    cast_inputs: DTypeValue | None = None
-    kind: str | None = None
-
-    @property
-    def key(self) -> Hashable:
-        return ("decorated", self.function.key, self.autocast.key if self.autocast else None, self.role, self.kind)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CustomDecorator(Value):
-    """``custom_fwd(...)`` or ``custom_bwd(...)`` that waits for its function."""
-
-    role: str
-    cast_inputs: DTypeValue | None = None
-
-    @property
-    def key(self) -> Hashable:
-        return ("custom", self.role, self.cast_inputs.key if self.cast_inputs else None)
-
-
-def custom_decorator(name: str, arguments: Arguments) -> Value:
-    """What calling ``custom_fwd`` or ``custom_bwd`` gives: the decorated function, or a decorator."""
-    role = "forward" if name.endswith("fwd") else "backward"
-    cast = arguments.keywords.get("cast_inputs")
-    cast_inputs = cast if isinstance(cast, DTypeValue) else None
-    if arguments.positional:
-        return Decorated(arguments.positional[0], role=role, cast_inputs=cast_inputs)
-    return CustomDecorator(role, cast_inputs)
 
 
 def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import modules, tensors, torch_calls
 from amplint.infer.arguments import Arguments
+from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
-from amplint.infer.modules import CustomDecorator, Decorated
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
 from amplint.infer.values import (
     UNKNOWN,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from amplint.infer import autocast, modules
 from amplint.infer.arguments import Arguments
+from amplint.infer.decorators import Decorated, custom_decorator
 from amplint.infer.dtypes import BITS, FLOAT32, Dtypes, Lane
 from amplint.infer.frame import Frame, call, number_kind, options_of
 from amplint.infer.namespace import canonical
@@ -117,7 +118,7 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
             return first or UNKNOWN
         return External("functools.wraps.decorator")
     if name in _CUSTOM:
-        return modules.custom_decorator(name, arguments)
+        return custom_decorator(name, arguments)
     if name == "torch.nn.Parameter":
         data = first or arguments.keywords.get("data")
         return modules.parameter(frame, data, node)
@@ -162,7 +163,7 @@ _CHECKPOINT_OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check
 
 def callable_value(value: Value | None) -> bool:
     """Whether a decorator was handed what it decorates."""
-    return isinstance(value, (Function, Class, Bound, Layer, Instance, modules.Decorated))
+    return isinstance(value, (Function, Class, Bound, Layer, Instance, Decorated))
 
 
 def _operation(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:

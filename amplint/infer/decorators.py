@@ -1,0 +1,55 @@
+"""Decorators that change how a function runs: autocast regions, ``custom_fwd`` and ``custom_bwd``, descriptors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amplint.infer.values import AutocastContext, DTypeValue, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from amplint.infer.arguments import Arguments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decorated(Value):
+    """A function behind a decorator that changes how it runs.
+
+    ``autocast`` is a region around the body; ``role`` is forward or backward for ``custom_fwd``/``custom_bwd``;
+    ``kind`` is one of property, static, class for the descriptors, opaque for a decorator that is not understood: the
+    body is judged on its own, but what a call gives is unknown.
+    """
+
+    function: Value
+    autocast: AutocastContext | None = None
+    role: str | None = None
+    cast_inputs: DTypeValue | None = None
+    kind: str | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return ("decorated", self.function.key, self.autocast.key if self.autocast else None, self.role, self.kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CustomDecorator(Value):
+    """``custom_fwd(...)`` or ``custom_bwd(...)`` that waits for its function."""
+
+    role: str
+    cast_inputs: DTypeValue | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return ("custom", self.role, self.cast_inputs.key if self.cast_inputs else None)
+
+
+def custom_decorator(name: str, arguments: Arguments) -> Value:
+    """What calling ``custom_fwd`` or ``custom_bwd`` gives: the decorated function, or a decorator."""
+    role = "forward" if name.endswith("fwd") else "backward"
+    cast = arguments.keywords.get("cast_inputs")
+    cast_inputs = cast if isinstance(cast, DTypeValue) else None
+    if arguments.positional:
+        return Decorated(arguments.positional[0], role=role, cast_inputs=cast_inputs)
+    return CustomDecorator(role, cast_inputs)
