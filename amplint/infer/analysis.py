@@ -8,12 +8,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from amplint.infer import objects
-from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import nodes_below
 from amplint.infer.calls import call_value, run_function
 from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import forget_derived
-from amplint.infer.entries import argument_values
+from amplint.infer.entries import argument_values, construct
 from amplint.infer.expressions import evaluate
 from amplint.infer.facts import AutogradFunction, FileFacts
 from amplint.infer.frame import Frame
@@ -149,22 +148,13 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:
     instance = Instance(cls, {}, objects.has_unknown_base(cls))
     module = objects.is_module(cls)
     frame = Frame(top.session, top.namespace, in_module=module)
-    yield partial(_construct, frame, instance)
+    yield partial(construct, frame, instance)
     for name, member in sorted(cls.members.items(), key=lambda item: item[0] not in ("forward", "__call__")):
         if name == "__init__":
             continue
         for function, decorated in _functions_in(member):
             receiver = None if _kind(member) == "static" else instance
             yield partial(_enter, frame, function, decorated, receiver, module=module)
-
-
-def _construct(frame: Frame, instance: Instance) -> None:
-    """Run the constructor with what a caller may pass."""
-    constructor = objects.find_member(instance.cls, "__init__")
-    arguments = Arguments(unknown=True)
-    if isinstance(constructor, Function):
-        arguments = argument_values(frame, constructor, skip=1)
-    objects.initialize(frame, instance, arguments, ast.copy_location(ast.Name(instance.cls.name), instance.cls.node))
 
 
 def _computes(session: Session, function: Function) -> bool:

@@ -95,6 +95,8 @@ def strength(a: Lane, b: Lane) -> Strength:
         return Strength.ASSUMED if a.assumed or b.assumed else Strength.FORCED
     if a.mask == b.mask and not a.mask & (a.mask - 1):
         return Strength.NONE
+    if (b.exact and a.certain & ~b.mask) or (a.exact and b.certain & ~a.mask):
+        return Strength.PATH
     follows_caller = (a.assumed and not a.exact) or (b.assumed and not b.exact)
     if a.exact or b.exact:
         return Strength.CALLER if follows_caller else Strength.PATH

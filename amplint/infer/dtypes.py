@@ -86,12 +86,19 @@ class Lane(NamedTuple):
 
     ``assumed``: the mask is what a caller is taken to pass, not what the code forces. ``open``: other dtypes than those
     of the mask are possible too, on paths that the inference cannot follow; with an empty mask nothing is known.
+    ``forced``: of an assumed mask, what the code itself gives on some path.
     """
 
     mask: int = UNKNOWN_MASK
     symbol: Symbol | None = None
     assumed: bool = False
     open: bool = False
+    forced: int = UNKNOWN_MASK
+
+    @property
+    def certain(self) -> int:
+        """The dtypes that the code gives on some path, whatever callers pass."""
+        return self.forced if self.assumed else self.mask
 
     @property
     def exact(self) -> bool:
@@ -231,10 +238,11 @@ def join_lanes(a: Lane, b: Lane) -> Lane:
     """What holds on both of two paths."""
     if a == b:
         return a
+    mask, assumed = a.mask | b.mask, a.assumed or b.assumed
     symbol = a.symbol if a.symbol is b.symbol else None
-    if symbol is None and (a.mask | b.mask) & ((a.mask | b.mask) - 1):
+    if symbol is None and mask & (mask - 1):
         symbol = _derive("join", a, b)
-    return Lane(a.mask | b.mask, symbol, a.assumed or b.assumed, a.open or b.open)
+    return Lane(mask, symbol, assumed, a.open or b.open, a.certain | b.certain if assumed else UNKNOWN_MASK)
 
 
 def join(a: Dtypes, b: Dtypes) -> Dtypes:

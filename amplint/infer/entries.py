@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from amplint.infer import objects
 from amplint.infer.arguments import Arguments
 from amplint.infer.frame import Frame, evaluate
 from amplint.infer.values import (
     UNKNOWN,
+    Class,
     Const,
     Device,
     Function,
+    Instance,
     Number,
     Origin,
     Sequence,
@@ -41,7 +44,7 @@ def argument_values(frame: Frame, function: Function, *, skip: int) -> Arguments
 
 
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
-    outer = Frame(frame.session, function.namespace, closure=function.closure)
+    outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
         kind = _PYTHON_TYPES.get(type(default.value).__name__)
         return Number(kind) if kind else UNKNOWN
@@ -96,7 +99,30 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         return Tensor(frame.session.constant(1 << 5), 1)
     if name == "BoolTensor":
         return Tensor(frame.session.constant(1), 1)
-    return None
+    return _instance_of(frame, annotation)
+
+
+def _instance_of(frame: Frame, annotation: ast.expr) -> Value | None:
+    """An object of the project class that an annotation names, built with what a caller may pass; else None."""
+    cls = evaluate(frame, annotation) if isinstance(annotation, (ast.Name, ast.Attribute)) else None
+    if not isinstance(cls, Class) or objects.is_autograd_function(cls):
+        return None
+    session = frame.session
+    key = ("annotated", cls.key, frame.in_module)
+    found = session.memo.get(key)
+    if found is None:
+        found = session.memo[key] = Instance(cls, {}, objects.has_unknown_base(cls))
+        construct(frame, found)
+    return found
+
+
+def construct(frame: Frame, instance: Instance) -> None:
+    """Run an object's constructor with what a caller may pass."""
+    constructor = objects.find_member(instance.cls, "__init__")
+    arguments = Arguments(unknown=True)
+    if isinstance(constructor, Function):
+        arguments = argument_values(frame, constructor, skip=1)
+    objects.initialize(frame, instance, arguments, ast.copy_location(ast.Name(instance.cls.name), instance.cls.node))
 
 
 def _last_name(node: ast.expr) -> str:
