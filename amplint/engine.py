@@ -109,7 +109,7 @@ def _check(source: Source, options: Options) -> FileResult:
 
 
 def _findings(source: Source, options: Options, failures: list[str]) -> list[Finding]:
-    rules = [rule for rule in options.rules if any(token.encode() in source.data for token in rule.tokens)]
+    rules = [rule for rule in options.rules if rule.may_find(source.data)]
     if not rules:
         return []
     from amplint.infer.analysis import analyse

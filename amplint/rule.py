@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 CODE = re.compile(r"[A-Z]+[0-9]{3}")
 HEADINGS = ("What it does", "Why it is bad", "How it shows", "Example", "Fix safety")
+TENSOR_CODE = ("torch", "def forward(")
+"""The ``context`` of rules about tensors: a file with neither has none that the inference could know of."""
+
 DOCUMENTATION_SITE = "https://amplint.readthedocs.io/en/latest/rules"
 
 
@@ -84,10 +87,18 @@ class Rule:
     tokens: ClassVar[tuple[str, ...]]
     """Plain strings: a file that contains none of them cannot have a finding of this rule and is not parsed for it."""
 
+    context: ClassVar[tuple[str, ...]] = ()
+    """More such strings, of which one must be there too where the tokens alone are too common; none by default."""
+
     bad: ClassVar[tuple[Example, ...]] = ()
     good: ClassVar[tuple[Example, ...]] = ()
     fix: ClassVar[Applicability | None] = None
     """The best applicability a fix of this rule can have; None where it never offers one."""
+
+    def may_find(self, data: bytes) -> bool:
+        """Whether a file of these bytes can have a finding of this rule, going by its tokens."""
+        found = any(token.encode() in data for token in self.tokens)
+        return found and (not self.context or any(mark.encode() in data for mark in self.context))
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         """The places in one file that may deserve a finding."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
 from ._disagreement import suspects_of
@@ -75,6 +75,7 @@ class UpcastMatmulOperand(Rule):
     name: ClassVar[str] = "upcast-matmul-operand"
     severity: ClassVar[Severity] = Severity.ERROR
     tokens: ClassVar[tuple[str, ...]] = ("torch", "forward")
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     bad: ClassVar[tuple[Example, ...]] = (

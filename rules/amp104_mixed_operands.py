@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, disagreement, leads, wider
 from ._disagreement import suspects_of
@@ -69,6 +69,7 @@ class MixedOperands(Rule):
     name: ClassVar[str] = "mixed-operands"
     severity: ClassVar[Severity] = Severity.ERROR
     tokens: ClassVar[tuple[str, ...]] = ("torch", "forward")
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     bad: ClassVar[tuple[Example, ...]] = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import dtype_of
 from ._disagreement import find_operand, short_name, suspects_of
@@ -65,6 +65,7 @@ class IndexWrite(Rule):
     name: ClassVar[str] = "index-write"
     severity: ClassVar[Severity] = Severity.ERROR
     tokens: ClassVar[tuple[str, ...]] = ("index_", "scatter", "put_", "] =", "]=")
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     fix: ClassVar[Applicability | None] = Applicability.SAFE
 
     bad: ClassVar[tuple[Example, ...]] = (

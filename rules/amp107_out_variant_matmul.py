@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import describe, dtype_of
 from ._disagreement import find_operand, short_name, suspects_of
@@ -68,6 +68,7 @@ class OutVariantMatmul(Rule):
     name: ClassVar[str] = "out-variant-matmul"
     severity: ClassVar[Severity] = Severity.ERROR
     tokens: ClassVar[tuple[str, ...]] = ("out=", "out =", "mm_", "mv_")
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     fix: ClassVar[Applicability | None] = Applicability.SAFE
 
     bad: ClassVar[tuple[Example, ...]] = (

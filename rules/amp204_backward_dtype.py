@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import describe, dtype_of
 from ._disagreement import find_operand, short_name, suspects_of
@@ -74,6 +74,7 @@ class BackwardDtype(Rule):
     name: ClassVar[str] = "backward-dtype"
     severity: ClassVar[Severity] = Severity.ERROR
     tokens: ClassVar[tuple[str, ...]] = ("backward",)
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     fix: ClassVar[Applicability | None] = Applicability.SAFE
 
     bad: ClassVar[tuple[Example, ...]] = (
