@@ -45,12 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(files):,} files, {len(findings):,} findings, {wall:.1f} s, {cpu:.1f} s of CPU")
     for (code, title), count in sorted(Counter((f["code"], f["name"]) for f in findings).items()):
         print(f"{count:>7,}  {code}  {title}")
-    crashes = [line for line in done.stderr.splitlines() if _CRASH.search(line)]
-    for line in crashes:
-        print(line)
-    if done.returncode != 0 and not crashes:
+    crashes = sum(_CRASH.search(line) is not None for line in done.stderr.splitlines())
+    if crashes or done.returncode != 0:
         print(done.stderr.rstrip())
-    print(f"status {done.returncode}, {len(crashes)} crashes")
+    print(f"status {done.returncode}, {crashes} crashes")
     return 1 if crashes or done.returncode != 0 else 0
 
 

@@ -249,7 +249,28 @@ def unite(*values: Value) -> Value:
         options = [joined, *(o for o in options if not isinstance(o, Tensor))]
     if len(options) == 1:
         return options[0]
-    return Union(tuple(options)) if len(options) <= MAX_OPTIONS else UNKNOWN
+    return Union(tuple(options)) if len(options) <= MAX_OPTIONS and _is_small(options) else UNKNOWN
+
+
+MAX_NESTED = 150
+"""Values nested in a union: lists of lists that a loop keeps wrapping would grow without end."""
+
+
+def _is_small(options: list[Value]) -> bool:
+    pending = list(options)
+    seen = 0
+    while pending:
+        seen += 1
+        if seen > MAX_NESTED:
+            return False
+        value = pending.pop()
+        if isinstance(value, Union):
+            pending.extend(value.options)
+        elif isinstance(value, Sequence):
+            pending.extend(value.items if value.items is not None else (value.element,))
+        elif isinstance(value, Mapping):
+            pending.extend(value.items.values())
+    return True
 
 
 def options_of(value: Value) -> tuple[Value, ...]:
