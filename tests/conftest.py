@@ -19,7 +19,7 @@ from amplint.cli.main import main
 from amplint.infer.facts import FileFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from amplint.infer.scenarios import Scenario
     from amplint.source import Source
@@ -35,6 +35,27 @@ class Completed:
     status: int
     stdout: str
     stderr: str
+
+
+@pytest.fixture(autouse=True)
+def autocast_state_is_left_as_found() -> Iterator[None]:
+    """What one test leaves switched on would decide another's outcome, depending on their order."""
+    before = autocast_state()
+    yield
+    if before is not None:
+        assert autocast_state() == before, "this test leaves torch's autocast state changed"
+
+
+def autocast_state() -> list[object] | None:
+    """Torch's autocast switches, dtypes and cache flag; None before anything imported torch."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    devices = ("cpu", "cuda", "mps", "xpu")
+    return [
+        torch.is_autocast_cache_enabled(),
+        *((torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in devices),
+    ]
 
 
 @pytest.fixture

@@ -237,6 +237,7 @@ def test_under_the_autocast_of_the_cpu(one: Case) -> None:
 @contextlib.contextmanager
 def cuda_autocast() -> Iterator[None]:
     """Switch on cuda's autocast where there is no GPU."""
+    before = torch.get_autocast_dtype("cuda")
     torch.set_autocast_enabled("cuda", True)
     torch.set_autocast_dtype("cuda", LOW)
     torch.autocast_increment_nesting()
@@ -246,6 +247,7 @@ def cuda_autocast() -> Iterator[None]:
         torch.autocast_decrement_nesting()
         torch.clear_autocast_cache()
         torch.set_autocast_enabled("cuda", False)
+        torch.set_autocast_dtype("cuda", before)
 
 
 @pytest.mark.parametrize("one", [c for c in CASES if c.name not in NOT_FAKE], ids=lambda one: one.name)
