@@ -32,10 +32,11 @@ class Config:
     exclude: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
     device: str | None = None
-    torch_version: str | None = field(default=None)
+    torch_version: str | None = None
+    factories: dict[str, str] = field(default_factory=dict)
 
 
-KEYS = ("select", "ignore", "extend-select", "exclude", "scenarios", "device", "torch-version")
+KEYS = ("select", "ignore", "extend-select", "exclude", "scenarios", "device", "torch-version", "factories")
 _STRINGS = ("device", "torch-version")
 
 
@@ -92,6 +93,10 @@ def parse_config(table: dict[str, Any], path: Path) -> Config:
             if not isinstance(value, str):
                 raise UsageError(f"{path}: '{key}' must be a string")
             values[key.replace("-", "_")] = value
+        elif key == "factories":
+            if not isinstance(value, dict) or not all(isinstance(item, str) and ":" in item for item in value.values()):
+                raise UsageError(f"{path}: 'factories' must be a table of Class = 'FILE.py::function'")
+            values[key] = dict(value)
         elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise UsageError(f"{path}: '{key}' must be a list of strings")
         else:

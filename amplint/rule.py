@@ -42,7 +42,7 @@ class Example:
 
     A bad example marks each hazard line with ``# expect`` at its end. ``scenario`` names the one in which it fails;
     its ``reproduce()`` then raises when run there. ``device`` is the cast policy to judge it by. ``emulated``: the
-    CPU's own autocast does not show the failure; ``reproduce()`` raises in a process where ``amplint.data._emulation``
+    CPU's own autocast does not show the failure; ``reproduce()`` raises in a process where ``amplint.emulation``
     has put that device's policy over the CPU's.
     """
 
@@ -90,6 +90,10 @@ class Rule:
     context: ClassVar[tuple[str, ...]] = ()
     """More such strings, of which one must be there too where the tokens alone are too common; none by default."""
 
+    devices: ClassVar[tuple[str, ...]] = ()
+    """The cast policies by which it fails, where that is not all of them; ``verify`` runs its findings by the first."""
+    claims_failure: ClassVar[bool] = True
+    """Whether a run that fails on the finding's line confirms it; a deprecation claims no failure."""
     bad: ClassVar[tuple[Example, ...]] = ()
     good: ClassVar[tuple[Example, ...]] = ()
     fix: ClassVar[Applicability | None] = None

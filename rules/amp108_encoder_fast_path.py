@@ -103,6 +103,7 @@ class EncoderFastPath(Rule):
     tokens: ClassVar[tuple[str, ...]] = ("TransformerEncoder",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
+    devices = ("cpu", "mps")
     bad: ClassVar[tuple[Example, ...]] = (
         Example(
             """\

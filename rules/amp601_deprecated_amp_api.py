@@ -127,6 +127,7 @@ class DeprecatedAmpApi(Rule):
     tokens: ClassVar[tuple[str, ...]] = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
     fix: ClassVar[Applicability | None] = Applicability.SAFE
 
+    claims_failure = False
     bad: ClassVar[tuple[Example, ...]] = (
         Example(
             """\

@@ -116,7 +116,7 @@ def test_good_example_is_silent(rule: Rule, index: int, example: Example, tmp_pa
 
 def run_emulated(example: Example, text: str) -> subprocess.CompletedProcess[str]:
     """Run an example's ``reproduce()`` in a process where the device's policy stands over the CPU's kernels."""
-    program = f"from amplint.data._emulation import install\ninstall({example.device!r})\n{text}\nreproduce()\n"
+    program = f"from amplint.emulation import install\ninstall({example.device!r})\n{text}\nreproduce()\n"
     return subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
 
 

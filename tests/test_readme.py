@@ -53,6 +53,14 @@ def test_first_command_finds_the_incidents(monkeypatch: pytest.MonkeyPatch) -> N
     assert shown == {folder.name for folder in (ROOT / "fixtures").iterdir() if folder.is_dir()}
 
 
+def test_verdicts_are_the_real_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    command = re.search(r"<!-- output of: (amplint verify .*?) -->", README)
+    assert command is not None
+    done = amplint(*command[1].split()[1:])
+    assert block("text", command[0]) == done.stdout.rstrip("\n") + "\n"
+
+
 def test_example_is_the_real_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     done = amplint("check", EXAMPLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 import click
 
+from amplint.cli.judging import judging_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
-from amplint.config import NEWEST_TORCH, Config, UsageError, common_folder, find_config, parse_torch_version
+from amplint.config import Config, UsageError, common_folder, find_config
 from amplint.engine import FileResult, Options, check_file, check_files
 from amplint.files import Discovery, display_path, find_files
 from amplint.finding import Applicability, Finding, Severity
-from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
-from amplint.plugins import load_rules, nearest, select_rules
+from amplint.infer.scenarios import DEVICES
+from amplint.plugins import load_rules
 from amplint.report import FORMATS, Context, plain, render
 from amplint.source import Source
 
@@ -116,41 +117,21 @@ def run(arguments: Arguments) -> int:
 
 
 def _options(arguments: Arguments, config: Config) -> Options:
-    select, extend = _split(arguments.select), _split(arguments.extend_select)
-    ignore = _split(arguments.ignore)
-    if not select:
-        select, extend, ignore = config.select, (*config.extend_select, *extend), (*config.ignore, *ignore)
-    version = arguments.torch_version or config.torch_version
-    device = arguments.device or config.device or "cuda"
-    if device not in DEVICES:
-        raise UsageError(f"unknown device '{device}'{nearest(device, DEVICES)}")
     fix = None
     if arguments.fix or arguments.diff:
         fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
-    return Options(
-        rules=select_rules(load_rules(), select, ignore, extend),
-        scenarios=_scenarios(_split(arguments.scenario) or config.scenarios),
-        device=device,
-        torch_version=parse_torch_version(version) if version else NEWEST_TORCH,
+    return judging_options(
+        config,
+        select=arguments.select,
+        ignore=arguments.ignore,
+        extend_select=arguments.extend_select,
+        scenario=arguments.scenario,
+        device=arguments.device,
+        torch_version=arguments.torch_version,
         pedantic=arguments.pedantic,
         fix=fix,
         write=not arguments.diff,
     )
-
-
-def _split(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-def _scenarios(names: Sequence[str]) -> tuple[Scenario, ...]:
-    chosen: dict[str, Scenario] = {}
-    for name in names:
-        scenario = find_scenario(name)
-        if scenario is None:
-            known = scenario_names()
-            raise UsageError(f"unknown scenario '{name}'{nearest(name, known) or '; known: ' + ', '.join(known)}")
-        chosen[scenario.name] = scenario
-    return tuple(chosen.values()) or DEFAULT_SCENARIOS
 
 
 def _check_all(found: Discovery, options: Options, jobs: int | None) -> list[FileResult]:

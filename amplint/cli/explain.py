@@ -1,17 +1,30 @@
-"""``amplint explain``: the documentation of one rule."""
+"""``amplint explain``: one rule, an error text, or a pasted traceback."""
 
 from __future__ import annotations
 
+import json
+import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from amplint.cli.main import write_out
-from amplint.plugins import find_rule, load_rules
+from amplint.cli.judging import judging_options
+from amplint.cli.main import message, print_lines, write_out
+from amplint.cli.rules import as_json
+from amplint.config import Config, UsageError, find_config
+from amplint.infer.scenarios import SCENARIOS
+from amplint.plugins import find_rule, load_rules, nearest
 from amplint.rule import Evidence, Example, Rule, documentation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+FORMATS = ("full", "json")
+STDIN = "-"
+NAME_WORDS = 3
+"""More words than this are never meant as the name of a rule."""
 
 _FIX = {
     "safe": "a safe fix, applied with --fix",
@@ -19,16 +32,72 @@ _FIX = {
     "display": "a rewrite that is shown and never applied",
     None: "none",
 }
+_PASTE = (
+    "paste the last line of the traceback in quotes, or all of it to `amplint explain -`; "
+    "a rule's code such as AMP105 works too"
+)
 
 
 @click.command("explain")
-@click.argument("rule")
-def command(rule: str) -> None:
-    """Explain RULE, a code such as AMP105 or a name such as index-write."""
-    write_out("\n".join(_explanation(find_rule(load_rules(), rule))) + "\n")
+@click.argument("words", nargs=-1, required=True, metavar="CODE | 'ERROR TEXT' | -")
+@click.option(
+    "--output-format", type=click.Choice(FORMATS), default="full", show_default=True, help="Form of the answer."
+)
+@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+def command(words: tuple[str, ...], output_format: str, isolated: bool) -> None:
+    """Explain a rule by its code or name, an error text, or a traceback from stdin (-).
+
+    \b
+    amplint explain AMP105
+    amplint explain "mat1 and mat2 must have the same dtype, but got Float and BFloat16"
+    python train.py 2>&1 | amplint explain -
+
+    A traceback's files are looked for from the current folder and checked; nothing is run.
+
+    \b
+    Exit status: 0 explained, 2 nothing known was in the text.
+    """
+    text = _read() if words == (STDIN,) else " ".join(words)
+    rules = load_rules()
+    rule = None if words == (STDIN,) else _named_rule(text, rules)
+    if rule is not None:
+        _explain_rule(rule, output_format)
+    else:
+        _explain_text(text, rules, output_format, isolated)
 
 
-def _explanation(rule: Rule) -> Iterator[str]:
+def _read() -> str:
+    if sys.stdin.isatty():
+        message("paste the error or the traceback, then press Ctrl-D on a line of its own")
+    text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
+    if not text.strip():
+        raise UsageError(f"there is nothing on stdin: {_PASTE}")
+    return text
+
+
+# ---- rules --------------------------------------------------------------------------------------------------------
+
+
+def _named_rule(text: str, rules: Sequence[Rule]) -> Rule | None:
+    """The rule that a code or a name, or both, name. Raises UsageError for one word that names none."""
+    words = text.split()
+    if len(words) == 1:
+        return find_rule(rules, words[0])
+    for rule in rules if len(words) <= NAME_WORDS else ():
+        if "".join(words).casefold() in (rule.code.casefold(), (rule.code + rule.name).casefold()):
+            return rule
+    return None
+
+
+def _explain_rule(rule: Rule, output_format: str) -> None:
+    if output_format == "json":
+        document = {"rule": {**as_json(rule), "documentation": documentation(rule)}}
+        write_out(json.dumps(document, indent=2) + "\n")
+    else:
+        write_out("\n".join(_page(rule)) + "\n")
+
+
+def _page(rule: Rule) -> Iterator[str]:
     yield f"{rule.code} {rule.name}"
     yield "=" * (len(rule.code) + len(rule.name) + 1)
     yield ""
@@ -52,3 +121,35 @@ def _explanation(rule: Rule) -> Iterator[str]:
 
 def _where(example: Example) -> str:
     return f" under {example.scenario} on {example.device}" if example.scenario else ""
+
+
+# ---- texts --------------------------------------------------------------------------------------------------------
+
+
+def _explain_text(text: str, rules: Sequence[Rule], output_format: str, isolated: bool) -> None:
+    from amplint.explain.answer import answer
+    from amplint.explain.render import document, full
+    from amplint.report import Context
+
+    config = Config() if isolated else find_config(Path.cwd())
+    judging = Config(device=config.device, torch_version=config.torch_version)
+    found = answer(text, judging_options(judging, scenario=[scenario.name for scenario in SCENARIOS]))
+    if not found.matches:
+        _decline(text, rules)
+    context = Context({rule.code: rule for rule in rules})
+    if output_format == "json":
+        write_out(json.dumps(document(found, context), indent=2) + "\n")
+    else:
+        print_lines(list(full(found, context)))
+
+
+def _decline(text: str, rules: Sequence[Rule]) -> None:
+    """Say what to paste instead. Raises UsageError."""
+    words = text.split()
+    if len(words) <= NAME_WORDS:
+        known = [*(rule.code for rule in rules), *(rule.name for rule in rules)]
+        raise UsageError(f"unknown rule or error text '{' '.join(words)}'{nearest('-'.join(words), known)}: {_PASTE}")
+    codes = [rule.code for rule in rules if re.search(rf"\b{rule.code}\b", text)]
+    if len(codes) == 1:
+        raise UsageError(f"this text names {codes[0]}: amplint explain {codes[0]}")
+    raise UsageError(f"no mixed-precision error is known in this text: {_PASTE}")

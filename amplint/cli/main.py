@@ -21,8 +21,10 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 COMMANDS = {
     "check": "Find mixed-precision dtype hazards, and fix them.",
-    "explain": "Explain a rule.",
+    "explain": "Explain a rule, an error text or a traceback.",
+    "preflight": "Check the machine, the packages and the precision settings before a run.",
     "rules": "List the rules.",
+    "verify": "Run flagged modules, and say which findings a run confirms.",
 }
 
 
@@ -58,7 +60,7 @@ def main() -> None:
     """A linter for mixed precision in PyTorch.
 
     Infers the dtype of every tensor under each way of running in mixed precision and reports where the answer is a
-    crash, a silent loss of accuracy, or a wasted cast. Code is read, never imported or run.
+    crash, a silent loss of accuracy, or a wasted cast. check reads code and never imports it; verify runs it.
     """
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

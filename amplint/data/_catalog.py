@@ -21,7 +21,7 @@ for _gate in [name for name in vars(common_cuda) if name.startswith(("SM", "PLAT
     if "FP8" not in _gate and "MX" not in _gate and "CK" not in _gate:
         setattr(common_cuda, _gate, True)
 
-from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+from torch.testing._internal.common_methods_invocations import op_db as op_db  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

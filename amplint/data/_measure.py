@@ -12,7 +12,7 @@ import torch
 from amplint.data._calls import Assignment, Call, Failure, Operand, Outcome
 
 if TYPE_CHECKING:
-    from amplint.data._emulation import Log
+    from amplint.emulation.kernels import Log
 
 FULL = torch.float32
 #: (wide, narrow) in order of preference; the last serves operations with no low-precision CPU kernel.

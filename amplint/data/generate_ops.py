@@ -3,9 +3,9 @@
 Usage: ``python -m amplint.data.generate_ops [OUT] [--only NAME ...]`` (a few minutes; ``--only`` prints nothing else).
 
 Every entry is measured by running the callable on small CPU tensors in many combinations of dtypes: without autocast,
-under the CPU's own autocast, and under the policies of cuda, mps and xpu put over CPU kernels (``_emulation.py``), each
-in a child process.  ``unsupported`` comes from OpInfo's declarations, ``since`` from ``policy_history.json``: the first
-torch release on record from which on the policy holds.  Parameters are those of the installed torch.
+under the CPU's own autocast, and under the policies of cuda, mps and xpu put over CPU kernels (``amplint.emulation``),
+each in a child process.  ``unsupported`` comes from OpInfo's declarations, ``since`` from ``policy_history.json``: the
+first torch release on record from which on the policy holds.  Parameters are those of the installed torch.
 
 Keys beyond the plain ones:
 
@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.data import _emulation
 from amplint.data._calls import Call, Failure, Target
 from amplint.data._catalog import catalog
 from amplint.data._measure import (
@@ -48,6 +47,8 @@ from amplint.data._measure import (
     shape_of,
 )
 from amplint.data.generate_policy import dump
+from amplint.emulation import calls, install
+from amplint.emulation import policies as policies_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,17 +76,18 @@ def _regime(device: str, measured: Measured, queue: Any) -> None:
     picked = {name: _telling(facts) for name, facts in measured.items()}
     plain = {name: [plain_outcomes(f) for f in facts] for name, facts in picked.items()}
     real = {name: [autocast_outcomes(f) for f in facts] for name, facts in picked.items()} if device == "cpu" else {}
-    log = _emulation.install(device)
+    install(device)
     found: Policies = {}
     unlike: list[str] = []
-    for name, facts in picked.items():
-        found[name] = []
-        for position, fact in enumerate(facts):
-            log.clear()
-            cast = autocast_outcomes(fact)
-            if real and not _alike(real[name][position], cast):
-                unlike.append(name)
-            found[name].append(policy(fact, plain[name][position], real[name][position] if real else cast, log))
+    with calls() as log:
+        for name, facts in picked.items():
+            found[name] = []
+            for position, fact in enumerate(facts):
+                log.clear()
+                cast = autocast_outcomes(fact)
+                if real and not _alike(real[name][position], cast):
+                    unlike.append(name)
+                found[name].append(policy(fact, plain[name][position], real[name][position] if real else cast, log))
     queue.put((device, found, sorted(set(unlike))))
 
 
@@ -378,7 +380,7 @@ def generate(only: frozenset[str] = frozenset()) -> dict[str, Any]:
             skipped["no two dtypes run on CPU"] += 1
     _progress("measured without autocast")
     policies = _policies(measured)
-    history = {device: _emulation.policies(device) for device in DEVICES}
+    history = {device: policies_of(device) for device in DEVICES}
     entries: dict[str, Any] = {}
     for name, facts in measured.items():
         entry = _entry(targets[name], facts)

@@ -48,18 +48,24 @@ def _project(scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[
 
 
 def analyse(
-    source: Source, *, scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
+    source: Source,
+    *,
+    scenarios: tuple[Scenario, ...],
+    device: str,
+    torch_version: tuple[int, int],
+    recorder: Recorder | None = None,
 ) -> FileFacts:
     """All facts about one file. Raises SourceError where it does not parse.
 
-    ``scenarios`` starts with the float32 control. Ends within a bound of work: what lies beyond it stays unknown.
+    ``scenarios`` starts with the float32 control. ``recorder`` is one of the caller's own, for what facts do not keep.
+    Ends within a bound of work: what lies beyond it stays unknown.
     """
     forget_derived()
     project = _project(scenarios, device, torch_version)
     project.forget_values()
     namespace = project.open(source)
     source = namespace.source
-    recorder = Recorder(source.path)
+    recorder = recorder or Recorder(source.path)
     session = Session(scenarios, device, torch_version, project, recorder, _Machine())
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)

@@ -191,7 +191,7 @@ def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -
 def _layer_tensor(frame: Frame, arguments: Arguments, node: ast.expr, role: str, short: str) -> Tensor:
     dtype = arguments.keywords.get("dtype")
     explicit = isinstance(dtype, DTypeValue) and dtype.written
-    made = dtype.dtypes if isinstance(dtype, DTypeValue) and explicit else frame.session.constant(FLOAT32)
+    made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
     placed = place(frame, Tensor(made, 1, explicit=explicit), role)
     what = f"parameters of nn.{short}" + (" made with this dtype" if explicit else "")
     return replace(placed, leaf=True, origin=frame.here(node, what, placed.dtypes))
@@ -321,7 +321,7 @@ def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
         if isinstance(value, Tensor):
             lanes = []
             for scenario, lane, wanted in zip(frame.session.scenarios, value.dtypes, dtype.dtypes, strict=True):
-                follows = scenario.parameters != "float32" and not scenario.keeps_explicit
+                follows = frame.in_module and scenario.parameters != "float32" and not scenario.keeps_explicit
                 lanes.append(lane if follows else Lane(wanted.mask) if wanted.known else UNKNOWN_LANE)
             value = replace(value, dtypes=tuple(lanes), explicit=True)
         tensors[name] = value

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.progress import Progress, TaskID
+    from rich.status import Status
 
 DELAY = 1.0
 """Seconds before the bar appears."""
@@ -49,3 +50,29 @@ class ProgressBar:
             self._bar.start()
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
+
+
+class Ticker:
+    """One line on stderr, on a terminal only, that says what runs now."""
+
+    def __init__(self) -> None:
+        self._status: Status | None = None
+
+    def __enter__(self) -> Ticker:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def show(self, text: str) -> None:
+        """Say what runs now."""
+        if self._status is not None:
+            self._status.update(text)

@@ -1,0 +1,54 @@
+"""``amplint preflight``: machines, versions and precision settings, before a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
+from amplint.preflight.inspection import inspect
+from amplint.preflight.report import as_json, render
+
+
+@click.command("preflight")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.option(
+    "--gpu", "gpus", multiple=True, metavar="NAME", help='The GPU to judge for, such as "T4"; may be repeated.'
+)
+@click.option(
+    "--python", metavar="PATH", help="The interpreter whose packages and torch to look at.  [default: this one]"
+)
+@click.option(
+    "--output-format",
+    type=click.Choice(("full", "json")),
+    default="full",
+    show_default=True,
+    help="Form of the report.",
+)
+@click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if there are problems.")
+def command(
+    paths: tuple[str, ...], gpus: tuple[str, ...], python: str | None, output_format: str, exit_zero: bool
+) -> None:
+    """Check the machine, the installed packages and the precision settings in PATHS before a run.
+
+    PATHS are scripts, YAML and JSON configurations (transformers, Accelerate, DeepSpeed, Lightning), requirement and
+    lock files, and folders of them. Files named together are taken for one run. Scripts are read, never run; torch is
+    asked in a process of its own.
+
+    \b
+    Exit status: 0 nothing to report, 1 problems, 2 wrong usage, unreadable path or internal failure.
+    """
+    report = inspect(paths, gpus, python)
+    for line in report.errors:
+        error_message(line)
+    if output_format == "json":
+        write_out(json.dumps(as_json(report), indent=2) + "\n")
+    else:
+        print_lines(render(report))
+        count = len(report.problems)
+        click.echo(f"Found {count} problem{'' if count == 1 else 's'}." if count else "No problems found.", err=True)
+    if report.errors:
+        sys.exit(FAILED)
+    sys.exit(FOUND if report.problems and not exit_zero else CLEAN)

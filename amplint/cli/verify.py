@@ -1,0 +1,269 @@
+"""``amplint verify``: run what ``check`` flags, and say which findings a run confirms."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from amplint.cli.judging import judging_options
+from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
+from amplint.config import Config, UsageError, common_folder, find_config
+from amplint.engine import check_file
+from amplint.files import find_files
+from amplint.infer.scenarios import DEVICES
+from amplint.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amplint.verify.targets import Outline, Target
+    from amplint.verify.verification import Settings, Verified
+
+FORMATS = ("full", "json")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The command line of one run, as given."""
+
+    targets: tuple[str, ...]
+    scenario: tuple[str, ...]
+    device: str | None
+    run_on: str
+    fix_check: bool
+    trace: str | None
+    factory: str | None
+    timeout: float
+    memory: float
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    torch_version: str | None
+    pedantic: bool
+    output_format: str
+    isolated: bool
+    exit_zero: bool
+
+
+@click.command("verify")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGETS...")
+@click.option("--scenario", multiple=True, metavar="NAME", help="A way of running; may be repeated.")
+@click.option("--device", type=click.Choice(DEVICES), help="Whose autocast policy to run by.  [default: cuda]")
+@click.option(
+    "--run-on",
+    type=click.Choice(("auto", "cuda", "cpu")),
+    default="auto",
+    show_default=True,
+    help="The hardware; on cpu, another device's policy is put over the CPU's kernels.",
+)
+@click.option("--fix-check", is_flag=True, help="Run again with the fixes applied, and say whether they cure.")
+@click.option("--trace", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page of every dtype change.")
+@click.option("--factory", metavar="FILE.py::NAME", help="What builds the target: returns (module, args, kwargs).")
+@click.option("--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds a target.")
+@click.option("--memory", type=click.FloatRange(min=0.5), default=8, show_default=True, help="GiB for each target.")
+@click.option("--select", multiple=True, metavar="RULES", help="Rules whose findings to verify.")
+@click.option("--ignore", multiple=True, metavar="RULES", help="Rules to leave out.")
+@click.option("--torch-version", metavar="X.Y", help="The torch that findings are judged by.")
+@click.option("--pedantic", is_flag=True, help="Verify what is merely possible too.")
+@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+@click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if something is confirmed.")
+def command(**arguments: Any) -> None:
+    """Run the code that TARGETS name, and say which findings a run confirms.
+
+    A target is a file or folder (every class with an amplint_example or a finding) or FILE.py::Class. Each runs in a
+    process of its own, in every scenario, for training and for inference, and is compared with float32. This imports
+    and runs your code.
+
+    \b
+    Exit status: 0 nothing confirmed, 1 something confirmed, 2 wrong usage, unreadable path or internal failure.
+    """
+    sys.exit(run(Arguments(**arguments)))
+
+
+def run(arguments: Arguments) -> int:
+    """Verify, report, and say the exit status. Raises UsageError."""
+    if importlib.util.find_spec("torch") is None:
+        raise UsageError('verify runs code and needs torch: pip install "amplint[verify]"')
+    from amplint.verify.verification import Settings
+
+    pairs = [_split(text) for text in arguments.targets]
+    paths = [path for path, _ in pairs]
+    config = Config() if arguments.isolated else find_config(common_folder(Path(p).absolute() for p in paths))
+    options = judging_options(
+        config,
+        select=arguments.select,
+        ignore=arguments.ignore,
+        scenario=arguments.scenario,
+        device=arguments.device,
+        torch_version=arguments.torch_version,
+        pedantic=arguments.pedantic,
+    )
+    settings = Settings(
+        options=options,
+        run_on=_hardware(arguments.run_on, options.device),
+        root=(config.root or common_folder(Path(p).absolute() for p in paths)).resolve(),
+        factories=_factories(arguments, pairs, config),
+        fix_check=arguments.fix_check,
+        trace=arguments.trace is not None,
+        timeout=arguments.timeout,
+        memory=int(arguments.memory * 2**30),
+        given=_given(arguments),
+    )
+    targets, failed = _targets(pairs, settings, config)
+    verified = _verify_all(targets, settings)
+    rows = [row for done in verified for row in done.rows]
+    if arguments.output_format == "json":
+        document = [row.to_json(fix_check=arguments.fix_check) for row in rows]
+        write_out(json.dumps(document, indent=2) + "\n")
+    else:
+        from amplint.verify.report import render, summary
+
+        print_lines(render(rows, {rule.code: rule.name for rule in options.rules}))
+        if targets or not failed:
+            click.echo(summary(rows) if targets else _NOTHING, err=True)
+    if arguments.trace is not None:
+        failed |= not _write_trace(Path(arguments.trace), verified)
+    if failed:
+        return FAILED
+    found = any(row.verdict == "confirmed" for row in rows)
+    return FOUND if found and not arguments.exit_zero else CLEAN
+
+
+_NOTHING = (
+    "amplint: nothing to run: no finding, and no class with an amplint_example; name one class with FILE.py::Class"
+)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """``FILE.py::Class`` as path and name."""
+    path, separator, name = text.rpartition("::")
+    return (path, name) if separator else (text, None)
+
+
+def _given(arguments: Arguments) -> tuple[str, ...]:
+    """The options that decide what comes out, apart from those that a row itself knows."""
+    switches = {"--pedantic": arguments.pedantic, "--isolated": arguments.isolated}
+    values = [
+        *(("--select", rules) for rules in arguments.select),
+        *(("--ignore", rules) for rules in arguments.ignore),
+        ("--torch-version", arguments.torch_version),
+        ("--factory", arguments.factory and _absolute(arguments.factory)),
+    ]
+    given = [part for option, value in values if value is not None for part in (option, value)]
+    return (*given, *(option for option, on in switches.items() if on))
+
+
+def _absolute(factory: str) -> str:
+    """A factory with the path of its file, if it names one, made absolute. Raises UsageError."""
+    file, separator, name = factory.partition("::")
+    if not separator:
+        if ":" not in factory:
+            raise UsageError(f"--factory {factory}: name a function as FILE.py::NAME or package.module:name")
+        return factory
+    if not Path(file).is_file():
+        raise UsageError(f"--factory: no file {file}")
+    return f"{Path(file).resolve()}::{name}"
+
+
+def _factories(arguments: Arguments, pairs: list[tuple[str, str | None]], config: Config) -> dict[str, str]:
+    """The configured factories, and the one given for the only target. Raises UsageError."""
+    if arguments.factory is None:
+        return config.factories
+    names = [name for _, name in pairs if name is not None]
+    if len(pairs) != 1 or not names:
+        raise UsageError("--factory builds one target: name it as FILE.py::Class")
+    return {names[0]: _absolute(arguments.factory)}
+
+
+def _hardware(run_on: str, device: str) -> str:
+    """``cuda`` or ``cpu``. Raises UsageError for what is not there or does not go together."""
+    if run_on == "cpu" or (run_on == "auto" and device != "cuda"):
+        return "cpu"
+    if device != "cuda":
+        raise UsageError(f"--run-on cuda runs CUDA's own policy; it does not go with --device {device}")
+    from amplint.verify.hardware import has_cuda
+
+    if has_cuda():
+        return "cuda"
+    if run_on == "cuda":
+        raise UsageError("--run-on cuda: torch sees no CUDA GPU here; --run-on cpu puts CUDA's policy over the CPU")
+    return "cpu"
+
+
+def _targets(
+    pairs: list[tuple[str, str | None]], settings: Settings, config: Config
+) -> tuple[list[tuple[Target, Outline]], bool]:
+    """The targets in the order of files, and whether something could not be read."""
+    from amplint.verify.targets import outline, target_named, targets_of
+
+    found: dict[str, tuple[Target, Outline]] = {}
+    failed = False
+    for text, name in pairs:
+        discovery = find_files([text], config.exclude, config.root)
+        for line in discovery.errors:
+            error_message(line)
+            failed = True
+        if name is not None and not discovery.errors and not Path(text).is_file():
+            raise UsageError(f"{text} is no file: a target is FILE.py::Class")
+        for file in discovery.files:
+            path = file.path.resolve()
+            result = check_file(path, settings.options)
+            for line in (*result.failures, *([result.error] if result.error else ())):
+                error_message(line)
+                failed = True
+            try:
+                shape = outline(Source(path, path.read_bytes()))
+            except (SourceError, OSError) as error:
+                if name is not None:
+                    raise UsageError(f"cannot parse {text}: {error}") from error
+                continue
+            if name is None:
+                made = targets_of(path, shape, result.findings)
+            else:
+                one = target_named(path, shape, name, result.findings)
+                if one is None:
+                    known = ", ".join(list(shape.classes)[:8]) or "none"
+                    raise UsageError(f"{text} has no class {name}; its classes: {known}")
+                made = [one]
+            found.update({str(target): (target, shape) for target in made})
+    return list(found.values()), failed
+
+
+def _verify_all(targets: list[tuple[Target, Outline]], settings: Settings) -> list[Verified]:
+    from amplint.report.progress import Ticker
+    from amplint.verify.verification import verify_target
+
+    done = []
+    with Ticker() as ticker:
+        for number, (target, shape) in enumerate(targets, 1):
+            name = target.name or target.path.stem
+            label = f"Running {name} ({number} of {len(targets)})"
+            ticker.show(label)
+            done.append(verify_target(target, shape, settings, _progress(ticker.show, label)))
+    return done
+
+
+def _progress(show: Callable[[str], None], label: str) -> Callable[[str], None]:
+    return lambda cell: show(f"{label}: {cell}")
+
+
+def _write_trace(path: Path, verified: list[Verified]) -> bool:
+    """Write the page; False where that fails."""
+    from amplint.verify.timeline import render, sources_of
+
+    timelines = [timeline for done in verified for timeline in done.timelines]
+    if not timelines:
+        message(f"nothing was run whole, so there is no timeline to write to {path}")
+        return True
+    try:
+        path.write_text(render(timelines, sources_of(timelines)), encoding="utf-8")
+    except OSError as error:
+        error_message(f"cannot write {path}: {error.strerror or error}")
+        return False
+    return True

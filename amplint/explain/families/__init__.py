@@ -1,0 +1,1 @@
+"""The error texts amplint knows, one TOML file a kind and one table a family."""

@@ -1,0 +1,1 @@
+"""Machines, installed versions and precision settings, checked before a run."""

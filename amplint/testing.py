@@ -1,0 +1,110 @@
+"""For the tests of a library: run a module under every way of mixed precision, in three lines.
+
+    from amplint.testing import assert_autocast_safe
+
+    def test_block():
+        assert_autocast_safe(Block(64), torch.randn(2, 16, 64))
+
+Needs torch. CUDA's cast policy is put over the CPU's kernels in a forked process, so no GPU is needed and nothing of
+this process changes.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import nn
+
+    from amplint.verify.job import Outcome
+
+__all__ = ["assert_autocast_safe"]
+
+_UNSAFE = ("failed", "overflow", "loss")
+
+
+def assert_autocast_safe(
+    module: nn.Module | None = None,
+    *inputs: Any,
+    scenarios: Sequence[str] | None = None,
+    device: str = "cuda",
+    example: Callable[[], Any] | None = None,
+    seed: int = 0,
+    timeout: float = 120.0,
+    **keywords: Any,
+) -> None:
+    """Raise AssertionError if the module fails, overflows or loses accuracy under a scenario of mixed precision.
+
+    ``inputs`` and ``keywords`` are what the module is called with: tensors in float32. Every scenario runs in training
+    and in eval mode with backward outside of autocast, and under no_grad; with a padding mask where the signature has
+    one, and twice where there is a cache. Module and inputs are copied for each run and stay as they are.
+
+    ``example`` takes the place of module and inputs: a function without parameters that returns ``(module, args,
+    kwargs)``. Only with it can ``bf16-mixed-params`` run, which is about how a module is constructed.
+
+    Raises ValueError for what cannot be run: an unknown scenario, or a module that fails in float32 already.
+    RuntimeError where the run ends its process or takes longer than ``timeout`` seconds.
+    """
+    make = _maker(module, inputs, keywords, example)
+    chosen = _scenarios(scenarios, rebuilds=example is not None)
+    if device not in DEVICES:
+        raise ValueError(f"unknown device {device!r}; known: {', '.join(DEVICES)}")
+    from amplint.verify.forked import run_forked
+
+    path = _source(example if module is None else type(module))
+    outcomes = run_forked(make, chosen, device, path, timeout=timeout, seed=seed)
+    broken = [o for o in outcomes if o.kind == "no-reference" or (o.kind == "other" and o.mode != "second-call")]
+    unsafe = [outcome for outcome in outcomes if outcome.kind in _UNSAFE]
+    if unsafe:
+        raise AssertionError("not safe in mixed precision:\n" + "\n".join(map(_line, unsafe)))
+    if broken:
+        raise ValueError("could not be run:\n" + "\n".join(map(_line, broken)))
+
+
+def _maker(
+    module: nn.Module | None, inputs: tuple[Any, ...], keywords: dict[str, Any], example: Callable[[], Any] | None
+) -> Callable[[], Any]:
+    """What makes module, inputs and keywords anew on every call."""
+    if (module is None) == (example is None):
+        raise ValueError("give a module with its inputs, or example=")
+
+    def copies() -> Any:
+        from amplint.verify.tensors import replaced
+
+        called_with = replaced((inputs, keywords), lambda tensor: tensor.detach(), objects=False)
+        return copy.deepcopy((module, *called_with))
+
+    return example or copies
+
+
+def _scenarios(names: Sequence[str] | None, *, rebuilds: bool) -> tuple[Scenario, ...]:
+    if names is None:
+        return tuple(s for s in DEFAULT_SCENARIOS if rebuilds or not s.keeps_explicit)
+    chosen = []
+    for name in names:
+        scenario = find_scenario(name)
+        if scenario is None:
+            raise ValueError(f"unknown scenario {name!r}; known: {', '.join(scenario_names())}")
+        if scenario.keeps_explicit and not rebuilds:
+            raise ValueError(f"{name} is about how a module is constructed: pass example= instead of a module")
+        chosen.append(scenario)
+    return tuple(chosen)
+
+
+def _source(value: Any) -> str:
+    try:
+        return inspect.getsourcefile(value) or ""
+    except TypeError:
+        return ""
+
+
+def _line(outcome: Outcome) -> str:
+    where = f" at {outcome.location[0]}:{outcome.location[1]}" if outcome.location else ""
+    rule = f" [{outcome.family}]" if outcome.family else ""
+    return f"  {outcome.scenario}, {outcome.mode}: {outcome.error}{where}{rule}"

@@ -1,0 +1,9 @@
+"""From a class to a module that runs: constructor arguments, inputs, and a recipe that makes both again.
+
+Runs in the child process of one target; needs torch.
+"""
+
+from amplint.verify.build.find import find_recipe
+from amplint.verify.build.recipe import Built, CannotBuild, Recipe
+
+__all__ = ["Built", "CannotBuild", "Recipe", "find_recipe"]

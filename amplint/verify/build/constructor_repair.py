@@ -1,0 +1,268 @@
+"""What the error of a constructor says about its arguments."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from amplint.verify.build import names
+from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
+from amplint.verify.build.signatures import VARIADIC
+from amplint.verify.build.spec import Const, Make, Plan, Spec, realise
+
+if TYPE_CHECKING:
+    from amplint.verify.build.construct import Constructor
+
+Repair = tuple[float, Plan]
+
+
+def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repair]:
+    """Plans that may cure ``error``, each with what it costs: the smaller, the likelier."""
+    text = str(error)
+    trail = places(error)
+    yield from _keywords(search, plan, text)
+    blamed = _blamed(search, plan, trail)
+    for place in trail[:4]:
+        for comparison in broken(place):
+            yield from _compared(search, plan, place, comparison)
+    if isinstance(
+        error, (KeyError, ValueError, IndexError, TypeError, NotImplementedError, AssertionError, AttributeError)
+    ):
+        yield from _registry(search, plan, trail, blamed)
+        yield from _quoted(search, plan, text, blamed)
+    yield from _kinds(search, plan, text, blamed)
+    yield from _other_objects(search, plan, text)
+    yield from other_numbers(plan, text)
+    for rank, name in enumerate(blamed[:4]):
+        for index, spec in enumerate(search.choices(name)[:8]):
+            yield 1.5 + 0.3 * index + 0.5 * rank, {**plan, name: spec}
+    for name in search.required():
+        for index, spec in enumerate(search.choices(name)[:6]):
+            yield 3.0 + index, {**plan, name: spec}
+
+
+def _keywords(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+    missing = re.search(r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)", text)
+    if missing:
+        wanted = [name for name in re.findall(r"'(\w+)'", missing[1]) if name not in plan]
+        if wanted and (search.takes_any_keyword() or all(name in search.parameters for name in wanted)):
+            yield 0.5, {**plan, **{name: search.choices(name)[0] for name in wanted}}
+    unexpected = re.search(r"unexpected keyword argument '(\w+)'", text)
+    if unexpected and unexpected[1] in plan:
+        yield 0.5, {name: spec for name, spec in plan.items() if name != unexpected[1]}
+
+
+def _blamed(search: Constructor, plan: Plan, trail: list[Place]) -> list[str]:
+    """Parameters named on the failing statements, innermost first; those in the plan before those with defaults."""
+    found: list[str] = []
+    for place in trail:
+        found += sorted(place.names() & set(search.parameters))
+    found = [name for name in dict.fromkeys(found) if search.parameters[name].kind not in VARIADIC]
+    return sorted(found, key=lambda name: name not in plan)
+
+
+def _compared(search: Constructor, plan: Plan, place: Place, comparison: Comparison) -> Iterator[Repair]:
+    """Values that make a failed comparison hold."""
+    left, right = comparison.left_value, comparison.right_value
+    remainder = _remainder(place, comparison)
+    if remainder is not None:
+        value, divisor = remainder
+        for name in _holding(search, plan, divisor):
+            for smaller in (4, 2, 1, 8):
+                if smaller != divisor and value % smaller == 0:
+                    yield 0.6, {**plan, name: Const(smaller)}
+        for name in _holding(search, plan, value):
+            yield 0.8, {**plan, name: Const(divisor * max(1, round(value / divisor)))}
+            yield 0.9, {**plan, name: Const(divisor * (value // divisor + 1))}
+            yield 1.2, {**plan, name: Const(divisor * 8)}
+        return
+    if left is MISSING or right is MISSING or _arrays(left, right):
+        return
+    if comparison.op == "Eq":
+        for name in _holding(search, plan, left):
+            yield 0.6, {**plan, name: Const(right)}
+        for name in _holding(search, plan, right):
+            yield 0.7, {**plan, name: Const(left)}
+        yield from _lengths(search, plan, comparison)
+    elif comparison.op == "NotEq" and isinstance(left, int):
+        for name in _holding(search, plan, left):
+            yield 0.8, {**plan, name: Const(left + 1 if left else 1)}
+    elif (
+        comparison.op in ("Lt", "LtE", "Gt", "GtE")
+        and isinstance(left, (int, float))
+        and isinstance(right, (int, float))
+    ):
+        margin = {"Lt": -1, "LtE": 0, "Gt": 1, "GtE": 0}[comparison.op]
+        for name in _holding(search, plan, left):
+            yield 0.7, {**plan, name: Const(right + margin)}
+        for name in _holding(search, plan, right):
+            yield 0.8, {**plan, name: Const(left - margin)}
+    elif comparison.op == "In" and isinstance(right, (list, tuple, set, frozenset, Mapping)):
+        for name in _holding(search, plan, left):
+            for index, option in enumerate(list(right)[:4]):
+                yield 0.6 + 0.1 * index, {**plan, name: Const(option)}
+    elif comparison.op in ("Is", "IsNot") and (left is None or right is None):
+        for name in sorted(place.names() & set(search.parameters)):
+            wanted = comparison.op == "Is"
+            for index, spec in enumerate(search.choices(name)):
+                if (spec.key == "NoneType:None") == wanted:
+                    yield 0.8 + 0.1 * index, {**plan, name: spec}
+            if wanted:
+                yield 0.9, {**plan, name: Const(None)}
+
+
+def _arrays(left: Any, right: Any) -> bool:
+    return any(hasattr(value, "__array__") for value in (left, right))
+
+
+def _remainder(place: Place, comparison: Comparison) -> tuple[int, int] | None:
+    """``a`` and ``b`` where ``a % b == 0`` was wanted."""
+    node = comparison.left
+    if comparison.op != "Eq" or comparison.right_value != 0 or not isinstance(node, ast.BinOp):
+        return None
+    if not isinstance(node.op, ast.Mod):
+        return None
+    value, divisor = place.evaluate(node.left), place.evaluate(node.right)
+    return (value, divisor) if isinstance(value, int) and isinstance(divisor, int) and divisor else None
+
+
+def _lengths(search: Constructor, plan: Plan, comparison: Comparison) -> Iterator[Repair]:
+    """``len(a) == n``: another length for what has the length of either side."""
+    left, right = comparison.left_value, comparison.right_value
+    if not (isinstance(left, int) and isinstance(right, int)):
+        return
+    for name in search.parameters:
+        value = _current(search, plan, name)
+        if isinstance(value, (list, tuple)) and value:
+            for have, want in ((left, right), (right, left)):
+                if len(value) == have and 0 < want <= 64:
+                    yield 0.7, {**plan, name: Const(type(value)([*value, *[value[-1]] * want][:want]))}
+
+
+def _holding(search: Constructor, plan: Plan, value: Any) -> list[str]:
+    """Parameters that have ``value``: those in the plan first."""
+    if isinstance(value, bool) or value is MISSING:
+        return []
+    found = []
+    for name in [*plan, *(name for name in search.parameters if name not in plan)]:
+        current = _current(search, plan, name)
+        if type(current) is type(value) and not hasattr(current, "__array__") and current == value:
+            found.append(name)
+    return found[:4]
+
+
+def _current(search: Constructor, plan: Plan, name: str) -> Any:
+    if name in plan:
+        spec = plan[name]
+        return MISSING if isinstance(spec, Make) else realise(spec)
+    parameter = search.parameters.get(name)
+    return parameter.default if parameter is not None else MISSING
+
+
+def _registry(search: Constructor, plan: Plan, trail: list[Place], blamed: list[str]) -> Iterator[Repair]:
+    """A failed look-up ``TABLE[name]``: the table's own keys."""
+    for place in trail[:2]:
+        for node in ast.walk(place.statement) if place.statement is not None else ():
+            if not isinstance(node, ast.Subscript):
+                continue
+            table = place.evaluate(node.value)
+            if isinstance(table, Mapping) and 0 < len(table) < 500:
+                key = place.evaluate(node.slice)
+                holders = _holding(search, plan, key) or blamed[:1]
+                for name in holders:
+                    for index, option in enumerate([key for key in table if isinstance(key, (str, int))][:5]):
+                        yield 0.7 + 0.1 * index, {**plan, name: Const(option)}
+
+
+def _quoted(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+    """Words in quotes in the message: the values that the parameter accepts."""
+    words = re.findall(r"[\"'`]([\w./-]+)[\"'`]", text)
+    rejected = [name for name in plan for word in words if _current(search, plan, name) == word]
+    for name in dict.fromkeys([*rejected, *blamed[:2]]):
+        if isinstance(_current(search, plan, name), str):
+            for index, word in enumerate(words[:6]):
+                yield 0.6 + 0.1 * index, {**plan, name: Const(word)}
+
+
+_NEEDS_SEQUENCE = (
+    r"'(int|float|NoneType|type)' object is not (iterable|subscriptable)|of type '(int|NoneType)' has no len|"
+    r"unpack non-iterable"
+)
+_NEEDS_NUMBER = (
+    r"unsupported operand type|not supported between|must be (an? )?(int|integer|real number|number|float)|"
+    r"can't multiply sequence|cannot be interpreted as an integer|can only concatenate|"
+    r"received an invalid combination of arguments|bad operand type"
+)
+_NEEDS_CALL = r"object is not callable"
+_NEEDS_TEXT = (
+    r"'(int|float|bool|list|NoneType)' object has no attribute "
+    r"'(lower|upper|startswith|endswith|split|replace|strip)'"
+)
+
+
+def _kinds(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+    """A value of another kind where the message is about kinds."""
+    names_ = blamed[:4] or list(plan)[:4]
+    for rank, name in enumerate(names_):
+        value = _current(search, plan, name)
+        cost = 0.6 + 0.2 * rank
+        if re.search(_NEEDS_SEQUENCE, text) and (value is None or type(value) in (int, float)):
+            number = value if value is not None else names.FEATURES
+            expected = re.search(r"expected (?:at least )?(\d+)", text)
+            counts = [int(expected[1])] if expected else [4, 2, 3, 1]
+            for index, count in enumerate(counts):
+                yield cost + 0.1 * index, {**plan, name: Const((number,) * count)}
+                yield cost + 0.1 * index + 0.05, {**plan, name: Const([number] * count)}
+        elif re.search(_NEEDS_NUMBER, text) and isinstance(value, (list, tuple, str, dict, type, type(None))):
+            for index, number in enumerate(_numbers_among(search.choices(name)) or [Const(names.FEATURES)]):
+                yield cost + 0.1 * index, {**plan, name: number}
+        elif re.search(_NEEDS_CALL, text):
+            for index, spec in enumerate(
+                spec for spec in _layers(search, name) if spec.key != plan.get(name, spec).key
+            ):
+                yield cost + 0.1 * index, {**plan, name: spec}
+        elif re.search(_NEEDS_TEXT, text):
+            for index, word in enumerate(names.words_for(name)):
+                yield cost + 0.1 * index, {**plan, name: Const(word)}
+        elif "index out of range" in text and isinstance(value, (list, tuple)) and value:
+            for extra in (1, 2, 4):
+                yield cost + 0.1 * extra, {**plan, name: Const(type(value)([*value, *[value[-1]] * extra]))}
+        elif "unpack" in text and isinstance(value, (list, tuple)) and value:
+            expected = re.search(r"expected (\d+)", text)
+            if expected:
+                count = int(expected[1])
+                yield cost, {**plan, name: Const(type(value)([*value, *[value[-1]] * count][:count]))}
+
+
+def _other_objects(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+    """``'BackboneConfig' object has no attribute 'heads'``: an object of another class."""
+    match = re.search(r"'(\w+)' object has no attribute", text)
+    for name, spec in plan.items():
+        if match and isinstance(spec, Make) and re.search(rf"\b{match[1]}\(", spec.label):
+            others = [other for other in search.choices(name) if f"{match[1]}(" not in other.key]
+            for index, other in enumerate(others):
+                yield 0.4 + 0.1 * index, {**plan, name: other}
+
+
+def _numbers_among(specs: list[Spec]) -> list[Const]:
+    return [spec for spec in specs if isinstance(spec, Const) and type(spec.value) in (int, float)][:3]
+
+
+def _layers(search: Constructor, name: str) -> list[Spec]:
+    from amplint.verify.build.values import layer_choices
+
+    return layer_choices(name, search.target)
+
+
+def other_numbers(plan: Plan, text: str) -> Iterator[Repair]:
+    """Two numbers in the message, one of which a parameter has: the other one instead."""
+    numbers = list(dict.fromkeys(int(digits) for digits in re.findall(r"(?<![\w.])\d+(?![\w.]\d)", text)))[:4]
+    if len(numbers) < 2:
+        return
+    for name, spec in plan.items():
+        if isinstance(spec, Const) and type(spec.value) is int and spec.value in numbers:
+            for other in numbers:
+                if other != spec.value:
+                    yield 1.2, {**plan, name: Const(other)}

@@ -1,0 +1,77 @@
+"""Where a recipe comes from: what the user wrote first, what the class itself tells last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from amplint.verify.build import advice, doctests, examples
+from amplint.verify.build.forward import call_arguments
+from amplint.verify.build.functions import synthesise_function
+from amplint.verify.build.recipe import CannotBuild, Recipe, one_line
+from amplint.verify.build.synthesis import Failed, inputs_for, synthesise
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable
+
+
+def find_recipe(
+    target: type | None,
+    *,
+    namespace: types.ModuleType,
+    factory: Callable[[], Any] | None = None,
+    seed: int = 0,
+    deadline: float,
+) -> Recipe:
+    """How to build ``target``, an ``nn.Module`` or ``autograd.Function`` class of ``namespace``.
+
+    In order: ``factory``, the class's ``amplint_example``, the file's, the examples in its docstring, synthesis.
+    None as target asks for the file's ``amplint_example``. ``deadline`` is an instant of ``time.monotonic``.
+
+    Raises CannotBuild.
+    """
+    if factory is not None:
+        return _completed(examples.from_factory(factory, seed), seed, deadline)
+    if target is None:
+        recipe = examples.from_module(namespace, None, seed)
+        if recipe is None:
+            raise CannotBuild("the file has no amplint_example", advice.for_file())
+        return recipe
+    for recipe in (examples.from_class(target, seed), examples.from_module(namespace, target, seed)):
+        if recipe is not None:
+            return recipe
+    if issubclass(target, torch.autograd.Function):
+        found = synthesise_function(target, seed, deadline)
+    elif issubclass(target, torch.nn.Module):
+        recipe = doctests.from_docstring(target, namespace, seed, deadline)
+        found = recipe if recipe is not None else synthesise(target, seed, deadline)
+    else:
+        found = Failed(f"{target.__name__} is neither an nn.Module nor an autograd.Function")
+    if isinstance(found, Failed):
+        raise CannotBuild(found.reason, advice.for_class(target))
+    return found
+
+
+def _completed(recipe: Recipe, seed: int, deadline: float) -> Recipe:
+    """A factory's recipe, with synthesised inputs where it gives a module alone."""
+    try:
+        built = recipe.make()
+    except CannotBuild:
+        raise
+    except Exception as error:
+        raise CannotBuild(f"{recipe.how} raised {one_line(error)}", f"Correct {recipe.how}: it must run.") from error
+    if built.args or built.kwargs or not isinstance(built.module, torch.nn.Module):
+        return recipe
+    forward, plan = inputs_for(built.module, seed, deadline)
+    if plan is None:
+        raise CannotBuild(
+            f"no inputs found for {recipe.how}: {forward.reason}", "Return (module, args, kwargs) from the factory."
+        )
+    return Recipe(
+        how=f"{recipe.how}, inputs from its signature and layers",
+        seed=seed,
+        parts=lambda: (recipe.parts()[0], *call_arguments(plan, forward.parameters, seed)),
+        guessed=True,
+    )

@@ -1,0 +1,281 @@
+"""What a failed forward says about its inputs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+import torch
+
+from amplint.verify.build import names
+from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
+from amplint.verify.build.inputs import widths
+from amplint.verify.build.operation_repair import from_operation
+from amplint.verify.build.reshape import Repair, resized, with_kind, with_rank
+from amplint.verify.build.signatures import VARIADIC
+from amplint.verify.build.spec import Const, Items, Plan, Spec, Tensor, replaced, tensors_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.verify.build.forward import Forward, Probe
+
+
+def repairs(search: Forward, plan: Plan, probe: Probe) -> Iterator[Repair]:
+    """Plans that may cure the failure of ``probe``, each with its cost: the smaller, the likelier."""
+    error = probe.error
+    if error is None or not isinstance(error, Exception):
+        yield from _smaller(plan)
+        return
+    text = str(error)
+    trail = places(error)
+    yield from _missing(search, plan, text)
+    if probe.trace.failure is not None:
+        yield from from_operation(search, plan, probe.trace)
+    yield from _unpacked(search, plan, probe, trail, text)
+    if isinstance(error, IndexError) and trail:
+        yield from _indexed(search, plan, probe, trail[0])
+    blamed = _blamed(search, plan, trail)
+    yield from _kinds(search, plan, text, blamed)
+    for place in trail[:3]:
+        for comparison in broken(place):
+            yield from _compared(search, plan, probe, place, comparison)
+    yield from _patterns(search, plan, probe, text)
+    yield from _numbers(plan, text)
+    if "more than 1 value per channel" in text:
+        yield from _larger(plan)
+    for rank, name in enumerate(blamed[:3]):
+        for index, spec in enumerate(search.choices(plan, name)):
+            yield 1.6 + 0.3 * index + 0.4 * rank, {**plan, name: spec}
+
+
+def _tensor_choices(search: Forward, plan: Plan, name: str) -> list[Spec]:
+    return [spec for spec in search.choices(plan, name) if not (isinstance(spec, Const) and spec.value is None)]
+
+
+def _missing(search: Forward, plan: Plan, text: str) -> Iterator[Repair]:
+    missing = re.search(r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)", text)
+    if missing:
+        wanted = [name for name in re.findall(r"'(\w+)'", missing[1]) if name not in plan]
+        passes = any(parameter.kind in VARIADIC for parameter in search.parameters.values())
+        if wanted and (passes or all(name in search.parameters for name in wanted)):
+            variadic = {n for n, p in search.parameters.items() if p.kind in VARIADIC}
+            rest = {name: spec for name, spec in plan.items() if name not in variadic}
+            yield 0.5, {**rest, **{name: search.choices(plan, name)[0] for name in wanted}}
+    unexpected = re.search(r"unexpected keyword argument '(\w+)'", text)
+    if unexpected and unexpected[1] in plan:
+        yield 0.5, {name: spec for name, spec in plan.items() if name != unexpected[1]}
+
+
+def _blamed(search: Forward, plan: Plan, trail: list[Place]) -> list[str]:
+    """Parameters of the forward named on the failing statements, innermost first; frames of other modules count where
+    they use the same names."""
+    found: list[str] = []
+    for place in trail:
+        found += sorted(place.names() & (set(search.parameters) | set(plan)))
+    return [
+        name
+        for name in dict.fromkeys(found)
+        if name in plan or (name in search.parameters and search.parameters[name].kind not in VARIADIC)
+    ]
+
+
+def _unpacked(search: Forward, plan: Plan, probe: Probe, trail: list[Place], text: str) -> Iterator[Repair]:
+    """``b, c, h, w = x.shape`` and ``cos, sin = rotary``."""
+    expected = re.search(r"unpack \(expected (?:at least )?(\d+)", text)
+    if not trail or not (expected or "unpack non-iterable" in text or "not iterable" in text):
+        return
+    place = trail[0]
+    node = place.statement
+    value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    count = len(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else int(expected[1]) if expected else 2
+    if value is None:
+        return
+    base = _shape_base(value)
+    if base is not None:
+        tensor = place.evaluate(base)
+        if isinstance(tensor, torch.Tensor):
+            for path in probe.trace.origins(tensor):
+                yield from with_rank(search.module, plan, path, count, tensor)
+        return
+    inner = place.evaluate(value)
+    if isinstance(inner, torch.Tensor) or inner is None or inner is MISSING:
+        used = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+        for name in used & set(search.parameters):
+            spec = plan.get(name)
+            if spec is None or (isinstance(spec, Const) and spec.value is None):
+                spec = next(iter(tensors_of(plan).values()), Tensor((names.BATCH, names.FEATURES)))
+            yield 0.7, {**plan, name: Items(tuple, (spec,) * count)}
+
+
+def _indexed(search: Forward, plan: Plan, probe: Probe, place: Place) -> Iterator[Repair]:
+    """``x.shape[3]``: enough dimensions."""
+    for node in ast.walk(place.statement) if place.statement is not None else ():
+        if not isinstance(node, ast.Subscript):
+            continue
+        base, index = _shape_base(node.value), place.evaluate(node.slice)
+        tensor = place.evaluate(base) if base is not None else None
+        if isinstance(tensor, torch.Tensor) and type(index) is int and not -tensor.dim() <= index < tensor.dim():
+            for path in probe.trace.origins(tensor):
+                for rank in (index + 1, index + 2) if index >= 0 else (-index, 1 - index):
+                    yield from with_rank(search.module, plan, path, rank, tensor)
+
+
+def _shape_base(node: ast.expr) -> ast.expr | None:
+    """``x`` of ``x.shape``, ``x.size()``, ``x.shape[1:]``."""
+    if isinstance(node, ast.Subscript):
+        return _shape_base(node.value)
+    if isinstance(node, ast.Attribute) and node.attr == "shape":
+        return node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
+        return node.func.value
+    return None
+
+
+_INTEGER_INDEX = (
+    r"Expected tensor for argument #1 'indices'|used as indices must be|index tensor|dtype int64 for index|"
+    r"scalar type Long"
+)
+_NEEDS_NUMBER = (
+    r"interpreted as an integer|must be tuple of ints|only integer tensors|slice indices must be integers|must be int|"
+    r"must be tuple of (SymInts|ints), but found element of type Tensor|can be converted to (an index|Python scalars)"
+)
+
+
+def _kinds(search: Forward, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+    """A value of another kind where the message is about kinds."""
+    for rank, name in enumerate(blamed[:4]):
+        cost = 0.6 + 0.2 * rank
+        spec = plan.get(name)
+        if "NoneType" in text and (spec is None or (isinstance(spec, Const) and spec.value is None)):
+            for index, choice in enumerate(_tensor_choices(search, plan, name)):
+                yield cost + 0.15 * index, {**plan, name: choice}
+        elif re.search(_NEEDS_NUMBER, text) and isinstance(spec, Tensor):
+            for index, number in enumerate((4, 1, 16, 2)):
+                yield cost + 0.1 * index, {**plan, name: Const(number)}
+        elif re.search(
+            r"'(int|float|bool|str)' object (has no attribute|is not)|argument .* must be Tensor, not", text
+        ):
+            if isinstance(spec, Const):
+                main = next(iter(tensors_of(plan).values()), None)
+                if main is not None:
+                    yield cost, {**plan, name: main}
+                if type(spec.value) is int:
+                    yield cost + 0.1, {**plan, name: Const((spec.value, spec.value))}
+        elif re.search(r"'(list|tuple)' object has no attribute|must be Tensor, not (list|tuple)", text):
+            if isinstance(spec, Items) and spec.items:
+                yield cost, {**plan, name: spec.items[0]}
+        elif re.search(
+            r"must be tuple of Tensors, not Tensor|'Tensor' object has no attribute '(append|keys|items|pop)'", text
+        ):
+            if isinstance(spec, Tensor):
+                for index, count in enumerate((2, 4, 3)):
+                    yield cost + 0.1 * index, {**plan, name: Items(list, (spec,) * count)}
+        elif "index out of range" in text and isinstance(spec, Items) and spec.items:
+            for extra in (1, 2, 4):
+                items = (*spec.items, *(spec.items[-1],) * extra)
+                yield cost + 0.1 * extra, {**plan, name: Items(spec.kind, items)}
+        elif "object is not callable" in text:
+            continue
+    if re.search(_INTEGER_INDEX, text):
+        for path, tensor in tensors_of(plan).items():
+            if tensor.kind == "float":
+                yield 1.0, with_kind(plan, path, "long", widths(search.module).vocabulary or 2)
+    if re.search(r"complex", text):
+        for path, tensor in tensors_of(plan).items():
+            if tensor.kind == "float":
+                yield 1.2, with_kind(plan, path, "complex", 0)
+
+
+def _compared(search: Forward, plan: Plan, probe: Probe, place: Place, comparison: Comparison) -> Iterator[Repair]:
+    """Sizes that make a failed comparison hold."""
+    left, right = comparison.left_value, comparison.right_value
+    if left is MISSING or right is MISSING or isinstance(left, torch.Tensor) or isinstance(right, torch.Tensor):
+        return
+    for node, have, want in ((comparison.left, left, right), (comparison.right, right, left)):
+        rank_of = _rank_base(node)
+        if rank_of is not None and isinstance(want, int):
+            tensor = place.evaluate(rank_of)
+            if isinstance(tensor, torch.Tensor):
+                for path in probe.trace.origins(tensor):
+                    yield from with_rank(search.module, plan, path, want, tensor)
+            continue
+        if type(have) is int and type(want) is int and comparison.op in ("Eq", "LtE", "GtE", "Lt", "Gt"):
+            for path, spec in tensors_of(plan).items():
+                for changed in resized(spec, have, want):
+                    yield 0.7, replaced(plan, path, changed)
+            for name, value in plan.items():
+                if isinstance(value, Const) and type(value.value) is int and value.value == have:
+                    yield 0.9, {**plan, name: Const(want)}
+    if isinstance(comparison.left, ast.BinOp) and isinstance(comparison.left.op, ast.Mod) and comparison.op == "Eq":
+        have, divisor = place.evaluate(comparison.left.left), place.evaluate(comparison.left.right)
+        if type(have) is int and type(divisor) is int and divisor > 0:
+            for path, spec in tensors_of(plan).items():
+                for multiple in (divisor * max(1, round(have / divisor)), divisor * 2):
+                    for changed in resized(spec, have, multiple):
+                        yield 0.7, replaced(plan, path, changed)
+    if comparison.op in ("IsNot", "Is") and right is None and isinstance(comparison.left, ast.Name):
+        name = comparison.left.id
+        if name in search.parameters and comparison.op == "IsNot":
+            for index, choice in enumerate(_tensor_choices(search, plan, name)):
+                yield 0.6 + 0.1 * index, {**plan, name: choice}
+
+
+def _rank_base(node: ast.expr) -> ast.expr | None:
+    """``x`` of ``x.dim()``, ``x.ndim``, ``len(x.shape)``."""
+    if isinstance(node, ast.Attribute) and node.attr == "ndim":
+        return node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("dim", "ndimension"):
+        return node.func.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:
+        return _shape_base(node.args[0])
+    return None
+
+
+def _patterns(search: Forward, plan: Plan, probe: Probe, text: str) -> Iterator[Repair]:
+    """einops: ``Error while processing rearrange-reduction pattern "b c h w -> ..."``."""
+    pattern = re.search(r"pattern [\"'](.+?)->", text)
+    if not pattern or "..." in pattern[1]:
+        return
+    axes = len(re.sub(r"\([^)]*\)", "g", pattern[1]).split())
+    shape = re.search(r"Input tensor shape: torch\.Size\(\[([\d, ]*)\]\)", text)
+    have = tuple(int(size) for size in shape[1].split(",") if size.strip()) if shape else ()
+    for path, spec in tensors_of(plan).items():
+        if not have or spec.shape == have or len(spec.shape) == len(have):
+            yield from with_rank(search.module, plan, path, axes, None)
+
+
+def _numbers(plan: Plan, text: str) -> Iterator[Repair]:
+    """Two numbers in the message, one of which is a size of an input: the other one instead."""
+    numbers = list(dict.fromkeys(int(digits) for digits in re.findall(r"(?<![\w.#-])\d+(?![\w.]\d)", text)))[:6]
+    if len(numbers) < 2:
+        return
+    for path, spec in tensors_of(plan).items():
+        for have in numbers:
+            for want in numbers:
+                if have != want and 0 < want <= 4096:
+                    for changed in resized(spec, have, want):
+                        yield 1.4, replaced(plan, path, changed)
+
+
+def _smaller(plan: Plan) -> Iterator[Repair]:
+    """Half the spatial sizes, after a try that took too long or too much."""
+    for path, spec in tensors_of(plan).items():
+        if len(spec.shape) >= 4 and spec.shape[-1] > 32:
+            yield 0.5, replaced(plan, path, Tensor((*spec.shape[:-2], 32, 32), spec.kind, spec.high))
+
+
+def _larger(plan: Plan) -> Iterator[Repair]:
+    """Twice the spatial sizes, or the batch, so that a batch norm has more than one value a channel."""
+    grown, batched = dict(plan), dict(plan)
+    for path, spec in tensors_of(plan).items():
+        if len(spec.shape) >= 4:
+            shape = (*spec.shape[:-2], 2 * spec.shape[-2], 2 * spec.shape[-1])
+            grown = replaced(grown, path, Tensor(shape, spec.kind, spec.high))
+        if spec.shape:
+            larger = Tensor((max(4, 2 * spec.shape[0]), *spec.shape[1:]), spec.kind, spec.high)
+            batched = replaced(batched, path, larger)
+    yield 0.5, batched
+    yield 0.6, grown

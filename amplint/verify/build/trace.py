@@ -1,0 +1,98 @@
+"""A forward pass that is watched: which inputs each tensor came from, and the operation at which it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from amplint.verify.build.effort import TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MOST_RESULT = 60_000_000
+"""Elements of one result beyond which a try is given up: 240 MB of float32."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The torch operation that raised. ``args`` and ``kwargs`` are its own."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    error: Exception
+
+    def argument(self, position: int, name: str, default: Any = None) -> Any:
+        """An argument given by position or name."""
+        return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Its tensor operands, those in lists too."""
+        return list(tensors_in((self.args, self.kwargs)))
+
+
+class Trace(TorchFunctionMode):
+    """Follows tensors by identity. ``steps``: operations that ran. ``failure``: the innermost one that raised.
+
+    A tensor that no watched operation made, and that is not part of the module, may have come from any input.
+    """
+
+    def __init__(self, inputs: dict[str, torch.Tensor], constants: list[torch.Tensor]) -> None:
+        super().__init__()
+        self.names = frozenset(inputs)
+        self.steps = 0
+        self.failure: Failure | None = None
+        self._kept: list[torch.Tensor] = [*constants, *inputs.values()]
+        self._origins = {id(tensor): frozenset[str]() for tensor in constants}
+        for name, tensor in inputs.items():
+            self._origins[id(tensor)] = self._origins.get(id(tensor), frozenset()) | {name}
+
+    def origins(self, tensor: torch.Tensor) -> frozenset[str]:
+        """The inputs that ``tensor`` depends on."""
+        return self._origins.get(id(tensor), self.names)
+
+    def knows(self, tensor: torch.Tensor) -> bool:
+        """False for a tensor that no watched operation made."""
+        return id(tensor) in self._origins
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:
+            if self.failure is None or self.failure.error is not error:
+                self.failure = Failure(getattr(func, "__name__", ""), args, kwargs, error)
+            raise
+        produced = list(tensors_in(result))
+        if produced:
+            self.steps += 1
+            came_from: frozenset[str] = frozenset()
+            for tensor in tensors_in((args, kwargs)):
+                came_from |= self.origins(tensor)
+            for tensor in produced:
+                if tensor.numel() > MOST_RESULT:
+                    raise TooLarge
+                self._kept.append(tensor)
+                self._origins[id(tensor)] = came_from
+        return result
+
+
+def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    """The tensors in nested lists, tuples, dicts and simple objects."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth < 6 and isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item, depth + 1)
+    elif depth < 6 and isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item, depth + 1)
+    elif depth < 2 and hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module)):
+        for item in list(vars(value).values()):
+            yield from tensors_in(item, depth + 2)

@@ -1,0 +1,216 @@
+"""One cell of a target: a scenario in a mode, judged by a run without instruments, attributed by one with them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from amplint.infer.scenarios import CONTROL
+from amplint.verify import judge
+from amplint.verify.flow import Coverage, DtypeFlow
+from amplint.verify.job import BASE, Claim, Job, Outcome
+from amplint.verify.loading import one_line
+from amplint.verify.modes import calls
+from amplint.verify.run import Run, Where, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from amplint.infer.scenarios import Scenario
+    from amplint.verify.build import Built, Recipe
+    from amplint.verify.modes import Call
+
+_CONFIRMING = (judge.FAILED, judge.OVERFLOW, judge.LOSS)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a target is called in one mode, and its float32 run there."""
+
+    call: Call
+    reference: Run
+
+
+def plan(recipe: Recipe, built: Built, mode: str, where: Where) -> Plan | None:
+    """None where the target has no use for the mode.
+
+    The base modes stay even if float32 fails in them: then each of their cells says so.
+    """
+    first: Plan | None = None
+    for call in calls(mode, built):
+        made = Plan(call, run(recipe, CONTROL, call, where))
+        if made.reference.error is None:
+            return made
+        first = first or made
+    return first if mode in BASE else None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Results to compare with another version of the code: float32's, and the cell's own where it gave any."""
+
+    reference: tuple[torch.Tensor, ...]
+    own: tuple[torch.Tensor, ...] | None
+
+
+@dataclass(frozen=True)
+class _Look:
+    """One run of a cell with what it means: ``inputs`` is the dtype that float inputs had instead of float32."""
+
+    ran: Run
+    verdict: judge.Verdict
+    location: tuple[str, int] | None
+    confirmed: tuple[str, ...]
+    reached: tuple[str, ...]
+    timeline: dict[str, Any] | None
+    inputs: torch.dtype | None
+
+
+def evaluate(
+    job: Job, recipe: Recipe, scenario: Scenario, planned: Plan, where: Where, baseline: Answers | None
+) -> tuple[Outcome, Answers]:
+    """Run a cell and say what came of it. ``baseline`` is what the code answered before a fix.
+
+    Under autocast, a finding whose line ran and did not fail gets a second chance with inputs in autocast's dtype, as
+    an inner module gets them from a layer before it. That run counts only if it confirms a finding.
+    """
+    start = time.perf_counter()
+    inner = (scenario.name, planned.call.mode) in job.inner
+    look = _look(job, recipe, scenario, planned, where, _low(scenario) if inner else None)
+    unsettled = set(look.reached) - set(look.confirmed)
+    if scenario.autocast is not None and look.verdict.kind == judge.CLEAN and unsettled and not inner:
+        deeper = _look(job, recipe, scenario, planned, where, _low(scenario))
+        look = deeper if deeper.confirmed else look
+    answers = Answers(planned.reference.outputs, look.ran.outputs if look.ran.error is None else None)
+    error = look.verdict.error
+    if look.inputs is not None and error is not None:
+        error = f"{error} (inputs in {judge.name(look.inputs)}, as from a layer under autocast)"
+    outcome = Outcome(
+        scenario.name,
+        planned.call.mode,
+        look.verdict.kind,
+        round(time.perf_counter() - start, 3),
+        error=error,
+        location=look.location if look.verdict.kind != judge.CLEAN else None,
+        family=look.verdict.family,
+        confirmed=look.confirmed,
+        reached=tuple(dict.fromkeys((*look.reached, *look.confirmed))),
+        difference=_difference(answers, baseline),
+        timeline=look.timeline,
+        dtypes=tuple(judge.name(output.dtype) for output in look.ran.outputs),
+        inner=look.inputs is not None,
+    )
+    return outcome, answers
+
+
+def _look(
+    job: Job, recipe: Recipe, scenario: Scenario, planned: Plan, where: Where, inputs: torch.dtype | None
+) -> _Look:
+    """Run without instruments, judge, and where something is to be told run with them."""
+    claims = [claim for claim in job.claims if scenario.name in claim.scenarios]
+    attempt = partial(run, recipe, scenario, planned.call, where, inputs=inputs)
+    ran = attempt()
+    verdict = _judged(recipe, attempt, scenario, planned, where, ran)
+    location = judge.location(ran.error, job.path) if ran.error is not None else None
+    frames = list(judge.user_frames(ran.error)) if ran.error is not None else []
+    timeline: dict[str, Any] | None = None
+    reached: list[str] = []
+    if verdict.kind != judge.CLEAN or claims or job.trace:
+        flow, coverage = _watched(attempt, claims, verdict.error)
+        reached = [claim.fingerprint for claim in claims if _ran(claim, coverage)]
+        failure = flow.first_nonfinite if verdict.kind == judge.OVERFLOW else flow.failure
+        if failure is not None and verdict.kind != judge.LOSS:
+            if ran.error is not None:
+                verdict = _judged(recipe, attempt, scenario, planned, where, ran, failure.op)
+            location = location or (failure.filename, failure.row)
+            frames.append((failure.filename, failure.row))
+        if job.trace:
+            timeline = flow.to_json()
+    confirmed = _closest(claims, frames) if verdict.kind in _CONFIRMING else []
+    return _Look(ran, verdict, location, tuple(confirmed), tuple(reached), timeline, inputs)
+
+
+def _closest(claims: list[Claim], frames: list[tuple[str, int]]) -> list[str]:
+    """The claims that a failure confirms, given the lines it went through, innermost first.
+
+    Those on the innermost line that has any; what a class or function as a whole is charged with counts only where no
+    claim lies on an operation on the way.
+    """
+    for governs in (False, True):
+        for frame in frames:
+            covering = (c for c in claims if c.settled_by_failure and c.governs is governs and c.covers(*frame))
+            found = [claim.fingerprint for claim in covering]
+            if found:
+                return found
+    return []
+
+
+def _judged(
+    recipe: Recipe,
+    attempt: Callable[..., Run],
+    scenario: Scenario,
+    planned: Plan,
+    where: Where,
+    ran: Run,
+    op: str | None = None,
+) -> judge.Verdict:
+    reference = planned.reference
+    if ran.error is not None:
+        verdict = judge.judge_error(ran.error, emulated=where.emulated, op=op)
+        if verdict.kind != judge.OTHER or reference.error is None:
+            return verdict
+    if reference.error is not None:
+        kind = judge.judge_error(reference.error, emulated=where.emulated).kind
+        kind = kind if kind in (judge.HARDWARE, judge.CPU_GAP) else judge.NO_REFERENCE
+        return judge.Verdict(kind, f"fails in float32 too: {one_line(reference.error)}")
+    return judge.judge_values(
+        reference,
+        ran,
+        numerics=planned.call.mode != "train",
+        repeated=lambda: run(recipe, CONTROL, planned.call, where),
+        rounded=lambda: run(recipe, CONTROL, planned.call, where, rounded=_low(scenario)),
+        smaller=lambda: attempt(loss_scale=judge.SMALL_LOSS),
+    )
+
+
+def _low(scenario: Scenario) -> torch.dtype:
+    dtype = getattr(torch, scenario.autocast or scenario.parameters)
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def _watched(attempt: Callable[..., Run], claims: list[Claim], error: str | None) -> tuple[DtypeFlow, Coverage]:
+    """The same run under instruments; ``error`` is what the first run raised, in one line."""
+    coverage = Coverage({claim.filename for claim in claims})
+    flow = DtypeFlow()
+
+    @contextmanager
+    def both() -> Iterator[None]:
+        with coverage, flow:
+            yield
+
+    seen = attempt(watch=both())
+    if isinstance(seen.error, Exception) and one_line(seen.error) == error:
+        flow.conclude(seen.error)
+    return flow, coverage
+
+
+def _ran(claim: Claim, coverage: Coverage) -> bool:
+    lines = coverage.lines(claim.filename)
+    return any(first <= row <= last for first, last in claim.rows for row in lines)
+
+
+def _difference(answers: Answers, baseline: Answers | None) -> float | None:
+    """The larger change against the baseline: in float32, and in the cell itself where both gave results."""
+    if baseline is None:
+        return None
+    changes = [judge.largest_error(baseline.reference, answers.reference)]
+    if baseline.own is not None and answers.own is not None:
+        changes.append(judge.largest_error(baseline.own, answers.own))
+    known = [change for change in changes if change is not None]
+    return max(known) if known else None

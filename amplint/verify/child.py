@@ -1,0 +1,124 @@
+"""The child process of one target: builds it, runs every cell, and writes one line of JSON for each event.
+
+Started by :mod:`amplint.verify.parent` with the path of a job file. Results go to the job's ``results`` file, never to
+stdout, which belongs to the code under test.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amplint.verify.job import MODES, Job
+from amplint.verify.limits import forbid_core_dumps, limit_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amplint.verify.build import Recipe
+    from amplint.verify.run import Where
+
+_BUILD_SHARE = 0.4
+"""How much of the time may go into finding out how to build the target."""
+
+
+def main() -> None:
+    """Run the job that the first argument names."""
+    job = Job.from_json(json.loads(Path(sys.argv[1]).read_text()))
+    from amplint.verify.run import Where
+
+    forbid_core_dumps()
+    if job.run_on == "cpu":
+        limit_memory(job.memory)
+    warnings.simplefilter("ignore")
+    with open(job.results, "a", encoding="utf-8") as results:
+
+        def tell(event: str, **values: Any) -> None:
+            results.write(json.dumps({"event": event, **values}) + "\n")
+            results.flush()
+
+        where = Where(job.device, job.run_on, job.capability)
+        with where.policy() as asked:
+            if job.snippets:
+                _run_snippets(job, where, tell)
+            elif (recipe := _recipe(job, tell)) is not None:
+                _run_cells(job, recipe, where, tell)
+        tell("done", asked_capability=bool(asked))
+
+
+def _recipe(job: Job, tell: Callable[..., None]) -> Recipe | None:
+    from amplint.verify.build import CannotBuild, find_recipe
+    from amplint.verify.loading import (
+        LoadError,
+        find,
+        find_factory,
+        load,
+        make_importable,
+        module_name,
+        overlay_files,
+    )
+
+    try:
+        path, root = Path(job.path), Path(job.root)
+        overlay_files(job.overlay)
+        make_importable(root, root / "src", module_name(path)[0])
+        factory = find_factory(job.factory) if job.factory else None
+        namespace = load(path)
+        target = find(namespace, job.name) if job.name else None
+        deadline = time.monotonic() + job.timeout * _BUILD_SHARE
+        return find_recipe(target, namespace=namespace, factory=factory, seed=job.seed, deadline=deadline)
+    except LoadError as error:
+        tell("cannot-build", reason=str(error), advice="")
+    except CannotBuild as error:
+        tell("cannot-build", reason=error.reason, advice=error.advice)
+    return None
+
+
+def _run_cells(job: Job, recipe: Recipe, where: Where, tell: Callable[..., None]) -> None:
+    import torch
+
+    from amplint.infer.scenarios import find_scenario
+    from amplint.verify.cell import Answers, evaluate, plan
+
+    built = recipe.make()
+    planned = {mode: made for mode in MODES if (made := plan(recipe, built, mode, where)) is not None}
+    tell("built", how=recipe.how, target=_name(built.module), modes=list(planned), torch=torch.__version__)
+    baseline = torch.load(job.baseline) if job.baseline and Path(job.baseline).exists() else {}
+    answers = {}
+    for name in job.scenarios:
+        scenario = find_scenario(name)
+        assert scenario is not None, name
+        for mode, made in planned.items():
+            if (name, mode) in job.skip:
+                continue
+            tell("start", scenario=name, mode=mode)
+            key = f"{name} {mode}"
+            before = Answers(*baseline[key]) if key in baseline else None
+            outcome, given = evaluate(job, recipe, scenario, made, where, before)
+            answers[key] = (given.reference, given.own)
+            tell("cell", outcome=outcome.to_json())
+    if job.answers is not None:
+        torch.save(answers, job.answers)
+
+
+def _run_snippets(job: Job, where: Where, tell: Callable[..., None]) -> None:
+    from amplint.verify.snippet import Snippet
+    from amplint.verify.snippet_run import MODE, run_snippet
+
+    tell("built", how=None, target=job.name, modes=[MODE], torch="")
+    snippets = [Snippet.from_json(data) for data in job.snippets]
+    for name in job.scenarios:
+        for snippet in snippets:
+            if name in snippet.scenes and (name, MODE) not in job.skip:
+                tell("start", scenario=name, mode=MODE)
+                tell("cell", outcome=run_snippet(snippet, name, where).to_json())
+
+
+def _name(module: Any) -> str:
+    """The class of a module; of an autograd Function's ``apply``, the Function."""
+    owner = getattr(module, "__self__", None)
+    return owner.__qualname__ if isinstance(owner, type) else type(module).__qualname__

@@ -1,0 +1,171 @@
+"""What a run means: compared with float32, a dtype failure, an overflow, a loss, or nothing wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+import amplint
+from amplint.emulation.gaps import Gap, gap
+from amplint.explain.catalogue import recognise
+from amplint.verify.loading import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from amplint.verify.run import Run
+
+FAILED, OVERFLOW, LOSS, CLEAN = "failed", "overflow", "loss", "clean"
+CPU_GAP, HARDWARE, OTHER, NO_REFERENCE = "cpu-gap", "hardware", "other", "no-reference"
+
+LOSS_FLOOR = 0.1
+"""Relative L2 distance from float32 up to which a result is taken for what low precision costs anywhere."""
+SMALL_LOSS = 2.0**-16
+"""By what the loss is multiplied to see whether an overflowing gradient is a matter of its scale."""
+LOSS_FACTOR = 16.0
+"""How many times the distance that rounding parameters and inputs alone causes is still taken for that."""
+
+_HARDWARE = re.compile(
+    r"not compiled with CUDA|No CUDA GPUs|Found no NVIDIA driver|no NVIDIA driver|CUDA (driver|error|is not available)"
+    r"|0 active drivers|triton|Cannot access accelerator|must be (a )?CUDA tensor|expected a CUDA tensor"
+    r"|torch was not compiled with|no kernel image|libcuda|nvcc|CUDA_HOME|xformers|flash[_-]attn",
+    re.IGNORECASE,
+)
+_TORCH = str(Path(torch.__file__).parent) + os.sep
+_OWN = str(Path(amplint.__file__).parent) + os.sep
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``kind`` as in Outcome; ``family`` is the rule code that the error's text or kind belongs to."""
+
+    kind: str
+    error: str | None = None
+    family: str | None = None
+
+
+def judge_error(error: BaseException, *, emulated: str | None, op: str | None = None) -> Verdict:
+    """What an error says.
+
+    ``emulated`` is the device whose policy lies over CPU kernels, if any; ``op`` is the ATen op that raised it, where
+    an instrumented run told.
+    """
+    text = one_line(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in text or "not enough memory" in text:
+        return Verdict(OTHER, text)
+    limit = gap(error, op, emulated or "cuda")
+    if limit is Gap.CPU_ONLY and emulated is not None:
+        return Verdict(CPU_GAP, text)
+    known = [match for match in recognise(f"{type(error).__name__}: {error}") if match.kind in _PRECISION]
+    if known:
+        unsupported = "AMP305" if any(match.kind == "unsupported" for match in known) else None
+        return Verdict(FAILED, text, next((code for match in known for code in match.codes), unsupported))
+    if limit is Gap.DEVICE_TOO:
+        return Verdict(FAILED, text, "AMP305")
+    if isinstance(error, ImportError) or _HARDWARE.search(text):
+        return Verdict(HARDWARE, text)
+    return Verdict(OTHER, text)
+
+
+_PRECISION = ("dtype", "overflow", "unsupported")
+"""Kinds of the catalogue that a run settles; the others are about hardware, settings or the training step."""
+
+
+def judge_values(
+    reference: Run,
+    ran: Run,
+    *,
+    numerics: bool,
+    repeated: Callable[[], Run],
+    rounded: Callable[[], Run],
+    smaller: Callable[[], Run],
+) -> Verdict:
+    """What the results say.
+
+    inf or nan where float32 is finite is an overflow; in a gradient only if it stays with a ``smaller`` loss, since
+    choosing the scale of the loss is the scaler's part. A loss is claimed only of runs without randomness
+    (``numerics``), only where float32 repeats itself exactly, and only if the relative L2 distance exceeds both
+    :data:`LOSS_FLOOR` and :data:`LOSS_FACTOR` times what rounding parameters and inputs alone does.
+    """
+    if _became_nonfinite(reference.outputs, ran.outputs):
+        return Verdict(OVERFLOW, "inf or nan in the result, which is finite in float32", "AMP303")
+    if _became_nonfinite(reference.gradients, ran.gradients) and _became_nonfinite(
+        reference.gradients, smaller().gradients
+    ):
+        return Verdict(OVERFLOW, "inf or nan in a gradient, which is finite in float32", "AMP303")
+    if not numerics:
+        return Verdict(CLEAN)
+    distance = difference(reference.outputs, ran.outputs)
+    if distance is None or distance <= LOSS_FLOOR:
+        return Verdict(CLEAN)
+    again, noise = repeated(), rounded()
+    if again.error is not None or noise.error is not None or difference(reference.outputs, again.outputs) != 0:
+        return Verdict(CLEAN)
+    inherent = difference(reference.outputs, noise.outputs)
+    if inherent is None or distance <= LOSS_FACTOR * inherent:
+        return Verdict(CLEAN)
+    return Verdict(LOSS, f"differs from float32 by {distance:.0%}, where rounding alone makes {inherent:.1%}")
+
+
+def difference(reference: tuple[torch.Tensor, ...], other: tuple[torch.Tensor, ...]) -> float | None:
+    """The largest relative L2 distance of paired finite floating results; None where they cannot be compared."""
+    if len(reference) != len(other):
+        return None
+    worst = 0.0
+    for a, b in zip(reference, other, strict=True):
+        if a.shape != b.shape or a.is_complex() or b.is_complex():
+            return None
+        x, y = a.double(), b.double()
+        finite = torch.isfinite(x) & torch.isfinite(y)
+        norm = float(x[finite].norm())
+        if norm:
+            worst = max(worst, float((x[finite] - y[finite]).norm()) / norm)
+    return worst
+
+
+def largest_error(reference: tuple[torch.Tensor, ...], other: tuple[torch.Tensor, ...]) -> float | None:
+    """The largest absolute difference of paired results over the largest absolute value; None if incomparable."""
+    if len(reference) != len(other) or any(a.shape != b.shape for a, b in zip(reference, other, strict=True)):
+        return None
+    worst = 0.0
+    for a, b in zip(reference, other, strict=True):
+        if a.numel() == 0 or a.is_complex() or b.is_complex():
+            continue
+        x, y = a.double().nan_to_num(), b.double().nan_to_num()
+        worst = max(worst, float((x - y).abs().max()) / max(float(x.abs().max()), 1e-12))
+    return worst
+
+
+def _became_nonfinite(reference: tuple[torch.Tensor, ...], other: tuple[torch.Tensor, ...]) -> bool:
+    if len(reference) != len(other):
+        return False
+    return any(
+        a.shape == b.shape and bool((torch.isfinite(a) & ~torch.isfinite(b)).any())
+        for a, b in zip(reference, other, strict=True)
+    )
+
+
+def name(dtype: torch.dtype) -> str:
+    """``bfloat16`` of ``torch.bfloat16``."""
+    return str(dtype).removeprefix("torch.")
+
+
+def user_frames(error: BaseException) -> Iterator[tuple[str, int]]:
+    """File and line of the frames that are neither torch's nor ours, innermost first."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = frame.filename
+        if not file.startswith((_TORCH, _OWN, "<")) and frame.lineno is not None:
+            yield file, frame.lineno
+
+
+def location(error: BaseException, target: str) -> tuple[str, int] | None:
+    """Where it failed: the innermost frame in the target's file, else the innermost in any user code."""
+    frames = list(user_frames(error))
+    own = [frame for frame in frames if os.path.realpath(frame[0]) == os.path.realpath(target)]
+    return next(iter([*own[:1], *frames[:1]]), None)

@@ -1,0 +1,222 @@
+"""Runs a job in a child process, within its limits, and reads what came of each cell whatever became of the child."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amplint.verify.job import Job, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_START = (
+    "import sys; sys.path.append({root!r}); sys.argv[1:] = [{job!r}]; from amplint.verify.child import main; main()"
+)
+_RESTARTS = 2
+"""How often a job goes on after a cell that ended its process."""
+
+
+@dataclass
+class Report:
+    """What a job gave. ``target`` is the class that was built; ``broken`` says why nothing was."""
+
+    target: str | None = None
+    how: str | None = None
+    modes: tuple[str, ...] = ()
+    outcomes: list[Outcome] = field(default_factory=list)
+    broken: str | None = None
+    advice: str = ""
+    asked_capability: bool = False
+    torch: str = ""
+
+
+def run_job(job: Job, progress: Callable[[str], None] | None = None) -> Report:
+    """Run every cell of a job. Never raises for what the code under test does.
+
+    A cell that ends or outlives its process is ``other`` with the reason; the cells after it run in a new process,
+    within what is left of the time.
+    """
+    report = Report()
+    deadline = time.monotonic() + job.timeout
+    skip = list(job.skip)
+    for _ in range(1 + _RESTARTS):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        end = _run_once(replace(job, skip=tuple(skip), timeout=left), report, progress)
+        skip = [*job.skip, *((o.scenario, o.mode) for o in report.outcomes)]
+        if end is None or report.broken is not None:
+            return report
+        if end.cell is None:
+            report.broken = end.reason
+            return report
+        scenario, mode = end.cell
+        report.outcomes.append(Outcome(scenario, mode, "other", round(end.seconds, 3), error=end.reason))
+        skip.append(end.cell)
+    done = {(o.scenario, o.mode) for o in report.outcomes}
+    for scenario in job.scenarios:
+        for mode in report.modes:
+            if (scenario, mode) not in done:
+                error = "not run: earlier cells took the time or ended the process"
+                report.outcomes.append(Outcome(scenario, mode, "other", 0.0, error=error))
+    return report
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a child ended too early: the cell it was in (None while it was building) and why, in one line."""
+
+    cell: tuple[str, str] | None
+    reason: str
+    seconds: float
+
+
+def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) -> _End | None:
+    with tempfile.TemporaryDirectory(prefix="amplint-verify-", ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder)
+        job = replace(job, results=str(scratch / "results"))
+        (scratch / "job.json").write_text(json.dumps(job.to_json()))
+        (scratch / "results").touch()
+        (scratch / "work").mkdir()
+        process = _start(scratch)
+        tail: deque[bytes] = deque(maxlen=64)
+        drain = threading.Thread(target=_drain, args=(process, tail), daemon=True)
+        drain.start()
+        begun = time.monotonic()
+        reader = _Reader(scratch / "results", report, progress)
+        timed_out = False
+        try:
+            while process.poll() is None:
+                reader.read()
+                if time.monotonic() - begun > job.timeout or _resident(process.pid) > job.memory > 0:
+                    timed_out = time.monotonic() - begun > job.timeout
+                    break
+                time.sleep(0.05)
+        finally:
+            _kill(process)
+            drain.join(timeout=2)
+        reader.read()
+        if reader.done:
+            return None
+        seconds = time.monotonic() - reader.since
+        return _End(reader.cell, _reason(process, job, timed_out, tail), seconds)
+
+
+def _start(scratch: Path) -> subprocess.Popen[bytes]:
+    """A process group of its own, with temporary files, caches and working directory in the scratch folder."""
+    root = str(Path(__file__).resolve().parent.parent.parent)
+    work = str(scratch / "work")
+    environment = {
+        **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": work,
+        "TEMP": work,
+        "TMP": work,
+        "MPLCONFIGDIR": work,
+        "TRITON_CACHE_DIR": str(scratch / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
+        "HF_HUB_OFFLINE": "1",
+        "TORCHDYNAMO_DISABLE": "1",
+    }
+    code = _START.format(root=root, job=str(scratch / "job.json"))
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=work,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def _drain(process: subprocess.Popen[bytes], tail: deque[bytes]) -> None:
+    """Read whatever the code prints, and keep the end of it."""
+    assert process.stdout is not None
+    with suppress(OSError, ValueError):
+        while chunk := os.read(process.stdout.fileno(), 65536):
+            tail.append(chunk[-2048:])
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the child and everything it started."""
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory in use by the process; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _reason(process: subprocess.Popen[bytes], job: Job, timed_out: bool, tail: deque[bytes]) -> str:
+    if timed_out:
+        return f"still running after {job.timeout:.0f} s (--timeout)"
+    if process.returncode == -signal.SIGKILL:
+        return f"ended for using more than {job.memory / 2**30:.0f} GiB of memory (--memory), or killed"
+    if process.returncode < 0:
+        return f"the process died of signal {signal.Signals(-process.returncode).name}"
+    last = [line for line in b"".join(tail).decode(errors="replace").splitlines() if line.strip()]
+    said = f": {last[-1].strip()[:200]}" if last and process.returncode else ""
+    return f"the process ended itself with status {process.returncode}{said}"
+
+
+class _Reader:
+    """Follows the results file of a child, line by line."""
+
+    def __init__(self, path: Path, report: Report, progress: Callable[[str], None] | None) -> None:
+        self.path = path
+        self.report = report
+        self.progress = progress
+        self.position = 0
+        self.done = False
+        self.cell: tuple[str, str] | None = None
+        self.since = time.monotonic()
+
+    def read(self) -> None:
+        with self.path.open("rb") as file:
+            file.seek(self.position)
+            data = file.read()
+        complete = data.rfind(b"\n") + 1
+        self.position += complete
+        for line in data[:complete].splitlines():
+            self._take(json.loads(line))
+
+    def _take(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "done":
+            self.done = True
+            self.report.asked_capability = event["asked_capability"]
+        elif kind == "cannot-build":
+            self.report.broken, self.report.advice = event["reason"], event["advice"]
+        elif kind == "built":
+            self.report.target, self.report.how = event["target"], event["how"]
+            self.report.modes, self.report.torch = tuple(event["modes"]), event["torch"]
+        elif kind == "start":
+            self.cell = (event["scenario"], event["mode"])
+            self.since = time.monotonic()
+            if self.progress is not None:
+                self.progress(" ".join(self.cell))
+        elif kind == "cell":
+            self.report.outcomes.append(Outcome.from_json(event["outcome"]))
+            self.cell = None

@@ -1,0 +1,62 @@
+"""What one scenario of an operation that runs alone consists of: plain data, JSON both ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class LayerPart:
+    """A ``torch.nn`` layer by qualified name, the dtypes of its parameters and buffers by name, and its children."""
+
+    name: str
+    dtypes: dict[str, str] = field(default_factory=dict)
+    children: tuple[LayerPart, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> LayerPart:
+        return cls(data["name"], dict(data["dtypes"]), tuple(cls.from_json(child) for child in data["children"]))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name in the text, and what it stands for.
+
+    ``kind``: ``tensor`` (its dtype matters) | ``index`` (a tensor that says where: one of ``dtypes``) | ``number``
+    (``dtypes`` is int, float or bool) | ``value`` (not known, and not one whose dtype
+    matters) | ``dtype`` | ``layer``.
+    ``param`` is the operation's parameter and ``item`` the position in it where it takes a list. ``scalar``: 0-dim.
+    """
+
+    name: str
+    kind: str
+    param: str
+    item: int = 0
+    dtypes: tuple[str, ...] = ()
+    scalar: bool = False
+    layer: LayerPart | None = None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Place:
+        layer = LayerPart.from_json(data["layer"]) if data["layer"] else None
+        return cls(**{**data, "dtypes": tuple(data["dtypes"]), "layer": layer})
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The operation in one scenario.
+
+    ``names`` are the free names of ``text`` and the torch objects they mean; ``autocast`` is the low dtype where it
+    is on at the operation.
+    """
+
+    text: str
+    statement: bool
+    names: dict[str, str]
+    places: tuple[Place, ...]
+    autocast: str | None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Scene:
+        return cls(**{**data, "places": tuple(Place.from_json(place) for place in data["places"])})

@@ -1,0 +1,105 @@
+"""An operation that runs alone: its source with every operand replaced by a name, and the dtypes of those names.
+
+For findings in code that could not be run as a whole: free functions, a module's top level, classes that nothing
+builds. What the names hold comes from the inference; the file itself is never imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from amplint.infer.analysis import analyse
+from amplint.infer.scenarios import CONTROL
+from amplint.source import SourceError
+from amplint.verify.scene import Scene
+from amplint.verify.snippet_writing import Unknown, write
+from amplint.verify.witness import Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amplint.engine import Options
+    from amplint.finding import Finding
+    from amplint.source import Source
+    from amplint.verify.witness import Sight
+
+NO_OPERATION = "the finding is about a definition or a setting, not about one operation that could run alone"
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A finding's operation ``op``, as written at ``row`` of ``filename`` (``source``), scenario by scenario.
+
+    ``unknown`` says of the finding's other scenarios why the operation cannot run alone there.
+    """
+
+    fingerprint: str
+    code: str
+    filename: str
+    row: int
+    op: str
+    source: str
+    scenes: dict[str, Scene]
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Snippet:
+        return cls(**{**data, "scenes": {name: Scene.from_json(scene) for name, scene in data["scenes"].items()}})
+
+
+def snippets(source: Source, findings: Sequence[Finding], options: Options) -> dict[str, Snippet | str]:
+    """By fingerprint: the operation at each finding, or in one line why it cannot run alone.
+
+    ``options`` are those that gave the findings; ``options.device`` names the cast policy.
+    """
+    if not findings:
+        return {}
+    scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
+    witness = Witness(source.path, {finding.span for finding in findings})
+    try:
+        facts = analyse(
+            source,
+            scenarios=scenarios,
+            device=options.device,
+            torch_version=options.torch_version,
+            recorder=witness,
+        )
+    except (SourceError, RecursionError) as error:
+        return dict.fromkeys((finding.fingerprint for finding in findings), f"cannot be analysed: {error}")
+    names = [scenario.name for scenario in scenarios]
+    return {f.fingerprint: _snippet(facts.source, f, witness.sights(f.span), names) for f in findings}
+
+
+def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: list[str]) -> Snippet | str:
+    if not sights:
+        return NO_OPERATION
+    scenes: dict[str, Scene] = {}
+    unknown: dict[str, str] = {}
+    for name in finding.scenarios:
+        seen = [sight for sight in sights if name in sight.scenarios]
+        if name not in scenarios or not seen:
+            unknown[name] = "not judged in this scenario"
+            continue
+        for sight in _under_autocast(seen, scenarios.index(name)):
+            try:
+                scenes[name] = write(source, sight, scenarios.index(name))
+                unknown.pop(name, None)
+                break
+            except Unknown as error:
+                unknown.setdefault(name, str(error))
+    if not scenes:
+        return next(iter(unknown.values()), NO_OPERATION)
+    text = source.segment(finding.span)
+    row = finding.span.start.row
+    return Snippet(finding.fingerprint, finding.code, str(source.path), row, sights[0].op.name, text, scenes, unknown)
+
+
+def _under_autocast(sights: list[Sight], lane: int) -> list[Sight]:
+    """Of an operation that is a hazard as such, the contexts with autocast on, if there are any."""
+    if any(sight.operands for sight in sights):
+        return sights
+    return [sight for sight in sights if sight.autocast[lane].on] or sights

@@ -1,0 +1,73 @@
+"""Walks nested arguments and results: tensors in tuples, lists, dicts, dataclasses and plain objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_DEPTH = 6
+
+
+def replaced(
+    value: Any, function: Callable[[torch.Tensor], torch.Tensor], *, objects: bool = True, depth: int = _DEPTH
+) -> Any:
+    """The same structure with every tensor replaced.
+
+    Containers are rebuilt; with ``objects``, one that holds tensors in its attributes (a cache, a batch) is changed in
+    place. Modules are left alone: what they hold are not inputs.
+    """
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if depth == 0:
+        return value
+    if isinstance(value, tuple):
+        items = [replaced(item, function, objects=objects, depth=depth - 1) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [replaced(item, function, objects=objects, depth=depth - 1) for item in value]
+    if type(value) is dict:
+        return {key: replaced(item, function, objects=objects, depth=depth - 1) for key, item in value.items()}
+    if objects and _has_attributes(value):
+        for name, item in list(vars(value).items()):
+            if isinstance(item, (torch.Tensor, tuple, list, dict)) or _has_attributes(item):
+                new = replaced(item, function, objects=objects, depth=depth - 1)
+                if new is not item:
+                    _set(value, name, new)
+    return value
+
+
+def tensors(value: Any, depth: int = _DEPTH) -> Iterator[torch.Tensor]:
+    """Every tensor in it, in a stable order."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth == 0:
+        return
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors(item, depth - 1)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors(item, depth - 1)
+    elif _has_attributes(value):
+        for item in vars(value).values():
+            yield from tensors(item, depth - 1)
+
+
+def _has_attributes(value: Any) -> bool:
+    return (
+        hasattr(value, "__dict__")
+        and not isinstance(value, (type, torch.nn.Module, torch.Generator))
+        and not callable(value)
+        and type(value).__module__ not in ("builtins", "types", "enum", "torch")
+    )
+
+
+def _set(value: Any, name: str, item: Any) -> None:
+    try:
+        object.__setattr__(value, name, item)
+    except (AttributeError, TypeError):
+        return

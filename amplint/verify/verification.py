@@ -1,0 +1,323 @@
+"""From targets to rows: one job for each target and cast policy, and a second one on the fixed code if asked."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability
+from amplint.source import Source
+from amplint.verify.alone import HOW, run_alone
+from amplint.verify.job import BASE, Job, Outcome
+from amplint.verify.parent import Report, run_job
+from amplint.verify.targets import EXAMPLE, Outline, Target, claims_of
+from amplint.verify.timeline import TimelineRun
+from amplint.verify.verdict import FixEffect, Row, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from amplint.finding import Finding
+
+UNCHANGED = 1e-5
+"""Relative difference of float32 results up to which a cure counts as changing nothing: another order of sums."""
+
+OLD_CAPABILITY = (7, 0)
+"""The GPU imagined when a finding lies on a branch that the default one does not take."""
+
+NO_WHOLE = "a function does not run as a whole"
+
+_CONFIRMING = ("failed", "overflow", "loss")
+_PLAIN = {
+    "clean": Verdict.CLEAN,
+    "failed": Verdict.CONFIRMED,
+    "overflow": Verdict.CONFIRMED,
+    "loss": Verdict.CONFIRMED,
+    "cpu-gap": Verdict.NEEDS_GPU,
+    "hardware": Verdict.NEEDS_GPU,
+    "other": Verdict.NOT_RUNNABLE,
+    "no-reference": Verdict.NOT_RUNNABLE,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to verify. ``factories`` maps a class's qualified name, or ``FILE.py::Class`` with a path relative to
+    ``root``, to the function that builds it. ``memory`` is in bytes, ``timeout`` in seconds, both for each target.
+    ``given`` are command-line options that a command which reproduces a row has to repeat."""
+
+    options: Options
+    run_on: str
+    root: Path
+    factories: Mapping[str, str] = field(default_factory=dict)
+    fix_check: bool = False
+    trace: bool = False
+    timeout: float = 120.0
+    memory: int = 8 << 30
+    given: tuple[str, ...] = ()
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        return tuple(scenario.name for scenario in self.options.scenarios)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """All rows of one target, and its timelines where they were asked for."""
+
+    rows: tuple[Row, ...]
+    timelines: tuple[TimelineRun, ...] = ()
+
+
+def verify_target(
+    target: Target, outline: Outline, settings: Settings, progress: Callable[[str], None] | None = None
+) -> Verified:
+    """Run a target under every scenario, on the policies its findings are about."""
+    asked = settings.options.device
+    by_device: dict[str, list[Finding]] = {asked: []}
+    for finding in target.findings:
+        by_device.setdefault(_policy_of(finding, settings), []).append(finding)
+    rows: list[Row] = []
+    timelines: list[TimelineRun] = []
+    for device, findings in by_device.items():
+        concerned = replace(target, findings=tuple(findings))
+        done = _verify(concerned, outline, settings, device, progress)
+        rows += done.rows if device == asked else [row for row in done.rows if row.code is not None]
+        timelines += done.timelines
+    return Verified(tuple(replace(row, given=settings.given) for row in rows), tuple(timelines))
+
+
+def _policy_of(finding: Finding, settings: Settings) -> str:
+    """The cast policy to run a finding by: the one asked for, unless its rule fails by others only (AMP108)."""
+    asked = settings.options.device
+    rule = next((rule for rule in settings.options.rules if rule.code == finding.code), None)
+    return rule.devices[0] if rule is not None and rule.devices and asked not in rule.devices else asked
+
+
+def _verify(
+    target: Target,
+    outline: Outline,
+    settings: Settings,
+    device: str,
+    progress: Callable[[str], None] | None,
+) -> Verified:
+    silent = {rule.code for rule in settings.options.rules if not rule.claims_failure}
+    claims = tuple(
+        replace(claim, settled_by_failure=claim.code not in silent) for claim in claims_of(target.findings, outline)
+    )
+    job = Job(
+        path=str(target.path),
+        name=target.name,
+        device=device,
+        run_on=settings.run_on if device == settings.options.device else "cpu",
+        scenarios=settings.scenarios,
+        results="",
+        root=str(settings.root),
+        factory=_factory(target, settings),
+        claims=claims,
+        timeout=settings.timeout,
+        memory=settings.memory,
+        trace=settings.trace,
+    )
+    if not target.runnable:
+        report = Report(broken=NO_WHOLE)
+        return Verified(tuple(_alone_rows(target, job, report, settings.options, progress)))
+    with tempfile.TemporaryDirectory(prefix="amplint-answers-") as folder:
+        answers = str(Path(folder) / "answers")
+        report = run_job(replace(job, answers=answers), progress)
+        older = _on_old_capability(job, report, progress)
+        after: dict[tuple[str, str], Outcome] = {}
+        fixed = _fixed(target.path, settings.options) if settings.fix_check and target.findings else None
+        if fixed is not None and report.outcomes:
+            inner = tuple((o.scenario, o.mode) for o in report.outcomes if o.inner)
+            again = replace(job, overlay={job.path: fixed}, baseline=answers, claims=(), trace=False, inner=inner)
+            after = _by_cell(run_job(again, progress).outcomes)
+            if older:
+                skip = tuple(cell for cell in after if cell not in older)
+                again = replace(again, capability=OLD_CAPABILITY, skip=skip, baseline=None)
+                after |= _by_cell(run_job(again, progress).outcomes)
+    if report.broken is not None:
+        return Verified(tuple(_alone_rows(target, job, report, settings.options, progress)))
+    rows: list[Row] = []
+    timelines: list[TimelineRun] = []
+    for cell, outcome in (_by_cell(report.outcomes) | older).items():
+        made = list(_rows(target, outline, job, report, outcome, after.get(cell)))
+        rows += made
+        if outcome.timeline is not None:
+            timelines.append(_timeline(made, outcome, report))
+    return Verified(tuple(rows), tuple(timelines))
+
+
+def _by_cell(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
+    return {(outcome.scenario, outcome.mode): outcome for outcome in outcomes}
+
+
+def _timeline(rows: list[Row], outcome: Outcome, report: Report) -> TimelineRun:
+    verdicts = [row.verdict for row in rows]
+    worst = min(verdicts, key=list(Verdict).index)
+    first = rows[verdicts.index(worst)]
+    return TimelineRun.of(
+        outcome.timeline or {},
+        target=first.target,
+        scenario=first.scenario,
+        mode=first.mode,
+        device=first.device,
+        run_on=first.run_on,
+        verdict=worst.value,
+        torch=report.torch,
+        error=outcome.error,
+        codes=tuple(row.code for row in rows if row.verdict is worst and row.code),
+        seconds=outcome.seconds,
+        reproduce=first.reproduce,
+    )
+
+
+def _factory(target: Target, settings: Settings) -> str | None:
+    """The configured factory of a target, with a file's path made absolute."""
+    for key, value in settings.factories.items():
+        file, _, name = key.rpartition("::")
+        if name == target.name and (not file or (settings.root / file).resolve() == target.path.resolve()):
+            source, separator, function = value.partition("::")
+            return f"{settings.root / source}::{function}" if separator else value
+    return None
+
+
+def _on_old_capability(
+    job: Job, report: Report, progress: Callable[[str], None] | None
+) -> dict[tuple[str, str], Outcome]:
+    """Where the code asks what the GPU can do and a finding was not confirmed, run as on an older GPU too.
+
+    Returns the cells of that second run that confirm a finding.
+    """
+    if not report.asked_capability or job.run_on != "cpu":
+        return {}
+    skip = tuple(
+        (o.scenario, o.mode)
+        for o in report.outcomes
+        if o.confirmed or not any(o.scenario in claim.scenarios for claim in job.claims)
+    )
+    if len(skip) == len(report.outcomes):
+        return {}
+    older = run_job(replace(job, capability=OLD_CAPABILITY, skip=skip), progress)
+    number = ".".join(map(str, OLD_CAPABILITY))
+    return {
+        (o.scenario, o.mode): replace(o, error=f"{o.error} (on a GPU of compute capability {number})")
+        for o in older.outcomes
+        if o.kind in _CONFIRMING and o.confirmed
+    }
+
+
+def _fixed(path: Path, options: Options) -> str | None:
+    """The file after every codemod, unsafe ones too; None where nothing changes."""
+    result = check_file(path, replace(options, fix=Applicability.UNSAFE, write=False))
+    return Source(path, result.after).text if result.after is not None else None
+
+
+def _rows(
+    target: Target, outline: Outline, job: Job, report: Report, outcome: Outcome, after: Outcome | None
+) -> Iterator[Row]:
+    built = report.target if report.target in outline.classes else EXAMPLE
+    plain = Row(
+        target=f"{target.path}::{target.name or built}",
+        asked=str(target),
+        scenario=outcome.scenario,
+        mode=outcome.mode,
+        device=job.device,
+        run_on=job.run_on,
+        verdict=_PLAIN[outcome.kind],
+        error=outcome.error,
+        location=outcome.location,
+        seconds=outcome.seconds,
+        how=report.how,
+    )
+    concerned = [finding for finding in target.findings if outcome.scenario in finding.scenarios]
+    if not concerned or (outcome.kind in _CONFIRMING and not outcome.confirmed):
+        yield replace(plain, code=outcome.family if outcome.kind in _CONFIRMING else None)
+    for finding in concerned:
+        verdict = _of_finding(finding, outcome)
+        row = replace(plain, code=finding.code, fingerprint=finding.fingerprint, verdict=verdict)
+        row = replace(row, claimed_at=(str(finding.filename), finding.span.start.row))
+        if verdict in (Verdict.NOT_REACHED, Verdict.NOT_REPRODUCED):
+            row = replace(row, error=_stopped(outcome), location=None)
+        if after is not None:
+            row = replace(row, fix=_effect(finding, verdict, after), largest_error=after.difference)
+        yield row
+
+
+def _of_finding(finding: Finding, outcome: Outcome) -> Verdict:
+    if finding.fingerprint in outcome.confirmed:
+        return Verdict.CONFIRMED
+    if outcome.kind not in ("clean", *_CONFIRMING):
+        return _PLAIN[outcome.kind]
+    return Verdict.NOT_REPRODUCED if finding.fingerprint in outcome.reached else Verdict.NOT_REACHED
+
+
+def _stopped(outcome: Outcome) -> str | None:
+    """Why a finding was not settled, where the run failed somewhere else."""
+    if outcome.kind == "clean" or outcome.location is None:
+        return None
+    return f"the run failed before, at {Path(outcome.location[0]).name}:{outcome.location[1]}: {outcome.error}"
+
+
+def _effect(finding: Finding, verdict: Verdict, after: Outcome) -> FixEffect | None:
+    if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
+        return None
+    if verdict is Verdict.CONFIRMED:
+        if after.kind != "clean":
+            return FixEffect.DOES_NOT_CURE
+        return FixEffect.CHANGES_NUMERICS if (after.difference or 0.0) > UNCHANGED else FixEffect.CURES
+    return FixEffect.CHANGES_NUMERICS if after.difference else None
+
+
+def _alone_rows(
+    target: Target, job: Job, report: Report, options: Options, progress: Callable[[str], None] | None
+) -> Iterator[Row]:
+    """A target that does not run as a whole: each finding by its operation alone, in each of its scenarios."""
+    if not target.findings:
+        yield from _broken_rows(target, job, report)
+        return
+    alone = run_alone(target, job, options, progress)
+    for scenario in job.scenarios:
+        for finding in target.findings:
+            row = Row(
+                target=str(target),
+                scenario=scenario,
+                mode="eval",
+                device=job.device,
+                run_on=job.run_on,
+                verdict=Verdict.NOT_RUNNABLE,
+                code=finding.code,
+                fingerprint=finding.fingerprint,
+            )
+            outcome = alone.outcomes.get((scenario, finding.fingerprint))
+            reason = alone.reasons.get((scenario, finding.fingerprint))
+            if outcome is not None:
+                yield replace(
+                    row,
+                    verdict=_of_finding(finding, outcome),
+                    error=outcome.error,
+                    location=outcome.location,
+                    seconds=outcome.seconds,
+                    how=f"{HOW}: {report.broken}",
+                )
+            elif reason is not None:
+                yield replace(row, error=f"{report.broken}; alone: {reason}", advice=report.advice)
+
+
+def _broken_rows(target: Target, job: Job, report: Report) -> Iterator[Row]:
+    """A target without findings that could not be built."""
+    for scenario in job.scenarios:
+        for mode in BASE:
+            yield Row(
+                target=str(target),
+                scenario=scenario,
+                mode=mode,
+                device=job.device,
+                run_on=job.run_on,
+                verdict=Verdict.NOT_RUNNABLE,
+                error=report.broken,
+                advice=report.advice,
+            )

@@ -1,0 +1,135 @@
+"""Watches an analysis for the operations at given places: operands, arguments and autocast, context by context.
+
+The facts of a file keep one context of each operation; to run an operation alone in some scenario, what the context
+said that made it fail there is needed.
+"""
+
+from __future__ import annotations
+
+import ast
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amplint.finding import Certainty
+from amplint.infer.expressions import evaluate
+from amplint.infer.record import Recorder
+from amplint.infer.session import OutOfBudget
+from amplint.infer.torch_ops import Op, find_op
+from amplint.infer.values import TensorMethod, TorchName, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from amplint.infer.dtypes import Autocast
+    from amplint.infer.facts import Conflict, Operand
+    from amplint.infer.frame import Frame
+    from amplint.source import Span
+
+_CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
+_PLAIN = (
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Tuple, ast.List),
+    *(ast.Slice, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp),
+    *(ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """An operation as one context has it.
+
+    ``operands`` have the dtypes that the kernel sees; none where the operation as such is the hazard. ``scenarios`` are
+    those in which it is one. ``values`` are what the expressions below ``node`` hold, by ``id``, and ``arguments`` the
+    operation's by parameter.
+    """
+
+    node: ast.expr | ast.stmt
+    op: Op
+    operands: tuple[Operand, ...]
+    scenarios: frozenset[str]
+    autocast: Autocast
+    values: Mapping[int, Value]
+    arguments: Mapping[str, Value]
+    certainty: Certainty = Certainty.PROVEN
+
+
+class Witness(Recorder):
+    """A recorder that also remembers every context of the operations at the ``wanted`` spans."""
+
+    def __init__(self, path: Path, wanted: Collection[Span]) -> None:
+        super().__init__(path)
+        self._wanted = frozenset(wanted)
+        self._looking = False
+        self._arguments: dict[int, tuple[str, dict[str, Value]]] = {}
+        self._disagreeing: dict[Span, list[Sight]] = {}
+        self._called: dict[Span, list[Sight]] = {}
+
+    def sights(self, span: Span) -> list[Sight]:
+        """What was seen at a span, the surest first: operands that disagree, else calls as such."""
+        found = self._disagreeing.get(span)
+        if found:
+            return sorted(found, key=lambda sight: _CERTAINTIES.index(sight.certainty))
+        return self._called.get(span, [])
+
+    def concerns(self, frame: Frame) -> bool:
+        return not self._looking and super().concerns(frame)
+
+    def conflict(self, frame: Frame, conflict: Conflict) -> None:
+        super().conflict(frame, conflict)
+        op = find_op(conflict.op)
+        if op is None or not self.concerns(frame):
+            return
+        span = frame.namespace.source.span(conflict.node)
+        if span in self._wanted:
+            _, arguments = self._arguments.get(id(conflict.node), ("", {}))
+            sight = Sight(
+                conflict.node,
+                op,
+                conflict.operands,
+                frozenset(conflict.scenarios),
+                frame.autocast,
+                self._values(frame, conflict.node),
+                arguments,
+                conflict.certainty,
+            )
+            self._disagreeing.setdefault(span, []).append(sight)
+
+    def torch_call(self, frame: Frame, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
+        super().torch_call(frame, name, node, arguments)
+        op = find_op(name)
+        if op is None or not isinstance(node, ast.Call) or not self.concerns(frame):
+            return
+        span = frame.namespace.source.span(node)
+        if span in self._wanted:
+            self._arguments[id(node)] = (name, arguments)
+            scenarios = frozenset(s.name for lane, s in enumerate(frame.session.scenarios) if frame.live >> lane & 1)
+            sight = Sight(node, op, (), scenarios, frame.autocast, self._values(frame, node), arguments)
+            self._called.setdefault(span, []).append(sight)
+
+    def _values(self, frame: Frame, node: ast.expr | ast.stmt) -> dict[int, Value]:
+        """What the plain expressions below a node hold. Nothing of this look is recorded or counted."""
+        steps, self._looking = frame.session.steps, True
+        found: dict[int, Value] = {}
+        try:
+            for child in reversed(list(ast.walk(node))):
+                if child is node or not isinstance(child, ast.expr):
+                    continue
+                with suppress(OutOfBudget, RecursionError):
+                    if _is_plain(child, found):
+                        found[id(child)] = evaluate(frame, child)
+        finally:
+            frame.session.steps, self._looking = steps, False
+        return found
+
+
+def _is_plain(node: ast.expr, known: Mapping[int, Value]) -> bool:
+    """Whether evaluating an expression again changes nothing: it calls no code of the project."""
+    for child in ast.walk(node):
+        if not isinstance(child, _PLAIN):
+            return False
+        if isinstance(child, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(child.ctx, ast.Load):
+            return False
+        if isinstance(child, ast.Call) and not isinstance(known.get(id(child.func)), (TorchName, TensorMethod)):
+            return False
+    return True

@@ -1,0 +1,667 @@
+"""``amplint explain``: texts and tracebacks, however they were printed, lead to rule, cause, remedy and finding."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from conftest import ROOT, Completed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amplint.cli.main import main
+from amplint.explain.catalogue import KINDS, NEEDS, Family, families, recognise, without_colours
+from amplint.explain.frames import parse_frames
+from amplint.explain.literals import longest_literal
+from amplint.explain.spelling import dtype_of
+from amplint.plugins import load_rules
+from amplint.rule import documentation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GOLDEN = Path(__file__).parent / "golden" / "explain"
+MIXED = "mat1 and mat2 must have the same dtype, but got Float and BFloat16"
+FAMILIES = list(families().values())
+RULES = [rule for rule in load_rules() if rule.code != "AMP901"]
+
+
+def explain(*arguments: str, stdin: str = "") -> Completed:
+    """Run ``amplint explain`` in this process."""
+    result = CliRunner().invoke(main, ["explain", *arguments], input=stdin.encode())
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Completed(result.exit_code, result.stdout_bytes.decode(), result.stderr)
+
+
+def explained(text: str, *arguments: str) -> dict[str, Any]:
+    done = explain("-", "--output-format", "json", *arguments, stdin=text)
+    assert done.status == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+# ---- the catalogue ------------------------------------------------------------------------------------------------
+
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+
+
+@each_family
+def test_examples_belong_to_their_family_and_use_every_pattern(family: Family) -> None:
+    for example in family.examples:
+        (match,) = recognise(f"noise before\nRuntimeError: {example}\nnoise after")
+        assert (match.family, match.kind, match.codes) == (family.name, family.kind, family.codes)
+    unused = [p for p in family.patterns if not any(family.compiled(p).search(text) for text in family.examples)]
+    assert unused == []
+
+
+@each_family
+def test_family_is_whole(family: Family) -> None:
+    assert family.kind in KINDS
+    assert family.needs in NEEDS
+    assert set(re.findall(r"\{(\w+)\}", family.says)) <= {*family.roles, "op", "argument", "other"}
+    assert all(longest_literal(pattern) for pattern in family.patterns)
+    assert set(family.codes) <= {rule.code for rule in RULES}
+    assert {remedy.rule for remedy in family.remedies} <= {None, *family.codes}
+    assert family.remedies
+    for narrowing in family.narrowing:
+        assert {role for role, _ in narrowing.when} <= family.roles.keys()
+
+
+def test_code_of_remedies_is_python() -> None:
+    """Commands and pieces of JSON apart."""
+    codes = [
+        r.code
+        for family in FAMILIES
+        for r in family.remedies
+        if r.code and not r.code.startswith(("amplint ", "CUDA_", '"'))
+    ]
+    assert len(codes) > 60
+    for code in codes:
+        ast.parse(f"{code} ..." if code.endswith(":") else code)
+
+
+def test_literals_are_part_of_every_match() -> None:
+    assert longest_literal(r"(?:abc|defghijk) xyz") == " xyz"
+    assert longest_literal(r"colou?r and more") == "r and more"
+    assert longest_literal(r"[a-z]{3}ab\(\)c{role}de") == "ab()c"
+    assert longest_literal(r"one|another") == ""
+    for family in FAMILIES:
+        for pattern, literal in zip(family.patterns, family.literals, strict=True):
+            matches = [m[0] for text in family.examples for m in family.compiled(pattern).finditer(text)]
+            assert all(literal in match for match in matches)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "dtype"),
+    [
+        ("Half", "float16"),
+        ("at::Half", "float16"),
+        ("c10::Half", "float16"),
+        ("struct c10::Half", "float16"),
+        ("torch.cuda.HalfTensor", "float16"),
+        ("torch.HalfTensor", "float16"),
+        ("torch.float16", "float16"),
+        ("c10::BFloat16", "bfloat16"),
+        ("CUDABFloat16Type", "bfloat16"),
+        ("torch.mps.BFloat16Tensor", "bfloat16"),
+        ("float", "float32"),
+        ("torch.cuda.FloatTensor", "float32"),
+        ("double", "float64"),
+        ("long int", "int64"),
+        ("long long", "int64"),
+        ("unsigned char", "uint8"),
+        ("c10::complex<float>", "complex64"),
+        ("Float8_e4m3fn", "float8_e4m3fn"),
+        ("c10::Float8_e5m2", "float8_e5m2"),
+        ("torch.Tensor", None),
+        ("floats", None),
+    ],
+)
+def test_spellings(spelling: str, dtype: str | None) -> None:
+    assert dtype_of(spelling) == dtype
+
+
+WORDINGS = {
+    "fill-overflow": (
+        "value cannot be converted to type at::Half without overflow: -1e+09",
+        "value cannot be converted to type c10::Half without overflow",
+    ),
+    "conv-operands": (
+        "Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+        "Input type (struct c10::Half) and bias type (float) should be the same",
+    ),
+    "matmul-operands": (
+        "expected mat1 and mat2 to have the same dtype, but got: struct c10::Half != float",
+        "expected m1 and m2 to have the same dtype, but got: c10::Half != float",
+    ),
+    "scalar-type": (
+        "Expected object of scalar type Half but got scalar type Float for argument #2 'mat2' in call to _th_mm",
+        "expected scalar type Half but found Float",
+    ),
+}
+
+
+@pytest.mark.parametrize("family", WORDINGS)
+def test_old_and_new_wordings_are_one_family(family: str) -> None:
+    (old,), (new,) = (recognise(text) for text in WORDINGS[family])
+    assert (old.family, old.dtypes) == (new.family, new.dtypes)
+    assert old.family == family
+
+
+def how_it_shows() -> list[tuple[str, str]]:
+    """(code, error text) of the documentation of every rule."""
+    shown = []
+    for rule in RULES:
+        block = re.search(r"How it shows\n-+\n```text\n(.*?)```", documentation(rule), re.DOTALL)
+        assert block is not None, rule.code
+        lines = re.sub(r"\n(?!\w+(?:Error|Warning):)", " ", block[1].strip())
+        shown += [(rule.code, line) for line in lines.split("\n")]
+    return shown
+
+
+@pytest.mark.parametrize(("code", "text"), how_it_shows())
+def test_texts_in_the_rules_documentation_lead_back_to_the_rule(code: str, text: str) -> None:
+    assert code in {found for match in recognise(text) for found in match.codes}
+
+
+def test_errors_come_before_warnings_and_causes_before_consequences() -> None:
+    text = (
+        "FutureWarning: `torch.cuda.amp.autocast(args...)` is deprecated.\n"
+        f"step 3 loss: nan\nRuntimeError: {MIXED}\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "ValueError: Attempting to unscale FP16 gradients.\n"
+    )
+    assert [match.family for match in recognise(text)] == [
+        "linear-operands",
+        "unscale-half-gradients",
+        "deprecated-amp-api",
+        "nan-loss",
+    ]
+
+
+def test_one_error_of_many_ranks_is_one_match() -> None:
+    text = "".join(f"[rank{rank}]: RuntimeError: {MIXED}\n" for rank in range(8)) + f"E   RuntimeError: {MIXED}\n"
+    (match,) = recognise(text)
+    assert match.text == f"RuntimeError: {MIXED}"
+    assert match.dtypes == (("input", "float32"), ("weight", "bfloat16"))
+
+
+def test_a_text_broken_by_the_terminal_is_put_together() -> None:
+    (match,) = recognise("│ RuntimeError: mat1 and mat2 must have the same │\n│ dtype, but got Float and BFloat16 │\n")
+    assert match.family == "linear-operands"
+
+
+def test_recognition_needs_no_torch_and_no_time() -> None:
+    program = (
+        "import sys, time; from amplint.explain.catalogue import recognise; start = time.process_time()\n"
+        "text = 'INFO step 1 loss 0.3 lr 1e-4 ok\\n' * 100_000 + 'loss' + ' ' * 100_000 + '| ' * 100_000\n"
+        "assert not recognise(text)\n"
+        f"assert recognise(text + {MIXED!r})\n"
+        "assert time.process_time() - start < 5; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# ---- tracebacks ---------------------------------------------------------------------------------------------------
+
+MODEL = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, dim: int = 8):
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        x = x.float()
+        return self.proj(x)
+"""
+LINE = "return self.proj(x)"
+ROW = 12
+
+PYTHON = """\
+Traceback (most recent call last):
+  File "{root}train.py", line 9, in <module>
+    model(batch)
+    ^^^^^^^^^^^^
+  File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1778, in _wrapped_call_impl
+    return self._call_impl(*args, **kwargs)
+  File "{root}model.py", line 12, in forward
+    return self.proj(x)
+           ^^^^^^^^^^^^
+  File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", line 134, in forward
+    return F.linear(input, self.weight, self.bias)
+RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+"""
+IPYTHON = """\
+---------------------------------------------------------------------------
+RuntimeError                              Traceback (most recent call last)
+Cell In[3], line 5
+      3 model = Block()
+----> 5 model(batch)
+
+File /opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py:1778, in Module._wrapped_call_impl(self)
+   1777 else:
+-> 1778     return self._call_impl(*args, **kwargs)
+
+File {root}model.py:12, in Block.forward(self, x)
+     10 def forward(self, x: torch.Tensor):
+     11     x = x.float()
+---> 12     return self.proj(x)
+
+RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+"""
+OLD_IPYTHON = """\
+---------------------------------------------------------------------------
+RuntimeError                              Traceback (most recent call last)
+<ipython-input-5-94b4dc9b0a5a> in <module>
+----> 1 model(batch)
+
+/usr/local/lib/python3.7/dist-packages/torch/nn/modules/module.py in _call_impl(self, *input, **kwargs)
+   1101                 or _global_forward_hooks or _global_forward_pre_hooks):
+-> 1102             return forward_call(*input, **kwargs)
+
+{root}model.py in forward(self, x)
+     10     def forward(self, x: torch.Tensor):
+     11         x = x.float()
+---> 12         return self.proj(x)
+
+RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+"""
+RICH = """\
+╭─────────────────────────────── Traceback (most recent call last) ────────────────────────────────╮
+│ {root}model.py:12 in forward                                                                     │
+│                                                                                                  │
+│   10 │   def forward(self, x: torch.Tensor):                                                     │
+│   11 │   │   x = x.float()                                                                       │
+│ ❱ 12 │   │   return self.proj(x)                                                                 │
+╰──────────────────────────────────────────────────────────────────────────────────────────────────╯
+RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+"""
+PYTEST = """\
+=================================== FAILURES ===================================
+___________________________________ test_a _____________________________________
+
+    def test_a():
+>       Block()(batch)
+
+test_model.py:7:
+_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
+
+self = Block(), x = tensor([[1.]])
+
+    def forward(self, x: torch.Tensor):
+        x = x.float()
+>       return self.proj(x)
+E       RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+
+{root}model.py:12: RuntimeError
+"""
+CHAINED = (
+    PYTHON
+    + """
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "{root}train.py", line 11, in <module>
+    save(checkpoint)
+OSError: [Errno 28] No space left on device
+"""
+)
+RANKS = "".join(f"[rank0]: {line}\n[rank1]: {line}\n" for line in PYTHON.splitlines())
+LOGGED = "".join(
+    f"2026-11-21 03:12:44,1{number:02} | ERROR | {line}\n" for number, line in enumerate(PYTHON.splitlines())
+)
+GROUPED = "  + Exception Group " + PYTHON.replace("\n", "\n  | ")
+RAY = "".join(f"(TrainWorker pid=4242, ip=10.0.0.7) {line}\n" for line in PYTHON.splitlines())
+COLOURED = re.sub(r'("[^"]+\.py")', "\x1b[35m\\1\x1b[0m", PYTHON)
+COLOURED = re.sub("(RuntimeError|mat1)", "\x1b[1;31m\\1\x1b[0m", COLOURED)
+PRINTED = {
+    "python": PYTHON,
+    "ipython": IPYTHON,
+    "old-ipython": OLD_IPYTHON,
+    "rich": RICH,
+    "pytest": PYTEST,
+    "chained": CHAINED,
+    "ranks": RANKS,
+    "logged": LOGGED,
+    "group": GROUPED,
+    "ray": RAY,
+    "coloured": COLOURED,
+    "crlf": PYTHON.replace("\n", "\r\n"),
+}
+
+each_print = pytest.mark.parametrize("text", PRINTED.values(), ids=PRINTED)
+
+
+@pytest.fixture
+def model(project: Path) -> Path:
+    """A project with a model whose Linear gets a hardcoded upcast."""
+    path = project / "model.py"
+    path.write_text(MODEL)
+    return path
+
+
+@each_print
+def test_every_kind_of_traceback_leads_to_the_finding(text: str, model: Path) -> None:
+    document = explained(text.replace("{root}", f"{model.parent}/"))
+    assert [match["family"] for match in document["matches"]] == ["linear-operands"]
+    (finding, *_) = document["findings"]
+    frame = document["frames"][finding["frame"]]
+    assert (finding["code"], finding["location"]["row"], finding["relation"]) == ("AMP102", ROW, "line")
+    assert (frame["filename"], frame["row"], frame["text"], frame["line"]) == (str(model), ROW, LINE, "same")
+    assert frame["function"] in ("forward", "Block.forward", None)
+    assert document["verify"] == f"{model}::Block"
+
+
+@pytest.mark.parametrize("root", ["", "./", "/home/someone/else/project/", "C:\\Users\\me\\project\\", "../project/"])
+def test_paths_of_other_machines_are_found_by_their_ends(root: str, model: Path) -> None:
+    document = explained(PYTHON.replace("{root}", root))
+    assert document["findings"][0]["filename"] == str(model)
+
+
+def test_two_equally_good_files_are_none(model: Path) -> None:
+    for folder in ("a", "b"):
+        (model.parent / folder).mkdir()
+        shutil.copy(model, model.parent / folder / "model.py")
+    model.unlink()
+    document = explained(PYTHON.replace("{root}", "/elsewhere/"))
+    assert document["findings"] == []
+    assert all(frame["filename"] is None for frame in document["frames"])
+    document = explained(PYTHON.replace("{root}", "/elsewhere/b/"))
+    assert document["findings"][0]["filename"] == str(model.parent / "b" / "model.py")
+
+
+def test_a_file_that_shares_the_name_only_must_hold_the_line(model: Path) -> None:
+    text = PYTHON.replace("{root}", "/elsewhere/").replace(LINE, "return self.other(x)")
+    assert all(frame["filename"] is None for frame in explained(text)["frames"])
+
+
+def test_an_edited_file_is_followed_to_where_the_line_is_now(model: Path) -> None:
+    text = PYTHON.replace("{root}", f"{model.parent}/")
+    model.write_text("# two lines\n# more\n" + MODEL)
+    document = explained(text)
+    frame = document["frames"][document["findings"][0]["frame"]]
+    assert (frame["row"], frame["row_now"], frame["line"]) == (ROW, ROW + 2, "moved")
+    assert document["findings"][0]["location"]["row"] == ROW + 2
+    assert f"model.py:{ROW + 2} in forward (the file was edited since: there it was line {ROW})" in explain(
+        "-", stdin=text
+    ).stdout.replace("\n  ", " ")
+
+
+def test_an_edited_file_without_the_line_is_said_to_be(model: Path) -> None:
+    text = PYTHON.replace("{root}", f"{model.parent}/")
+    model.write_text(MODEL.replace(LINE, "return self.proj(x) * 1"))
+    document = explained(text)
+    (finding, *_) = document["findings"]
+    assert (document["frames"][finding["frame"]]["line"], finding["relation"]) == ("gone", "function")
+    assert "the line is no longer there" in explain("-", stdin=text).stdout.replace("\n  ", " ")
+
+
+def test_a_traceback_without_a_finding_names_the_line_and_the_rules(model: Path) -> None:
+    model.write_text(MODEL.replace("        x = x.float()\n", "        # as it comes\n"))
+    done = explain("-", stdin=PYTHON.replace("{root}", f"{model.parent}/"))
+    assert done.status == 0
+    assert f"model.py:{ROW} in forward: amplint finds nothing here by reading" in done.stdout
+    assert "amplint check . --select AMP104,AMP102,AMP106" in done.stdout
+    assert "amplint verify model.py::Block" in done.stdout
+
+
+def test_files_that_are_not_here_are_named(project: Path) -> None:
+    done = explain("-", stdin=PYTHON.replace("{root}", "/elsewhere/"))
+    assert "No file of the traceback is here (/elsewhere/model.py:12)" in done.stdout.replace("\n  ", " ")
+
+
+def test_hostile_paths_and_rows_are_harmless(project: Path) -> None:
+    (project / "folder.py").mkdir()
+    (project / "binary.py").write_bytes(b"\xff\xfe\x00 not python")
+    for path, row in (("folder.py", 1), ("binary.py", 1), ("~nobody-here/x.py", 1), ("\\\\", 3), ("a\\0.py", 10**9)):
+        text = f'  File "{path}", line {row}, in f\n    x @ y\nRuntimeError: {MIXED}\n'
+        assert explained(text)["matches"]
+
+
+@given(st.lists(st.sampled_from(sorted({line for text in PRINTED.values() for line in text.split("\n")})), max_size=30))
+def test_lines_in_any_order_are_read(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    for frame in parse_frames(text, near=MIXED):
+        assert frame.path in text
+        assert frame.text in without_colours(text)
+    recognise(text)
+
+
+def test_frames_of_a_file_that_does_not_parse(model: Path) -> None:
+    model.write_text(MODEL + "def broken(:\n")
+    document = explained(PYTHON.replace("{root}", f"{model.parent}/"))
+    assert document["findings"] == []
+    assert document["verify"] is None
+
+
+def test_the_frames_are_those_of_the_error(model: Path) -> None:
+    frames = parse_frames(CHAINED.replace("{root}", "/r/"), near=MIXED)
+    assert [(frame.parts[-1], frame.row) for frame in frames if not frame.of_torch] == [
+        ("train.py", 9),
+        ("model.py", 12),
+    ]
+    frames = parse_frames(CHAINED.replace("{root}", "/r/"), near="No space left")
+    assert [(frame.parts[-1], frame.row) for frame in frames] == [("train.py", 11)]
+
+
+CLUES = {
+    "backward of an autograd Function": (
+        '  File "model.py", line 3, in backward\n    return g @ w\n',
+        ("AMP204", "AMP202", "AMP201"),
+    ),
+    "written in place or with out=": (
+        '  File "model.py", line 3, in step\n    torch.mm(a, b, out=total)\n',
+        ("AMP107",),
+    ),
+    "inference fast path": (
+        '  File "train.py", line 3, in validate\n    self.encoder(x)\n'
+        '  File "/x/site-packages/torch/nn/modules/transformer.py", line 917, in forward\n'
+        "    return torch._transformer_encoder_layer_fwd(\n",
+        ("AMP108",),
+    ),
+    "decorated with autocast": (
+        '  File "/x/site-packages/torch/amp/autocast_mode.py", line 44, in decorate_autocast\n'
+        '    return func(*args, **kwargs)\n  File "model.py", line 3, in forward\n    return x @ w\n',
+        ("AMP106",),
+    ),
+    "evaluation or generation": ('  File "model.py", line 3, in generate\n    out = x @ w\n', ()),
+    "worker thread": ('  File "/x/site-packages/torch/nn/parallel/parallel_apply.py", line 83, in _worker\n', ()),
+    "nn.Linear without bias": ('  File "/x/site-packages/torch/nn/modules/linear.py", line 134, in forward\n', ()),
+}
+
+
+@pytest.mark.parametrize("phrase", CLUES)
+def test_frames_tell_why_autocast_was_off(phrase: str, project: Path) -> None:
+    frames, codes = CLUES[phrase]
+    text = "RuntimeError: expected m1 and m2 to have the same dtype, but got: c10::Half != float\n"
+    (match,) = explained(f"Traceback (most recent call last):\n{frames}{text}")["matches"]
+    assert phrase in match["meaning"]
+    assert tuple(match["codes"][: len(codes)]) == codes
+    (plain,) = explained(text)["matches"]
+    assert phrase not in plain["meaning"].replace("autograd Function's backward", "")
+
+
+# ---- the fixtures -------------------------------------------------------------------------------------------------
+
+FIXTURES = sorted(path for path in (ROOT / "fixtures").iterdir() if path.is_dir())
+
+
+@cache
+def failed(path: Path) -> bytes:
+    """What a fixture prints to stderr when it fails."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, env=environment, check=False)
+    assert done.returncode != 0
+    return done.stderr
+
+
+@pytest.mark.parametrize("folder", FIXTURES, ids=lambda folder: folder.name)
+def test_the_traceback_of_each_fixture_leads_to_its_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / "failing.py"
+    monkeypatch.chdir(folder)
+    document = explained(failed(path).decode())
+    expected = expected_codes(path)
+    rows = [frame["row"] for frame in document["frames"] if frame["filename"] == str(path)]
+    finding, *_ = document["findings"]
+    assert finding["code"] in expected[finding["location"]["row"]]
+    assert document["frames"][finding["frame"]]["row"] == rows[-1]
+    if rows[-1] in expected:
+        assert (finding["location"]["row"], finding["relation"]) == (rows[-1], "line")
+    else:
+        assert finding["relation"] == "cause"
+
+
+def test_the_command_reads_a_pipe() -> None:
+    text = failed(ROOT / "fixtures" / "lookup_free_quantizer" / "failing.py")
+    command = [sys.executable, "-m", "amplint", "explain", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"error[AMP106]" in done.stdout
+    assert b"\x1b" not in done.stdout
+
+
+def expected_codes(path: Path) -> dict[int, list[str]]:
+    marks = ((row, re.search(r"# expect: (.*)$", line)) for row, line in enumerate(path.read_text().splitlines(), 1))
+    return {row: mark[1].split(", ") for row, mark in marks if mark}
+
+
+# ---- the command --------------------------------------------------------------------------------------------------
+
+
+def test_codes_and_names_are_rules() -> None:
+    page = explain("AMP105")
+    assert (page.status, page.stdout.splitlines()[0]) == (0, "AMP105 index-write")
+    for words in (["amp105"], ["index-write"], ["AMP 105"], ["AMP", "105"], ["AMP105 index-write"], [" AMP105 "]):
+        assert explain(*words).stdout == page.stdout
+
+
+def test_a_rule_as_json() -> None:
+    document = json.loads(explain("AMP105", "--output-format", "json").stdout)
+    assert document["rule"]["code"] == "AMP105"
+    assert "What it does" in document["rule"]["documentation"]
+
+
+@pytest.mark.parametrize("words", [["AMP1055"], ["AMP15"], ["index-writ"], ["index", "write"], ["indexwrite"]])
+def test_words_near_a_rule_are_not_taken_for_a_text(words: list[str]) -> None:
+    done = explain(*words)
+    assert (done.status, done.stdout) == (2, "")
+    assert re.search(r"unknown rule .*\(did you mean '(?:AMP1\d\d|index-write)'\?\)", done.stderr)
+
+
+def test_a_text_needs_no_quotes() -> None:
+    assert explain(*MIXED.split()).stdout == explain(MIXED).stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "IndexError: list index out of range in the middle of training",
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "frobnicate the quux",
+    ],
+)
+def test_an_unknown_text_says_what_to_paste(text: str) -> None:
+    for arguments, stdin in (([text], ""), (["-"], text)):
+        done = explain(*arguments, stdin=stdin)
+        assert (done.status, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert "paste the last line of the traceback" in done.stderr
+        assert "AMP105" in done.stderr
+
+
+@pytest.mark.parametrize("stdin", ["", "\n  \n"])
+def test_an_empty_stdin_says_what_to_paste(stdin: str) -> None:
+    done = explain("-", stdin=stdin)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.startswith("amplint: error: there is nothing on stdin: paste")
+
+
+def test_output_of_check_leads_to_the_rule() -> None:
+    done = explain("error[AMP107] out-variant-matmul: addmm gets float32 `a` and float16 `b`")
+    assert done.status == 2
+    assert "amplint explain AMP107" in done.stderr
+
+
+def test_keys_of_the_json(model: Path) -> None:
+    document = explained(PYTHON.replace("{root}", f"{model.parent}/"))
+    assert list(document) == ["matches", "frames", "findings", "verify"]
+    (match,) = document["matches"]
+    assert list(match) == ["family", "kind", "codes", "dtypes", "text", "says", "meaning", "origin", "remedies"]
+    assert match["dtypes"] == [
+        {"role": "input", "operand": "activation (mat1)", "dtype": "float32"},
+        {"role": "weight", "operand": "weight (mat2)", "dtype": "bfloat16"},
+    ]
+    assert list(match["remedies"][0]) == ["message", "code"]
+    assert list(document["frames"][0]) == ["path", "row", "function", "text", "filename", "row_now", "line"]
+    checked = json.loads(CliRunner().invoke(main, ["check", "--output-format", "json", str(model)]).stdout)
+    (finding,) = document["findings"]
+    assert {key: value for key, value in finding.items() if key not in ("frame", "relation")} in [
+        {**one, "scenarios": finding["scenarios"]} for one in checked
+    ]
+
+
+def test_configuration_names_the_device(model: Path) -> None:
+    (model.parent / "amplint.toml").write_text('device = "xpu"\nselect = ["AMP601"]\n')
+    text = PYTHON.replace("{root}", f"{model.parent}/")
+    assert explained(text)["findings"][0]["device"] == "xpu"
+    assert explained(text, "--isolated")["findings"][0]["device"] == "cuda"
+
+
+# ---- as people read it --------------------------------------------------------------------------------------------
+
+
+def golden_model(project: Path) -> str:
+    (project / "model.py").write_text(MODEL)
+    return PYTHON.replace("{root}", "/home/someone/project/")
+
+
+INPUTS: dict[str, Callable[[Path], str]] = {
+    "traceback": golden_model,
+    "linear": lambda project: MIXED,
+    "attention": lambda project: (
+        "Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype: c10::Half and "
+        "value.dtype: c10::Half instead."
+    ),
+    "mask": lambda project: "value cannot be converted to type at::Half without overflow: -1e+09",
+    "scaler": lambda project: "ValueError: Attempting to unscale FP16 gradients.",
+    "hardware": lambda project: "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10",
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_answers_read_as_they_should(name: str, project: Path) -> None:
+    """``AMPLINT_GOLDEN=1`` writes the files anew."""
+    done = explain("-", stdin=INPUTS[name](project))
+    assert done.status == 0, done.stderr
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("AMPLINT_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(done.stdout)
+    assert done.stdout == path.read_text()
+
+
+def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    from amplint.cli.judging import judging_options
+    from amplint.config import Config
+    from amplint.explain.answer import answer
+    from amplint.explain.render import full
+    from amplint.report import Context, plain
+
+    lines = list(full(answer(MIXED, judging_options(Config())), Context({})))
+    assert plain(lines) == explain(MIXED).stdout
+    assert {"bold red", "bold", "dim", "cyan"} <= {style for line in lines for _, style in line}
