@@ -63,7 +63,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     if path.name == "pyproject.toml" and b"amplint" not in data:
         return None
     try:
-        document = _parse_toml(data.decode())
+        document = parse_toml(data.decode())
     except ValueError as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from error
     if path.name != "pyproject.toml":
@@ -74,8 +74,8 @@ def _read(path: Path) -> dict[str, Any] | None:
     return table
 
 
-def _parse_toml(text: str) -> dict[str, Any]:
-    """The document. Raises ValueError."""
+def parse_toml(text: str) -> dict[str, Any]:
+    """A TOML document. Raises ValueError."""
     module = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     document: dict[str, Any] = module.loads(text)
     return document

@@ -184,7 +184,7 @@ def check_files(files: Sequence[tuple[Path, int]], options: Options, jobs: int |
 
 def _collect_seldom() -> None:
     """Look for cyclic garbage less often: going through large syntax trees costs a third of a long run."""
-    gc.set_threshold(50_000, 10, 10)
+    gc.set_threshold(1_000_000, 20, 10)
 
 
 COLLECT_EVERY = 400

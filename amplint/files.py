@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pathspec import GitIgnoreSpec
 
@@ -57,13 +57,25 @@ def find_files(paths: Iterable[str], exclude: Sequence[str] = (), exclude_root: 
         elif not path.is_dir():
             found.setdefault(os.path.realpath(path), FoundFile(path, status.st_size))
         else:
-            walk = _Walk(discovery.errors)
+            walk = _Walk(_is_python, discovery.errors)
             real = os.path.realpath(path)
             for file in walk.files(path, _ignores_above(path, excluded)):
                 key = os.path.realpath(file.path) if walk.linked else real + str(file.path)[len(str(path)) :]
                 found.setdefault(key, file)
     discovery.files = sorted(found.values(), key=lambda file: file.path)
     return discovery
+
+
+def files_below(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], errors: list[str]) -> Iterator[FoundFile]:
+    """The ``wanted`` files below an absolute folder, passing over what :func:`find_files` does.
+
+    Adds one line to ``errors`` for every path that could not be read.
+    """
+    return _Walk(wanted, errors).files(folder, _ignores_above(folder, None))
+
+
+def _is_python(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +126,14 @@ def _ignores_above(path: Path, excluded: _Ignore | None) -> tuple[_Ignore, ...]:
 class _Walk:
     """One folder given on the command line. ``linked`` is set once a symbolic link was followed."""
 
-    def __init__(self, errors: list[str]) -> None:
+    def __init__(self, wanted: Callable[[os.DirEntry[str]], bool], errors: list[str]) -> None:
+        self._wanted = wanted
         self._errors = errors
         self._visited: set[str] = set()
         self.linked = False
 
     def files(self, folder: Path, ignores: tuple[_Ignore, ...]) -> Iterator[FoundFile]:
-        """The Python files below a folder. Links to folders are followed, each folder once."""
+        """The wanted files below a folder. Links to folders are followed, each folder once."""
         real = os.path.realpath(folder)
         if real in self._visited:
             return
@@ -141,7 +154,7 @@ class _Walk:
         is_folder = entry.is_dir()
         if is_folder and (entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS):
             return
-        if not is_folder and not entry.name.endswith(".py"):
+        if not is_folder and not self._wanted(entry):
             return
         if any(verdict for verdict in _verdicts(path, is_folder, ignores)):
             return

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from amplint.verify.targets import Outline, Target
     from amplint.verify.verdict import Row
 
-_EXAMPLE = b"amplint_example"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--amplint``, ``--amplint-scenario`` and ``--amplint-device``."""
@@ -60,7 +58,12 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """The Python files that mention an example."""
     if file_path.suffix != ".py" or not parent.config.getoption("--amplint"):
         return None
-    if _EXAMPLE not in file_path.read_bytes():
+    from amplint.verify.targets import EXAMPLE
+
+    try:
+        if EXAMPLE.encode() not in file_path.read_bytes():
+            return None
+    except OSError:
         return None
     collector: pytest.Collector = _ExampleFile.from_parent(parent, path=file_path)
     return collector

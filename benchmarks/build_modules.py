@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify.build import CannotBuild, find_recipe
-from amplint.verify.build.trace import tensors_in
+from amplint.verify.tensors import tensors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,10 +116,10 @@ def _attempt(target: type, deadline: float) -> tuple[bool, str]:
         built: Any = recipe.make()
         built.module.train(training)
         with torch.no_grad():
-            results = list(tensors_in(built.module(*built.args, **built.kwargs)))
+            results = list(tensors(built.module(*built.args, **built.kwargs)))
         if not results:
             return False, "it returned no tensor"
-    shapes = " ".join(str(tuple(tensor.shape)) for tensor in tensors_in((built.args, built.kwargs)))
+    shapes = " ".join(str(tuple(tensor.shape)) for tensor in tensors((built.args, built.kwargs)))
     return True, f"{recipe.how}; inputs {shapes}"
 
 

@@ -204,6 +204,26 @@ CASES = {
             return torch.mm(h, h.t(), out=out)  # out-variant
         """
     ),
+    "a module that a caller passes follows the model's dtype": HEADER
+    + textwrap.dedent(
+        """
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.proj = nn.Linear(8, 8)
+
+
+        def project(block: Block, x: torch.Tensor):
+            return block.proj(x)
+        """
+    ).lstrip(),
+    "layers in the dtype of an input": HEADER
+    + textwrap.dedent(
+        """
+        def project(x: torch.Tensor):
+            return nn.Linear(8, 8).to(x.dtype)(nn.Linear(8, 8, dtype=x.dtype)(x))
+        """
+    ).lstrip(),
     "through a helper function": HEADER
     + textwrap.dedent(
         """

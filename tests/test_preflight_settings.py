@@ -325,6 +325,20 @@ def test_a_folder_leaves_out_what_git_ignores(machine: Machine, project: Path) -
     (project / ".gitignore").write_text("wandb/\n")
     (problem,) = machine.preflight(".").report["problems"]
     assert problem["location"]["filename"].endswith("kept/args.yaml")
+    (project / ".git").mkdir()
+    (project / ".gitignore").write_text("args.yaml\n")
+    assert machine.preflight("kept").ids == []
+
+
+def test_links_are_followed_once_and_may_lead_nowhere(machine: Machine, project: Path) -> None:
+    (project / "kept").mkdir()
+    (project / "kept" / "args.yaml").write_text("output_dir: o\nbf16: true\nfp16: true\n")
+    (project / "again").symlink_to("kept")
+    (project / "round").symlink_to(".")
+    (project / "lost.json").symlink_to("nowhere.json")
+    answer = machine.preflight(".")
+    assert answer.status == 1
+    assert len(answer.ids) == 1
 
 
 @pytest.mark.parametrize(

@@ -668,3 +668,51 @@ def test_the_deadline_holds(target: type) -> None:
     with pytest.raises(CannotBuild):
         recipe_of(target, seconds=1.5)
     assert time.monotonic() - start < 6
+
+
+class Points:
+    """Holds tensors, and is no module."""
+
+    def __init__(self, data: torch.Tensor):
+        self.data = data
+
+
+def test_the_advice_for_a_class_that_is_no_module_is_to_return_a_method() -> None:
+    with pytest.raises(CannotBuild) as caught:
+        recipe_of(Points)
+    assert "return Points(data=...).method, (...,), {}" in caught.value.advice
+
+
+# Memory that a constructor leaves unset
+
+
+class Unset(nn.Module):
+    """Libraries fill such weights from a checkpoint or in an initialisation of their own."""
+
+    def __init__(self, size: int = 8):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size, size))
+        self.legacy = nn.Parameter(torch.FloatTensor(size, size))
+        self.gain = nn.Parameter(torch.full((size,), 3.0))
+        self.register_buffer("table", torch.empty(size, dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x @ self.weight @ self.legacy * self.gain)[..., self.table]
+
+
+def test_unset_memory_holds_the_same_numbers_in_every_build() -> None:
+    given = torch.tensor([1.0, float("nan")])
+    recipe = Recipe("here", 0, lambda: (Unset(), (torch.empty(2, 8), given), {}))
+    mode = torch.get_deterministic_debug_mode()
+    first, second = recipe.make(), recipe.make()
+    assert torch.get_deterministic_debug_mode() == mode
+    assert isinstance(first.module, Unset)
+    assert isinstance(second.module, Unset)
+    for name, value in first.module.state_dict().items():
+        assert torch.equal(value, second.module.state_dict()[name]), name
+    for tensor in (first.module.weight, first.module.legacy, first.args[0]):
+        assert 0 < float(tensor.detach().abs().max()) < 1
+    assert not torch.equal(first.module.weight, first.module.legacy)
+    assert float(first.module.gain.detach().min()) == 3
+    assert int(first.module.table.max()) == 0
+    assert torch.isnan(first.args[1]).tolist() == [False, True]

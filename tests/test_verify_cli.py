@@ -344,6 +344,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("missing.py::Good", "no such file or directory: missing.py"),
         (".::Good", ". is no file: a target is FILE.py::Class"),
         ("broken.py::f", "cannot parse broken.py"),
+        ("broken.py", "cannot parse broken.py"),
         ("model.py --scenario bf61", "unknown scenario 'bf61'"),
         ("model.py --run-on cuda --device mps", "it does not go with --device mps"),
         ("model.py --factory model.py::make", "name it as FILE.py::Class"),

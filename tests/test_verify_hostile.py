@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -64,7 +65,8 @@ def write(folder: Path, body: str = "pass", example: str = "pass", before: str =
     ],
 )
 def test_a_run_that_ends_badly_is_not_runnable(tmp_path: Path, body: str, said: str) -> None:
-    rows, seconds, status = verify(write(tmp_path, body), "--timeout", "40", "--memory", "4")
+    limit = "40" if said else "10"  # the recursion ends at one limit or the other
+    rows, seconds, status = verify(write(tmp_path, body), "--timeout", limit, "--memory", "4")
     assert {row["verdict"] for row in rows} == {"not-runnable"}
     assert all(said in row["error"] for row in rows)
     assert status == 0
@@ -112,12 +114,51 @@ def test_a_process_that_it_leaves_behind_is_ended(tmp_path: Path) -> None:
     assert not _alive(pid)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGTERM")
+def test_being_terminated_ends_the_child_and_leaves_nothing(tmp_path: Path) -> None:
+    marker, scratch = tmp_path / "pid", tmp_path / "scratch"
+    scratch.mkdir()
+    body = f"import os; open({str(marker)!r}, 'w').write(f'{{os.getpid()}} ')\n        while True: pass"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "amplint",
+            "verify",
+            f"{write(tmp_path, body)}::Target",
+            "--isolated",
+            "--run-on",
+            "cpu",
+        ],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while not (marker.exists() and marker.read_text().endswith(" ")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.terminate()
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert b"Traceback" not in said
+    assert not _alive(int(marker.read_text()))
+    assert not list(scratch.iterdir())
+
+
 def _alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def test_a_relative_search_path_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "of_the_project.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["lib", os.environ.get("PYTHONPATH", "")]))
+    rows, _, _ = verify(write(tmp_path, before="import of_the_project\n"))
+    assert {row["verdict"] for row in rows} == {"clean"}
 
 
 def test_nothing_is_left_beside_the_file(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from amplint.verify.build.examples import from_factory
 from amplint.verify.build.recipe import Built, Recipe
 from amplint.verify.modes import Call, calls, invoke
 from amplint.verify.run import Where, prepare, region, run
+from amplint.verify.tensors import replaced, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -331,3 +332,11 @@ def test_without_a_cache_there_is_no_second_call() -> None:
 
     assert not list(calls("second-call", built(forward, FEATURES)))
     assert not list(calls("second-call", Built(torch.relu, (FEATURES,), {}, "a test")))
+
+
+def test_objects_that_hold_each_other_are_walked_once() -> None:
+    first, second = SimpleNamespace(x=torch.ones(1)), SimpleNamespace(x=torch.ones(2))
+    first.others, second.others = [second] * 100, [first] * 100
+    assert [tuple(tensor.shape) for tensor in tensors((first, second))] == [(1,), (2,)]
+    made = replaced([first, second], lambda tensor: tensor + 1)
+    assert (made[0].x.tolist(), made[1].x.tolist()) == ([2.0], [2.0, 2.0])

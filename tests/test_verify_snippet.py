@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -11,12 +12,18 @@ from conftest import amplint
 
 from amplint.engine import Options, check_file
 from amplint.finding import Severity
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.dtypes import BITS, OFF, Lane
+from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
+from amplint.infer.torch_ops import find_op
+from amplint.infer.values import Layer, Tensor
 from amplint.plugins import load_rules
 from amplint.source import Source
 from amplint.verify.job import Job
 from amplint.verify.parent import run_job
+from amplint.verify.scene import LayerPart
 from amplint.verify.snippet import NO_OPERATION, Snippet, snippets
+from amplint.verify.snippet_writing import Unknown, write
+from amplint.verify.witness import Sight
 
 RULES = tuple(load_rules())
 
@@ -223,6 +230,63 @@ def test_what_cannot_run_alone_says_why() -> None:
     made = written(FREE)
     assert made["AMP202 13"] == NO_OPERATION
     assert made["AMP204 15"] == "`weight.t()` may be float16 or float32"
+
+
+PASSED = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.wide = nn.Linear(4, 4, dtype=torch.float32)
+
+
+def project(block: Block, x: torch.Tensor):
+    return block.proj(x)
+
+
+def widen(block: Block, x: torch.Tensor):
+    return block.wide(x)
+
+
+def local(x: torch.Tensor):
+    layer = nn.Linear(4, 4)
+    return layer(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "scenario", "explicit", "passed"),
+    [
+        ("block.proj(x)", "bf16", False, True),
+        ("block.proj(x)", "bf16-mixed-params", False, True),
+        ("block.wide(x)", "bf16", True, True),
+        ("block.wide(x)", "bf16-mixed-params", True, False),
+        ("layer(x)", "bf16", False, False),
+    ],
+)
+def test_what_is_supposed_of_a_module_that_a_caller_passes_confirms_nothing(
+    call: str, scenario: str, explicit: bool, passed: bool
+) -> None:
+    """It has the scenario's parameters, except what the source makes with a dtype where that is kept."""
+    source = Source(Path("/project/module.py"), PASSED.encode())
+    node = next(n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and ast.unparse(n) == call)
+    weight = Tensor((Lane(BITS["float32"]),), 1, explicit=explicit, leaf=True)
+    layer = Layer("torch.nn.Linear", {"weight": weight}, None, source.span(node))
+    values = {id(node.func): layer, id(node.args[0]): Tensor((Lane(BITS["bfloat16"]),), 1)}
+    op, ambient = find_op("torch.nn.functional.linear"), find_scenario(scenario)
+    assert op is not None
+    assert ambient is not None
+    sight = Sight(node, op, (), frozenset({scenario}), (OFF,), values, {})
+    if passed:
+        with pytest.raises(Unknown, match="the caller passes `block`, and decides the dtype of its parameters"):
+            write(source, sight, 0, ambient)
+    else:
+        (made, _) = write(source, sight, 0, ambient).places
+        assert made.layer == LayerPart("torch.nn.Linear", {"weight": "float32"}, ())
 
 
 def test_a_call_with_arguments_that_are_not_known_says_why() -> None:

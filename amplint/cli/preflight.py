@@ -8,8 +8,6 @@ import sys
 import click
 
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
-from amplint.preflight.inspection import inspect
-from amplint.preflight.report import as_json, render
 
 
 @click.command("preflight")
@@ -40,6 +38,9 @@ def command(
     \b
     Exit status: 0 nothing to report, 1 problems, 2 wrong usage, unreadable path or internal failure.
     """
+    from amplint.preflight.inspection import inspect
+    from amplint.preflight.report import as_json, render
+
     report = inspect(paths, gpus, python)
     for line in report.errors:
         error_message(line)

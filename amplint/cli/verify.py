@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import signal
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -15,12 +17,12 @@ from amplint.cli.judging import judging_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
 from amplint.config import Config, UsageError, common_folder, find_config
 from amplint.engine import check_file
-from amplint.files import find_files
+from amplint.files import display_path, find_files
 from amplint.infer.scenarios import DEVICES
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from amplint.verify.targets import Outline, Target
     from amplint.verify.verification import Settings, Verified
@@ -83,7 +85,29 @@ def command(**arguments: Any) -> None:
     \b
     Exit status: 0 nothing confirmed, 1 something confirmed, 2 wrong usage, unreadable path or internal failure.
     """
-    sys.exit(run(Arguments(**arguments)))
+    with _ending_in_order():
+        status = run(Arguments(**arguments))
+    sys.exit(status)
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Being terminated ends the child process and removes temporary files, as an interrupt does."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler == signal.SIG_DFL:
+            signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler == signal.SIG_DFL:
+                signal.signal(number, handler)
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def run(arguments: Arguments) -> int:
@@ -222,6 +246,11 @@ def _targets(
             except (SourceError, OSError) as error:
                 if name is not None:
                     raise UsageError(f"cannot parse {text}: {error}") from error
+                if Path(text).is_file() and isinstance(error, SourceError):
+                    error_message(f"cannot parse {text}: {error}")
+                    failed = True
+                elif isinstance(error, SourceError):
+                    message(f"{display_path(path)} is passed over: {error}")
                 continue
             if name is None:
                 made = targets_of(path, shape, result.findings)

@@ -8,12 +8,12 @@ its longest literal part, so that a long log costs a few searches for plain stri
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module, resources
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from amplint.config import parse_toml
 from amplint.explain.literals import longest_literal
 from amplint.explain.spelling import COMPLEX, FLOATING, LOW, PATTERN, dtype_of
 
@@ -115,11 +115,10 @@ def _compile(pattern: str, roles: tuple[str, ...]) -> re.Pattern[str]:
 @cache
 def families() -> dict[str, Family]:
     """Every family by name, in the order of :data:`KINDS` and of the files."""
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     found: dict[str, Family] = {}
     for kind in KINDS:
         text = resources.files("amplint.explain.families").joinpath(f"{kind}.toml").read_text(encoding="utf-8")
-        for name, table in toml.loads(text).items():
+        for name, table in parse_toml(text).items():
             found[name] = _family(name, kind, table)
     return found
 

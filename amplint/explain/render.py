@@ -28,7 +28,10 @@ _FIX = {
     Applicability.SAFE: " --fix",
     Applicability.UNSAFE: " --fix --unsafe-fixes",
 }
-_NOTHING = "amplint finds nothing here by reading; a caller, a checkpoint or a setting decides the dtypes."
+_NOTHING = (
+    "amplint finds nothing here by reading: the dtypes come from a caller, a checkpoint or a setting, or it fails in "
+    "float32 too."
+)
 _HOW = {
     "line": "a finding lies on this line",
     "cause": "a finding rests on this line",

@@ -108,11 +108,12 @@ def _instance_of(frame: Frame, annotation: ast.expr) -> Value | None:
     if not isinstance(cls, Class) or objects.is_autograd_function(cls):
         return None
     session = frame.session
-    key = ("annotated", cls.key, frame.in_module)
+    of_module = frame.in_module or objects.is_module(cls)
+    key = ("annotated", cls.key, of_module)
     found = session.memo.get(key)
     if found is None:
         found = session.memo[key] = Instance(cls, {}, objects.has_unknown_base(cls))
-        construct(frame, found)
+        construct(Frame(session, frame.namespace, in_module=of_module), found)
     return found
 
 

@@ -27,16 +27,15 @@ Each is a TOML file in ``advisories/``, named after its id, with these keys:
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from packaging.specifiers import SpecifierSet
 
+from amplint.config import parse_toml
 from amplint.finding import Severity
 from amplint.preflight.frameworks import device_of, dtype_of, uses
 from amplint.preflight.gpus import Capability, Gpu, parse_capability
@@ -166,8 +165,7 @@ def load_advisories() -> tuple[Advisory, ...]:
 
 def parse_advisory(name: str, text: str) -> Advisory:
     """One advisory. Raises ValueError that names it and the key."""
-    module = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    table: dict[str, Any] = module.loads(text)
+    table = parse_toml(text)
     when = table.get("when", {})
     _check_keys(name, "", table, KEYS, required=KEYS - {"when"})
     _check_keys(name, "when.", when, WHEN_KEYS)

@@ -8,12 +8,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pathspec import GitIgnoreSpec
-
-from amplint.files import SKIPPED_FOLDERS
+from amplint.files import files_below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
 MAX_BYTES = 1_000_000
 """Data files below folders that are larger are data, not settings."""
@@ -43,16 +41,17 @@ class Inputs:
 def find_inputs(paths: Iterable[str]) -> Inputs:
     """The files named, and the settings below the folders named.
 
-    Below a folder, hidden folders and those that ``amplint check`` skips are passed over, and what .gitignore files
-    from the folder downwards say.
+    Below a folder, hidden files and what ``amplint check`` skips are passed over.
     """
     inputs = Inputs()
-    found: dict[Path, InputFile] = {}
+    found: dict[str, InputFile] = {}
     for given in paths:
         path = Path(os.path.abspath(given))
         if path.is_dir():
-            for file in _below(path, (), inputs.errors):
-                found.setdefault(file.path, file)
+            for below in files_below(path, _is_wanted, inputs.errors):
+                kind = kind_of(below.path.name)
+                if kind is not None:
+                    found.setdefault(os.path.realpath(below.path), InputFile(below.path, kind, named=False))
             continue
         kind = kind_of(path.name)
         if not path.exists():
@@ -63,7 +62,7 @@ def find_inputs(paths: Iterable[str]) -> Inputs:
                 f"pyproject.toml and {', '.join(_LOCKS[:4])}"
             )
         else:
-            found[path] = InputFile(path, kind, named=True)
+            found[os.path.realpath(path)] = InputFile(path, kind, named=True)
     inputs.files = sorted(found.values(), key=lambda file: file.path)
     return inputs
 
@@ -79,34 +78,8 @@ def kind_of(name: str) -> str | None:
     return {".py": "python", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}.get(Path(name).suffix.lower())
 
 
-def _below(folder: Path, ignores: Sequence[tuple[Path, GitIgnoreSpec]], errors: list[str]) -> Iterator[InputFile]:
-    try:
-        lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
-        ignores = (*ignores, (folder, GitIgnoreSpec.from_lines(lines)))
-    except OSError:
-        pass
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        errors.append(f"cannot read {folder}: {error.strerror or error}")
-        return
-    for entry in entries:
-        path = Path(entry.path)
-        if entry.name.startswith(".") or _is_ignored(path, entry.is_dir(), ignores):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name not in SKIPPED_FOLDERS:
-                yield from _below(path, ignores, errors)
-            continue
-        kind = kind_of(entry.name)
-        if kind is not None and entry.is_file() and (kind not in ("json", "yaml") or entry.stat().st_size <= MAX_BYTES):
-            yield InputFile(path, kind, named=False)
-
-
-def _is_ignored(path: Path, folder: bool, ignores: Sequence[tuple[Path, GitIgnoreSpec]]) -> bool:
-    """What the deepest .gitignore that mentions the path says."""
-    for root, spec in reversed(ignores):
-        verdict = spec.check_file(path.relative_to(root).as_posix() + ("/" if folder else "")).include
-        if verdict is not None:
-            return verdict
-    return False
+def _is_wanted(entry: os.DirEntry[str]) -> bool:
+    kind = kind_of(entry.name)
+    if kind is None or entry.name.startswith(".") or not entry.is_file():
+        return False
+    return kind not in ("json", "yaml") or entry.stat().st_size <= MAX_BYTES

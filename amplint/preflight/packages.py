@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from amplint.config import parse_toml
 from amplint.files import display_path
 from amplint.preflight.problem import Place
 
@@ -65,7 +64,7 @@ def _requirements(file: InputFile, text: str) -> Iterator[Package]:
 
 
 def _pyproject(file: InputFile, text: str) -> Iterator[Package]:
-    document = _toml(text)
+    document = parse_toml(text)
     project = _table(document, "project")
     groups = [project.get("dependencies", ()), *_table(project, "optional-dependencies").values()]
     groups += list(_table(document, "dependency-groups").values())
@@ -76,7 +75,7 @@ def _pyproject(file: InputFile, text: str) -> Iterator[Package]:
 
 def _lock(file: InputFile, text: str) -> Iterator[Package]:
     """Every lock format in TOML lists packages as tables with ``name`` and ``version``."""
-    document = _toml(text)
+    document = parse_toml(text)
     for row in (*_tables(document, "package"), *_tables(document, "packages")):
         name, version = row.get("name"), row.get("version")
         if isinstance(name, str) and isinstance(version, str):
@@ -104,13 +103,6 @@ def _version(text: str) -> Version | None:
         return Version(text)
     except InvalidVersion:
         return None
-
-
-def _toml(text: str) -> dict[str, Any]:
-    """The document. Raises ValueError."""
-    module = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    document: dict[str, Any] = module.loads(text)
-    return document
 
 
 def _table(document: dict[str, Any], key: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amplint.verify.job import MODES, Job
+from amplint.verify.job import BUILD_SHARE, MODES, Job
 from amplint.verify.limits import forbid_core_dumps, limit_memory
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from amplint.verify.build import Recipe
     from amplint.verify.run import Where
-
-_BUILD_SHARE = 0.4
-"""How much of the time may go into finding out how to build the target."""
 
 
 def main() -> None:
@@ -69,7 +66,7 @@ def _recipe(job: Job, tell: Callable[..., None]) -> Recipe | None:
         factory = find_factory(job.factory) if job.factory else None
         namespace = load(path)
         target = find(namespace, job.name) if job.name else None
-        deadline = time.monotonic() + job.timeout * _BUILD_SHARE
+        deadline = time.monotonic() + job.timeout * BUILD_SHARE
         return find_recipe(target, namespace=namespace, factory=factory, seed=job.seed, deadline=deadline)
     except LoadError as error:
         tell("cannot-build", reason=str(error), advice="")

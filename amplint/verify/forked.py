@@ -12,16 +12,13 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from amplint.verify.job import MODES, Job, Outcome
+from amplint.verify.job import BUILD_SHARE, MODES, Job, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
     from amplint.infer.scenarios import Scenario
-
-_BUILD_SHARE = 0.4
-"""How much of the time may go into finding inputs, where the example gives none."""
 
 
 def run_forked(
@@ -96,7 +93,7 @@ def _work(
             out.flush()
 
         namespace = types.ModuleType("amplint_example")
-        deadline = time.monotonic() + timeout * _BUILD_SHARE
+        deadline = time.monotonic() + timeout * BUILD_SHARE
         try:
             recipe = find_recipe(None, namespace=namespace, factory=example, seed=seed, deadline=deadline)
             built = recipe.make()

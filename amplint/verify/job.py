@@ -14,6 +14,10 @@ the signature takes one, ``second-call`` calls twice under no_grad where there i
 """
 
 
+BUILD_SHARE = 0.4
+"""How much of a target's time may go into finding out how to build it."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A finding, as far as a run can confirm it.

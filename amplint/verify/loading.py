@@ -6,14 +6,13 @@ import ast
 import importlib
 import importlib.util
 import sys
-from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 class LoadError(Exception):
@@ -177,16 +176,3 @@ def one_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     text = lines[0].rstrip(".")[:300] if lines else ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-@contextmanager
-def default_dtype(dtype: Any) -> Iterator[None]:
-    """What constructors without a dtype give, for a while."""
-    import torch
-
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)

@@ -100,6 +100,8 @@ def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) 
         try:
             while process.poll() is None:
                 reader.read()
+                if reader.done:
+                    break
                 if time.monotonic() - begun > job.timeout or _resident(process.pid) > job.memory > 0:
                     timed_out = time.monotonic() - begun > job.timeout
                     break
@@ -125,11 +127,16 @@ def _start(scratch: Path) -> subprocess.Popen[bytes]:
         "TEMP": work,
         "TMP": work,
         "MPLCONFIGDIR": work,
+        "NUMBA_CACHE_DIR": work,
+        "TORCH_EXTENSIONS_DIR": str(scratch / "extensions"),
         "TRITON_CACHE_DIR": str(scratch / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
         "HF_HUB_OFFLINE": "1",
         "TORCHDYNAMO_DISABLE": "1",
     }
+    if environment.get("PYTHONPATH"):  # relative entries are relative to the folder of this process
+        entries = environment["PYTHONPATH"].split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
     code = _START.format(root=root, job=str(scratch / "job.json"))
     return subprocess.Popen(
         [sys.executable, "-c", code],
@@ -172,10 +179,12 @@ def _resident(pid: int) -> int:
 def _reason(process: subprocess.Popen[bytes], job: Job, timed_out: bool, tail: deque[bytes]) -> str:
     if timed_out:
         return f"still running after {job.timeout:.0f} s (--timeout)"
-    if process.returncode == -signal.SIGKILL:
-        return f"ended for using more than {job.memory / 2**30:.0f} GiB of memory (--memory), or killed"
     if process.returncode < 0:
-        return f"the process died of signal {signal.Signals(-process.returncode).name}"
+        names = {number.value: number.name for number in signal.Signals}
+        name = names.get(-process.returncode, str(-process.returncode))
+        if name == "SIGKILL":
+            return f"ended for using more than {job.memory / 2**30:g} GiB of memory (--memory), or killed"
+        return f"the process died of signal {name}"
     last = [line for line in b"".join(tail).decode(errors="replace").splitlines() if line.strip()]
     said = f": {last[-1].strip()[:200]}" if last and process.returncode else ""
     return f"the process ended itself with status {process.returncode}{said}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import random
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.verify.loading import default_dtype
+from amplint.verify.build.recipe import seed_everything
 from amplint.verify.modes import Call, invoke
 from amplint.verify.tensors import replaced, tensors
 
@@ -119,10 +118,7 @@ def run(
             if rounded is not None:
                 built = _rounded(built, rounded)
             phase = "forward"
-            torch.manual_seed(seed)
-            random.seed(seed)
-            if "numpy" in sys.modules:
-                sys.modules["numpy"].random.seed(seed)
+            seed_everything(seed)
             stack.enter_context(watch or contextlib.nullcontext())
             with torch.set_grad_enabled(call.mode in ("train", "eval")):
                 with region(scenario, where):
@@ -157,7 +153,7 @@ def region(scenario: Scenario, where: Where) -> contextlib.AbstractContextManage
 def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs: torch.dtype | None = None) -> Built:
     """The target with the scenario's parameters, buffers and inputs, in the mode's training flag, on its hardware."""
     if scenario.keeps_explicit:
-        with default_dtype(_dtype(scenario.parameters)):
+        with _default_dtype(_dtype(scenario.parameters)):
             built = recipe.make()
         built = _with_values_of(recipe.make(), built)
         low = _dtype(scenario.inputs)
@@ -182,6 +178,17 @@ def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs
     if call.mode in ("train", "eval"):
         built = _with_inputs(built, _differentiable if call.differentiable else torch.Tensor.detach)
     return built
+
+
+@contextlib.contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """What constructors without a dtype give, for a while."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _computing_in(built: Built, dtype: torch.dtype) -> Built:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from amplint.engine import Options
     from amplint.finding import Finding
+    from amplint.infer.scenarios import Scenario
     from amplint.source import Source
     from amplint.verify.witness import Sight
 
@@ -70,23 +71,24 @@ def snippets(source: Source, findings: Sequence[Finding], options: Options) -> d
         )
     except (SourceError, RecursionError) as error:
         return dict.fromkeys((finding.fingerprint for finding in findings), f"cannot be analysed: {error}")
-    names = [scenario.name for scenario in scenarios]
-    return {f.fingerprint: _snippet(facts.source, f, witness.sights(f.span), names) for f in findings}
+    return {f.fingerprint: _snippet(facts.source, f, witness.sights(f.span), scenarios) for f in findings}
 
 
-def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: list[str]) -> Snippet | str:
+def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: Sequence[Scenario]) -> Snippet | str:
     if not sights:
         return NO_OPERATION
+    lanes = {scenario.name: lane for lane, scenario in enumerate(scenarios)}
     scenes: dict[str, Scene] = {}
     unknown: dict[str, str] = {}
     for name in finding.scenarios:
         seen = [sight for sight in sights if name in sight.scenarios]
-        if name not in scenarios or not seen:
+        if name not in lanes or not seen:
             unknown[name] = "not judged in this scenario"
             continue
-        for sight in _under_autocast(seen, scenarios.index(name)):
+        lane = lanes[name]
+        for sight in _under_autocast(seen, lane):
             try:
-                scenes[name] = write(source, sight, scenarios.index(name))
+                scenes[name] = write(source, sight, lane, scenarios[lane])
                 unknown.pop(name, None)
                 break
             except Unknown as error:

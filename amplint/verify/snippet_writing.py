@@ -27,6 +27,7 @@ from amplint.verify.scene import LayerPart, Place, Scene
 from amplint.verify.snippet_layers import is_known
 
 if TYPE_CHECKING:
+    from amplint.infer.scenarios import Scenario
     from amplint.source import Source, Span
     from amplint.verify.witness import Sight
 
@@ -41,12 +42,12 @@ class Unknown(Exception):
     """Why an operation cannot run alone, in one line."""
 
 
-def write(source: Source, sight: Sight, lane: int) -> Scene:
-    """The operation in one scenario, by its number. Raises Unknown."""
+def write(source: Source, sight: Sight, lane: int, scenario: Scenario) -> Scene:
+    """The operation in one scenario, whose number is ``lane``. Raises Unknown."""
     ambient = sight.autocast[lane]
     if ambient.unknown:
         raise Unknown("whether autocast is on there is not known")
-    writer = _Writer(source, sight, lane)
+    writer = _Writer(source, sight, lane, scenario)
     writer.operation(sight.node)
     return Scene(
         writer.text(),
@@ -60,12 +61,14 @@ def write(source: Source, sight: Sight, lane: int) -> Scene:
 class _Writer:
     """Walks down from the operation, replacing on the way what is a value and leaving what is written out."""
 
-    def __init__(self, source: Source, sight: Sight, lane: int) -> None:
+    def __init__(self, source: Source, sight: Sight, lane: int, scenario: Scenario) -> None:
         self.names: dict[str, str] = {}
         self.places: list[Place] = []
         self._source = source
         self._sight = sight
         self._lane = lane
+        self._scenario = scenario
+        self._passed = _passed(source, sight.node)
         self._replaced: list[tuple[Span, str]] = []
         self._operands = {id(o.node): o for o in sight.operands if o.node is not None}
         self._tensors = {name.rstrip("*") for name in sight.op.tensors}
@@ -257,7 +260,17 @@ class _Writer:
             raise Unknown(f"the dtype of {_quote(node)} is not known")
         if not lane.exact and self._sight.operands:
             raise Unknown(f"{_quote(node)} may be {' or '.join(names_of(lane.mask))}")
-        return names_of(lane.mask)[0]
+        name = names_of(lane.mask)[0]
+        root = _root(node)
+        if (
+            value.leaf
+            and name != self._scenario.parameters
+            and not (value.explicit and self._scenario.keeps_explicit)
+            and root is not None
+            and root.id in self._passed
+        ):
+            raise Unknown(f"the caller passes `{root.id}`, and decides the dtype of its parameters")
+        return name
 
     def _written(self) -> list[ast.expr]:
         """The arguments of the operation that stand in its source by themselves."""
@@ -293,6 +306,18 @@ class _Writer:
 def _quote(node: ast.expr) -> str:
     text = ast.unparse(node)
     return f"`{text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + '…'}`"
+
+
+def _passed(source: Source, node: ast.expr | ast.stmt) -> set[str]:
+    """The names of the arguments that the functions around a node take, without ``self``."""
+    names: set[str] = set()
+    for function in ast.walk(source.tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if function.lineno <= node.lineno <= (function.end_lineno or function.lineno):
+            taken = function.args
+            names.update(argument.arg for argument in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs))
+    return names - {"self", "cls"}
 
 
 def _root(node: ast.expr | None) -> ast.Name | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,57 +13,68 @@ if TYPE_CHECKING:
 _DEPTH = 6
 
 
-def replaced(
-    value: Any, function: Callable[[torch.Tensor], torch.Tensor], *, objects: bool = True, depth: int = _DEPTH
-) -> Any:
+def replaced(value: Any, function: Callable[[torch.Tensor], torch.Tensor], *, objects: bool = True) -> Any:
     """The same structure with every tensor replaced.
 
     Containers are rebuilt; with ``objects``, one that holds tensors in its attributes (a cache, a batch) is changed in
-    place. Modules are left alone: what they hold are not inputs.
+    place, once however often it is met. Modules are left alone: what they hold are not inputs.
     """
+    return _replaced(value, function, set() if objects else None, _DEPTH)
+
+
+def _replaced(
+    value: Any, function: Callable[[torch.Tensor], torch.Tensor], changed: set[int] | None, depth: int
+) -> Any:
+    """``changed`` are the objects met so far; None leaves objects as they are."""
     if isinstance(value, torch.Tensor):
         return function(value)
     if depth == 0:
         return value
     if isinstance(value, tuple):
-        items = [replaced(item, function, objects=objects, depth=depth - 1) for item in value]
+        items = [_replaced(item, function, changed, depth - 1) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [replaced(item, function, objects=objects, depth=depth - 1) for item in value]
+        return [_replaced(item, function, changed, depth - 1) for item in value]
     if type(value) is dict:
-        return {key: replaced(item, function, objects=objects, depth=depth - 1) for key, item in value.items()}
-    if objects and _has_attributes(value):
+        return {key: _replaced(item, function, changed, depth - 1) for key, item in value.items()}
+    if changed is not None and _has_attributes(value) and id(value) not in changed:
+        changed.add(id(value))
         for name, item in list(vars(value).items()):
             if isinstance(item, (torch.Tensor, tuple, list, dict)) or _has_attributes(item):
-                new = replaced(item, function, objects=objects, depth=depth - 1)
+                new = _replaced(item, function, changed, depth - 1)
                 if new is not item:
                     _set(value, name, new)
     return value
 
 
-def tensors(value: Any, depth: int = _DEPTH) -> Iterator[torch.Tensor]:
-    """Every tensor in it, in a stable order."""
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Every tensor in it, in a stable order; those in an object's attributes once, however often it is met."""
+    return _tensors(value, set(), _DEPTH)
+
+
+def _tensors(value: Any, seen: set[int], depth: int) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
     elif depth == 0:
         return
     elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from tensors(item, depth - 1)
+            yield from _tensors(item, seen, depth - 1)
     elif isinstance(value, dict):
         for item in value.values():
-            yield from tensors(item, depth - 1)
-    elif _has_attributes(value):
-        for item in vars(value).values():
-            yield from tensors(item, depth - 1)
+            yield from _tensors(item, seen, depth - 1)
+    elif _has_attributes(value) and id(value) not in seen:
+        seen.add(id(value))
+        for item in list(vars(value).values()):
+            yield from _tensors(item, seen, depth - 1)
 
 
 def _has_attributes(value: Any) -> bool:
     return (
         hasattr(value, "__dict__")
-        and not isinstance(value, (type, torch.nn.Module, torch.Generator))
+        and not isinstance(value, (type, ModuleType, torch.nn.Module, torch.Generator))
         and not callable(value)
-        and type(value).__module__ not in ("builtins", "types", "enum", "torch")
+        and type(value).__module__ not in ("builtins", "enum", "torch")
     )
 
 

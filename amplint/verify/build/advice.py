@@ -14,7 +14,9 @@ def for_class(target: type) -> str:
         return _skeleton(target, f"return {target.__name__}.apply, (...,), {{}}  # {names}")
     wanted = _required(constructor(target))
     module = f"{target.__name__}({', '.join(f'{name}=...' for name in wanted)})"
-    forward = _required(parameters(target.forward, skip=1)) if issubclass(target, torch.nn.Module) else []
+    if not issubclass(target, torch.nn.Module):
+        return _skeleton(target, f"return {module}.method, (...,), {{}}  # the flagged method and its arguments")
+    forward = _required(parameters(target.forward, skip=1))
     arguments = ", ".join(forward) + ("," if len(forward) == 1 else "")
     return _skeleton(target, f"return {module}, ({arguments}), {{}}")
 

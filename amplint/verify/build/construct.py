@@ -10,10 +10,11 @@ from amplint.verify.build import constructor_repair
 from amplint.verify.build.configs import smaller_value
 from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, time_left, within
 from amplint.verify.build.queue import Waiting
-from amplint.verify.build.recipe import one_line, seed_everything
+from amplint.verify.build.recipe import seed_everything
 from amplint.verify.build.signatures import VARIADIC, Parameter, constructor
 from amplint.verify.build.spec import Const, Plan, Spec, realise
 from amplint.verify.build.values import candidates
+from amplint.verify.loading import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.verify.build.recipe import CannotBuild, Parts, Recipe, one_line
+from amplint.verify.build.recipe import Built, CannotBuild, Parts, Recipe
+from amplint.verify.loading import one_line
+from amplint.verify.targets import EXAMPLE
 
 if TYPE_CHECKING:
     import types
     from collections.abc import Callable
-
-NAME = "amplint_example"
 
 
 def from_factory(factory: Callable[[], Any], seed: int) -> Recipe:
@@ -31,22 +31,22 @@ def from_class(target: type, seed: int) -> Recipe | None:
 
     An inherited one counts only if what it returns is an instance of ``target``.
     """
-    example = getattr(target, NAME, None)
+    example = getattr(target, EXAMPLE, None)
     if example is None or not callable(example):
         return None
-    recipe = Recipe(how=f"{NAME} of the class", seed=seed, parts=Fresh(example))
-    if NAME in vars(target):
+    recipe = Recipe(how=f"{EXAMPLE} of the class", seed=seed, parts=Fresh(example))
+    if EXAMPLE in vars(target):
         return recipe
-    return recipe if holds(_made(recipe).module, target) else None
+    return recipe if holds(made(recipe).module, target) else None
 
 
 def from_module(namespace: types.ModuleType, target: type | None, seed: int) -> Recipe | None:
     """A recipe from the file's own ``amplint_example``, if what it returns is or contains a ``target``."""
-    example = getattr(namespace, NAME, None)
+    example = getattr(namespace, EXAMPLE, None)
     if example is None or not callable(example):
         return None
-    recipe = Recipe(how=f"{NAME} of the file", seed=seed, parts=Fresh(example))
-    if target is None or holds(_made(recipe).module, target):
+    recipe = Recipe(how=f"{EXAMPLE} of the file", seed=seed, parts=Fresh(example))
+    if target is None or holds(made(recipe).module, target):
         return recipe
     return None
 
@@ -99,7 +99,8 @@ def unpacked(result: Any) -> Parts:
     return module, tuple(args), kwargs
 
 
-def _made(recipe: Recipe) -> Any:
+def made(recipe: Recipe) -> Built:
+    """What a recipe of the user's gives. Raises CannotBuild for whatever it raises."""
     try:
         return recipe.make()
     except CannotBuild:

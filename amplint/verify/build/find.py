@@ -9,7 +9,7 @@ import torch
 from amplint.verify.build import advice, doctests, examples
 from amplint.verify.build.forward import call_arguments
 from amplint.verify.build.functions import synthesise_function
-from amplint.verify.build.recipe import CannotBuild, Recipe, one_line
+from amplint.verify.build.recipe import CannotBuild, Recipe
 from amplint.verify.build.synthesis import Failed, inputs_for, synthesise
 
 if TYPE_CHECKING:
@@ -56,12 +56,7 @@ def find_recipe(
 
 def _completed(recipe: Recipe, seed: int, deadline: float) -> Recipe:
     """A factory's recipe, with synthesised inputs where it gives a module alone."""
-    try:
-        built = recipe.make()
-    except CannotBuild:
-        raise
-    except Exception as error:
-        raise CannotBuild(f"{recipe.how} raised {one_line(error)}", f"Correct {recipe.how}: it must run.") from error
+    built = examples.made(recipe)
     if built.args or built.kwargs or not isinstance(built.module, torch.nn.Module):
         return recipe
     forward, plan = inputs_for(built.module, seed, deadline)

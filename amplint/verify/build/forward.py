@@ -15,10 +15,12 @@ from amplint.verify.build import input_repair
 from amplint.verify.build.effort import OutOfTime, TooLarge, time_left, within
 from amplint.verify.build.inputs import choices_for, first_plans, main_layouts
 from amplint.verify.build.queue import Waiting
-from amplint.verify.build.recipe import one_line, seed_everything
+from amplint.verify.build.recipe import seed_everything
 from amplint.verify.build.signatures import VARIADIC, Parameter, parameters
 from amplint.verify.build.spec import Plan, Spec, realise, tensors_of
-from amplint.verify.build.trace import Trace, tensors_in
+from amplint.verify.build.trace import Trace
+from amplint.verify.loading import one_line
+from amplint.verify.tensors import tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +128,7 @@ class Forward:
                 result = self.module(*args, **kwargs)
         except (Exception, OutOfTime, TooLarge) as error:
             return Probe(trace, error)
-        results = list(tensors_in(result))
+        results = list(tensors(result))
         depends = any(trace.origins(tensor) for tensor in results)
         if results and (depends or not trace.names):
             return Probe(trace, None)

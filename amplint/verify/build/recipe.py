@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from amplint.verify.build import unset
+
 Parts = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A module (or callable), its arguments, its keyword arguments."""
 
@@ -52,10 +54,12 @@ class Recipe:
         """The module and fresh inputs, the same on every call.
 
         Seeds torch, random, and numpy where it is imported. Under another torch default dtype the module is constructed
-        in it; what the code constructs with an explicit dtype keeps that.
+        in it; what the code constructs with an explicit dtype keeps that. What it leaves unset gets small numbers.
         """
         seed_everything(self.seed)
-        module, args, kwargs = self.parts()
+        with unset.marked():
+            module, args, kwargs = self.parts()
+        unset.fill(module, (args, kwargs), self.seed)
         args, kwargs = as_leaves(args), as_leaves(kwargs)
         return Built(module=module, args=args, kwargs=kwargs, how=self.how)
 
@@ -79,10 +83,3 @@ def as_leaves(value: Any) -> Any:
     if type(value) is dict:
         return {key: as_leaves(item) for key, item in value.items()}
     return value
-
-
-def one_line(error: BaseException, limit: int = 200) -> str:
-    """``TypeName: first line of the message``, at most ``limit`` characters of it."""
-    lines = str(error).strip().splitlines()
-    text = lines[0].strip() if lines else ""
-    return f"{type(error).__name__}: {text[:limit]}" if text else type(error).__name__

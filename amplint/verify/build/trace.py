@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.overrides import TorchFunctionMode
 
 from amplint.verify.build.effort import TooLarge
+from amplint.verify.tensors import tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    import torch
 
 MOST_RESULT = 60_000_000
 """Elements of one result beyond which a try is given up: 240 MB of float32."""
@@ -32,7 +34,7 @@ class Failure:
 
     def tensors(self) -> list[torch.Tensor]:
         """Its tensor operands, those in lists too."""
-        return list(tensors_in((self.args, self.kwargs)))
+        return list(tensors((self.args, self.kwargs)))
 
 
 class Trace(TorchFunctionMode):
@@ -69,11 +71,11 @@ class Trace(TorchFunctionMode):
             if self.failure is None or self.failure.error is not error:
                 self.failure = Failure(getattr(func, "__name__", ""), args, kwargs, error)
             raise
-        produced = list(tensors_in(result))
+        produced = list(tensors(result))
         if produced:
             self.steps += 1
             came_from: frozenset[str] = frozenset()
-            for tensor in tensors_in((args, kwargs)):
+            for tensor in tensors((args, kwargs)):
                 came_from |= self.origins(tensor)
             for tensor in produced:
                 if tensor.numel() > MOST_RESULT:
@@ -81,18 +83,3 @@ class Trace(TorchFunctionMode):
                 self._kept.append(tensor)
                 self._origins[id(tensor)] = came_from
         return result
-
-
-def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
-    """The tensors in nested lists, tuples, dicts and simple objects."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif depth < 6 and isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors_in(item, depth + 1)
-    elif depth < 6 and isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item, depth + 1)
-    elif depth < 2 and hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module)):
-        for item in list(vars(value).values()):
-            yield from tensors_in(item, depth + 2)
