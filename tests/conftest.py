@@ -21,6 +21,8 @@ from amplint.infer.facts import FileFacts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from preflight_machine import Machine
+
     from amplint.infer.scenarios import Scenario
     from amplint.source import Source
 
@@ -65,6 +67,24 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter of an environment of its own, for preflight to look into."""
+    from preflight_machine import make_interpreter
+
+    return make_interpreter(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, python: Path) -> Machine:
+    """A machine for preflight, without a GPU until a test gives it one."""
+    from preflight_machine import Machine
+
+    made = Machine(tmp_path, monkeypatch, python)
+    made.command("nvidia-smi", "exit 1")
+    return made
 
 
 @pytest.fixture

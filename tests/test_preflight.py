@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from preflight_machine import Machine, make_interpreter, write
+from preflight_machine import Machine, write
 
 from amplint.preflight.gpus import find_gpu
 from amplint.preflight.interpreter import inspect_interpreter
@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 TITAN, GTX = ("NVIDIA TITAN RTX", "7.5"), ("NVIDIA GeForce GTX 1080 Ti", "6.1")
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_interpreter(tmp_path_factory.mktemp("environment"))
-
-
 @pytest.fixture
 def machine(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, python: Path) -> Machine:
+    """Without any nvidia-smi."""
     return Machine(tmp_path, monkeypatch, python)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from packaging.version import Version
-from preflight_machine import Machine, make_interpreter, write
+from preflight_machine import Machine, write
 
 from amplint.finding import Severity
 from amplint.preflight.advisories import Advisory, CallCondition, load_advisories, parse_advisory
@@ -33,18 +33,6 @@ sources = ["https://example.org"]
 affected = ["1"]
 unaffected = ["2"]
 """
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_interpreter(tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture
-def machine(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, python: Path) -> Machine:
-    made = Machine(tmp_path, monkeypatch, python)
-    made.command("nvidia-smi", "exit 1")
-    return made
 
 
 def test_there_are_enough() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from preflight_machine import Answer, Machine, make_interpreter, write
+from preflight_machine import Answer, Machine, write
 
 from amplint.preflight.document import Mapping, Node
 from amplint.preflight.json_document import read_json
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Place = tuple[str, int, int]
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_interpreter(tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture
-def machine(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, python: Path) -> Machine:
-    made = Machine(tmp_path, monkeypatch, python)
-    made.command("nvidia-smi", "exit 1")
-    return made
 
 
 @pytest.fixture
