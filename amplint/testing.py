@@ -16,6 +16,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
+from amplint.verify.job import CLEAN, CONFIRMING, NO_REFERENCE, OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from amplint.verify.job import Outcome
 
 __all__ = ["assert_autocast_safe"]
-
-_UNSAFE = ("failed", "overflow", "loss")
 
 
 def assert_autocast_safe(
@@ -48,7 +47,8 @@ def assert_autocast_safe(
     ``example`` takes the place of module and inputs: a function without parameters that returns ``(module, args,
     kwargs)``. Only with it can ``bf16-mixed-params`` run, which is about how a module is constructed.
 
-    Raises ValueError for what cannot be run: an unknown scenario, or a module that fails in float32 already.
+    Raises ValueError for what cannot be run: an unknown scenario, a module that fails in float32 already, or one of
+    which only a GPU can tell anything.
     RuntimeError where the run ends its process or takes longer than ``timeout`` seconds.
     """
     make = _maker(module, inputs, keywords, example)
@@ -59,12 +59,12 @@ def assert_autocast_safe(
 
     path = _source(example if module is None else type(module))
     outcomes = run_forked(make, chosen, device, path, timeout=timeout, seed=seed)
-    broken = [o for o in outcomes if o.kind == "no-reference" or (o.kind == "other" and o.mode != "second-call")]
-    unsafe = [outcome for outcome in outcomes if outcome.kind in _UNSAFE]
+    unsafe = [outcome for outcome in outcomes if outcome.kind in CONFIRMING]
     if unsafe:
         raise AssertionError("not safe in mixed precision:\n" + "\n".join(map(_line, unsafe)))
-    if broken:
-        raise ValueError("could not be run:\n" + "\n".join(map(_line, broken)))
+    broken = [outcome for outcome in outcomes if outcome.kind in (OTHER, NO_REFERENCE)]
+    if broken or not any(outcome.kind == CLEAN for outcome in outcomes):
+        raise ValueError("could not be run:\n" + "\n".join(map(_line, broken or outcomes)))
 
 
 def _maker(

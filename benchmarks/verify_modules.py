@@ -24,13 +24,11 @@ from build_modules import module_classes
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, Scenario, find_scenario
 from amplint.verify.build import CannotBuild, find_recipe
 from amplint.verify.cell import evaluate, plan
-from amplint.verify.job import MODES, Job
+from amplint.verify.job import CONFIRMING, MODES, Job
 from amplint.verify.run import Where
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-
-CONFIRMING = ("failed", "overflow", "loss")
 
 
 def main() -> int:

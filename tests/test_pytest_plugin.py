@@ -46,9 +46,8 @@ import torch
 
 
 def kernel(x):
-    import flash_attn_2_cuda
-
-    return flash_attn_2_cuda.fwd(x)
+    torch.cuda.current_stream().synchronize()
+    return x
 
 
 def amplint_example():
@@ -82,7 +81,7 @@ def test_examples_pass_fail_or_are_skipped(shop: pytest.Pytester) -> None:
             "test_own.py::test_own PASSED*",
             f"{shop.path / 'shop.py'}::Bad is not safe in mixed precision:",
             f"  bf16, train: RuntimeError: mat1 and mat2 must have the same dtype* at *shop.py:{line('x.float()')}",
-            "*needs-gpu: ModuleNotFoundError*flash_attn_2_cuda*",
+            "*needs-gpu: *",
         ]
     )
     result.stdout.no_fnmatch_line("*fp16*")

@@ -8,9 +8,9 @@ from hazard_matrix import HAZARDS, Hazard
 
 from amplint.infer.scenarios import find_scenario
 from amplint.verify.forked import run_forked
+from amplint.verify.job import CLEAN, CONFIRMING, CPU_GAP
 
 SCENARIOS = {"float16": find_scenario("autocast-fp16"), "bfloat16": find_scenario("autocast-bf16")}
-CONFIRMING = ("failed", "overflow", "loss")
 
 
 def confirmed(hazard: Hazard, *, bad: bool) -> dict[str, bool]:
@@ -20,7 +20,7 @@ def confirmed(hazard: Hazard, *, bad: bool) -> dict[str, bool]:
         return hazard.module(bad), (torch.randn(2, 8, 16),), {}
 
     outcomes = run_forked(example, list(SCENARIOS.values()), "cuda", __file__, timeout=60)
-    assert {o.kind for o in outcomes} <= {"clean", "cpu-gap", *CONFIRMING}, outcomes
+    assert {o.kind for o in outcomes} <= {CLEAN, CPU_GAP, *CONFIRMING}, outcomes
     return {
         dtype: any(o.kind in CONFIRMING for o in outcomes if o.scenario == scenario.name)
         for dtype, scenario in SCENARIOS.items()

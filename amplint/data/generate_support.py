@@ -112,7 +112,7 @@ def _differentiate(out: Any) -> None:
     outputs = out if isinstance(out, (tuple, list)) else [out]
     differentiable = [t for t in outputs if isinstance(t, torch.Tensor) and t.requires_grad]
     if differentiable:
-        torch.stack([t.abs().sum().float() for t in differentiable]).sum().backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(torch.stack([t.abs().sum().float() for t in differentiable]).sum())
 
 
 def refusals() -> list[dict[str, Any]]:

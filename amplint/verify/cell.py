@@ -13,7 +13,20 @@ import torch
 from amplint.infer.scenarios import CONTROL
 from amplint.verify import judge
 from amplint.verify.flow import Coverage, DtypeFlow
-from amplint.verify.job import BASE, Claim, Job, Outcome
+from amplint.verify.job import (
+    BASE,
+    CLEAN,
+    CONFIRMING,
+    CPU_GAP,
+    HARDWARE,
+    LOSS,
+    NO_REFERENCE,
+    OTHER,
+    OVERFLOW,
+    Claim,
+    Job,
+    Outcome,
+)
 from amplint.verify.loading import one_line
 from amplint.verify.modes import calls
 from amplint.verify.run import Run, Where, run
@@ -24,8 +37,6 @@ if TYPE_CHECKING:
     from amplint.infer.scenarios import Scenario
     from amplint.verify.build import Built, Recipe
     from amplint.verify.modes import Call
-
-_CONFIRMING = (judge.FAILED, judge.OVERFLOW, judge.LOSS)
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ def evaluate(
     inner = (scenario.name, planned.call.mode) in job.inner
     look = _look(job, recipe, scenario, planned, where, _low(scenario) if inner else None)
     unsettled = set(look.reached) - set(look.confirmed)
-    if scenario.autocast is not None and look.verdict.kind == judge.CLEAN and unsettled and not inner:
+    if scenario.autocast is not None and look.verdict.kind == CLEAN and unsettled and not inner:
         deeper = _look(job, recipe, scenario, planned, where, _low(scenario))
         look = deeper if deeper.confirmed else look
     answers = Answers(planned.reference.outputs, look.ran.outputs if look.ran.error is None else None)
@@ -96,7 +107,7 @@ def evaluate(
         look.verdict.kind,
         round(time.perf_counter() - start, 3),
         error=error,
-        location=look.location if look.verdict.kind != judge.CLEAN else None,
+        location=look.location if look.verdict.kind != CLEAN else None,
         family=look.verdict.family,
         confirmed=look.confirmed,
         reached=tuple(dict.fromkeys((*look.reached, *look.confirmed))),
@@ -120,18 +131,18 @@ def _look(
     frames = list(judge.user_frames(ran.error)) if ran.error is not None else []
     timeline: dict[str, Any] | None = None
     reached: list[str] = []
-    if verdict.kind != judge.CLEAN or claims or job.trace:
+    if verdict.kind != CLEAN or claims or job.trace:
         flow, coverage = _watched(attempt, claims, verdict.error)
         reached = [claim.fingerprint for claim in claims if _ran(claim, coverage)]
-        failure = flow.first_nonfinite if verdict.kind == judge.OVERFLOW else flow.failure
-        if failure is not None and verdict.kind != judge.LOSS:
+        failure = flow.first_nonfinite if verdict.kind == OVERFLOW else flow.failure
+        if failure is not None and verdict.kind != LOSS:
             if ran.error is not None:
                 verdict = _judged(recipe, attempt, scenario, planned, where, ran, failure.op)
             location = location or (failure.filename, failure.row)
             frames.append((failure.filename, failure.row))
         if job.trace:
             timeline = flow.to_json()
-    confirmed = _closest(claims, frames) if verdict.kind in _CONFIRMING else []
+    confirmed = _closest(claims, frames) if verdict.kind in CONFIRMING else []
     return _Look(ran, verdict, location, tuple(confirmed), tuple(reached), timeline, inputs)
 
 
@@ -162,11 +173,11 @@ def _judged(
     reference = planned.reference
     if ran.error is not None:
         verdict = judge.judge_error(ran.error, emulated=where.emulated, op=op)
-        if verdict.kind != judge.OTHER or reference.error is None:
+        if verdict.kind != OTHER or reference.error is None:
             return verdict
     if reference.error is not None:
         kind = judge.judge_error(reference.error, emulated=where.emulated).kind
-        kind = kind if kind in (judge.HARDWARE, judge.CPU_GAP) else judge.NO_REFERENCE
+        kind = kind if kind in (HARDWARE, CPU_GAP) else NO_REFERENCE
         return judge.Verdict(kind, f"fails in float32 too: {one_line(reference.error)}")
     return judge.judge_values(
         reference,

@@ -17,6 +17,13 @@ the signature takes one, ``second-call`` calls twice under no_grad where there i
 BUILD_SHARE = 0.4
 """How much of a target's time may go into finding out how to build it."""
 
+CLEAN, FAILED, OVERFLOW, LOSS = "clean", "failed", "overflow", "loss"
+CPU_GAP, HARDWARE, OTHER, NO_REFERENCE = "cpu-gap", "hardware", "other", "no-reference"
+"""What a cell can come to: see :class:`Outcome`."""
+
+CONFIRMING = (FAILED, OVERFLOW, LOSS)
+"""The kinds that confirm a hazard of mixed precision."""
+
 
 @dataclass(frozen=True)
 class Claim:

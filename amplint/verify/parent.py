@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amplint.verify.job import Job, Outcome
+from amplint.verify.job import OTHER, Job, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,14 +63,14 @@ def run_job(job: Job, progress: Callable[[str], None] | None = None) -> Report:
             report.broken = end.reason
             return report
         scenario, mode = end.cell
-        report.outcomes.append(Outcome(scenario, mode, "other", round(end.seconds, 3), error=end.reason))
+        report.outcomes.append(Outcome(scenario, mode, OTHER, round(end.seconds, 3), error=end.reason))
         skip.append(end.cell)
     done = {(o.scenario, o.mode) for o in report.outcomes}
     for scenario in job.scenarios:
         for mode in report.modes:
             if (scenario, mode) not in done:
                 error = "not run: earlier cells took the time or ended the process"
-                report.outcomes.append(Outcome(scenario, mode, "other", 0.0, error=error))
+                report.outcomes.append(Outcome(scenario, mode, OTHER, 0.0, error=error))
     return report
 
 

@@ -71,7 +71,7 @@ def _block(target: str, rows: list[Row], names: Mapping[str, str]) -> Iterator[L
     advice = ""
     for of_group in sorted(groups.values(), key=lambda group: _ORDER.index(group[0].verdict)):
         first = of_group[0]
-        what = f"{first.code} {names.get(first.code, '')}".strip() if first.code else ""
+        what = f"{first.code} {names[first.code]}" if first.code is not None and first.code in names else ""
         place = first.location or first.claimed_at
         where = f"{display_path(Path(place[0]))}:{place[1]}" if place else ""
         text = " at ".join(part for part in (what, where) if part)

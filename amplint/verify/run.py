@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import sys
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,13 +81,11 @@ def _noting(asked: set[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave: detached results and gradients on the CPU, or the error and the phase it came from."""
+    """What a run gave: detached floating results and gradients on the CPU, or the error."""
 
     outputs: tuple[torch.Tensor, ...] = ()
     gradients: tuple[torch.Tensor, ...] = ()
     error: BaseException | None = None
-    phase: str = "forward"
-    seconds: float = 0.0
 
 
 def run(
@@ -105,41 +102,31 @@ def run(
 ) -> Run:
     """Build the target afresh and run it once, inside of ``where.policy()``. Errors of the target are returned.
 
-    ``watch`` is entered when all is built, for instruments. ``inputs`` is the dtype of float inputs, where
-    that is not the scenario's. ``rounded`` rounds parameters and float inputs to that
-    dtype and back, so that a float32 run shows what rounding alone changes. The loss is the sum of the means of all
-    results, times ``loss_scale``.
+    ``watch`` is entered when all is built, for instruments. ``inputs`` is the dtype of float inputs, where that is not
+    the scenario's. ``rounded`` rounds parameters and float inputs to that dtype and back, so that a float32 run shows
+    what rounding alone changes. The loss is the sum of the means of all results, times ``loss_scale``.
     """
-    start = time.perf_counter()
-    phase = "build"
     with contextlib.ExitStack() as stack:
         try:
             built = prepare(recipe, scenario, call, where, inputs)
             if rounded is not None:
                 built = _rounded(built, rounded)
-            phase = "forward"
             seed_everything(seed)
             stack.enter_context(watch or contextlib.nullcontext())
             with torch.set_grad_enabled(call.mode in ("train", "eval")):
                 with region(scenario, where):
                     result = invoke(call, built)
                 outputs = [t for t in tensors(result) if t.is_floating_point() or t.is_complex()]
-                phase = "backward"
                 losses = [o.float().mean() for o in outputs if o.requires_grad and o.is_floating_point()]
                 if losses and torch.is_grad_enabled():
                     torch.autograd.backward(torch.stack(losses).sum() * loss_scale)
             gradients = _gradients(built)
             stack.close()
-            return Run(
-                tuple(o.detach().cpu() for o in outputs),
-                tuple(g.detach().cpu() for g in gradients),
-                phase=phase,
-                seconds=time.perf_counter() - start,
-            )
+            return Run(tuple(o.detach().cpu() for o in outputs), tuple(g.detach().cpu() for g in gradients))
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return Run(error=error, phase=phase, seconds=time.perf_counter() - start)
+            return Run(error=error)
 
 
 def region(scenario: Scenario, where: Where) -> contextlib.AbstractContextManager[Any]:

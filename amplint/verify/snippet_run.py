@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify import judge
-from amplint.verify.job import Outcome
+from amplint.verify.job import CLEAN, FAILED, OTHER, Outcome
 from amplint.verify.loading import one_line
 from amplint.verify.snippet_layers import construction
 from amplint.verify.snippet_shapes import source_of, trials
@@ -37,14 +37,14 @@ def run_snippet(snippet: Snippet, scenario: str, where: Where) -> Outcome:
     start = time.perf_counter()
     scene = snippet.scenes[scenario]
     verdict = _judged(snippet, scene, where)
-    failed = verdict.kind == judge.FAILED
+    failed = verdict.kind == FAILED
     return Outcome(
         scenario,
         MODE,
         verdict.kind,
         round(time.perf_counter() - start, 3),
         error=verdict.error,
-        location=None if verdict.kind == judge.CLEAN else (snippet.filename, snippet.row),
+        location=None if verdict.kind == CLEAN else (snippet.filename, snippet.row),
         family=verdict.family,
         confirmed=(snippet.fingerprint,) if failed else (),
         reached=(snippet.fingerprint,),
@@ -56,7 +56,7 @@ def _judged(snippet: Snippet, scene: Scene, where: Where) -> judge.Verdict:
     try:
         names = {name: _resolved(qualified) for name, qualified in scene.names.items()}
     except (ImportError, AttributeError) as error:
-        return judge.Verdict(judge.OTHER, f"this torch has no such name: {error}")
+        return judge.Verdict(OTHER, f"this torch has no such name: {error}")
     deadline = time.monotonic() + _SECONDS
     last: BaseException | None = None
     for trial in trials(snippet.op, scene):
@@ -64,12 +64,12 @@ def _judged(snippet: Snippet, scene: Scene, where: Where) -> judge.Verdict:
         if last is None:
             error_there = _execute(code, scene, names, trial, where, control=False)
             if error_there is None:
-                return judge.Verdict(judge.CLEAN)
+                return judge.Verdict(CLEAN)
             return judge.judge_error(error_there, emulated=where.emulated)
         if time.monotonic() > deadline:
             break
     reason = f"no small shapes found under which `{_quoted(snippet.source)}` runs in float32"
-    return judge.Verdict(judge.OTHER, reason if last is None else f"{reason}; last: {one_line(last)}")
+    return judge.Verdict(OTHER, reason if last is None else f"{reason}; last: {one_line(last)}")
 
 
 def _execute(

@@ -11,7 +11,20 @@ from amplint.engine import Options, check_file
 from amplint.finding import Applicability
 from amplint.source import Source
 from amplint.verify.alone import HOW, run_alone
-from amplint.verify.job import BASE, Job, Outcome
+from amplint.verify.job import (
+    BASE,
+    CLEAN,
+    CONFIRMING,
+    CPU_GAP,
+    FAILED,
+    HARDWARE,
+    LOSS,
+    NO_REFERENCE,
+    OTHER,
+    OVERFLOW,
+    Job,
+    Outcome,
+)
 from amplint.verify.parent import Report, run_job
 from amplint.verify.targets import EXAMPLE, Outline, Target, claims_of
 from amplint.verify.timeline import TimelineRun
@@ -30,16 +43,15 @@ OLD_CAPABILITY = (7, 0)
 
 NO_WHOLE = "a function runs as a whole only where the file's amplint_example calls or returns it"
 
-_CONFIRMING = ("failed", "overflow", "loss")
 _PLAIN = {
-    "clean": Verdict.CLEAN,
-    "failed": Verdict.CONFIRMED,
-    "overflow": Verdict.CONFIRMED,
-    "loss": Verdict.CONFIRMED,
-    "cpu-gap": Verdict.NEEDS_GPU,
-    "hardware": Verdict.NEEDS_GPU,
-    "other": Verdict.NOT_RUNNABLE,
-    "no-reference": Verdict.NOT_RUNNABLE,
+    CLEAN: Verdict.CLEAN,
+    FAILED: Verdict.CONFIRMED,
+    OVERFLOW: Verdict.CONFIRMED,
+    LOSS: Verdict.CONFIRMED,
+    CPU_GAP: Verdict.NEEDS_GPU,
+    HARDWARE: Verdict.NEEDS_GPU,
+    OTHER: Verdict.NOT_RUNNABLE,
+    NO_REFERENCE: Verdict.NOT_RUNNABLE,
 }
 
 
@@ -206,7 +218,7 @@ def _on_old_capability(
     return {
         (o.scenario, o.mode): replace(o, error=f"{o.error} (on a GPU of compute capability {number})")
         for o in older.outcomes
-        if o.kind in _CONFIRMING and o.confirmed
+        if o.kind in CONFIRMING and o.confirmed
     }
 
 
@@ -234,8 +246,8 @@ def _rows(
         how=report.how,
     )
     concerned = [finding for finding in target.findings if outcome.scenario in finding.scenarios]
-    if not concerned or (outcome.kind in _CONFIRMING and not outcome.confirmed):
-        yield replace(plain, code=outcome.family if outcome.kind in _CONFIRMING else None)
+    if not concerned or (outcome.kind in CONFIRMING and not outcome.confirmed):
+        yield replace(plain, code=outcome.family if outcome.kind in CONFIRMING else None)
     for finding in concerned:
         verdict = _of_finding(finding, outcome)
         row = replace(plain, code=finding.code, fingerprint=finding.fingerprint, verdict=verdict)
@@ -250,23 +262,23 @@ def _rows(
 def _of_finding(finding: Finding, outcome: Outcome) -> Verdict:
     if finding.fingerprint in outcome.confirmed:
         return Verdict.CONFIRMED
-    if outcome.kind not in ("clean", *_CONFIRMING):
+    if outcome.kind not in (CLEAN, *CONFIRMING):
         return _PLAIN[outcome.kind]
     return Verdict.NOT_REPRODUCED if finding.fingerprint in outcome.reached else Verdict.NOT_REACHED
 
 
 def _stopped(outcome: Outcome) -> str | None:
     """Why a finding was not settled, where the run failed somewhere else."""
-    if outcome.kind == "clean" or outcome.location is None:
+    if outcome.kind == CLEAN or outcome.location is None:
         return None
-    return f"the run failed before, at {Path(outcome.location[0]).name}:{outcome.location[1]}: {outcome.error}"
+    return f"the run ended at {Path(outcome.location[0]).name}:{outcome.location[1]}: {outcome.error}"
 
 
 def _effect(finding: Finding, verdict: Verdict, after: Outcome) -> FixEffect | None:
     if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
         return None
     if verdict is Verdict.CONFIRMED:
-        if after.kind != "clean":
+        if after.kind != CLEAN:
             return FixEffect.DOES_NOT_CURE
         return FixEffect.CHANGES_NUMERICS if (after.difference or 0.0) > UNCHANGED else FixEffect.CURES
     return FixEffect.CHANGES_NUMERICS if after.difference else None

@@ -1,6 +1,8 @@
 """From a class to a module that runs: constructor arguments, inputs, and a recipe that makes both again.
 
-Runs in the child process of one target; needs torch.
+Runs in the child process of one target; needs torch.  ``find`` asks in turn ``examples``, ``doctests``, ``synthesis``
+(``construct`` for the constructor, ``forward`` for the inputs, each with its ``*_repair`` from error texts), ``owners``
+and, for autograd Functions, ``functions``; the answer is a ``recipe``.
 """
 
 from amplint.verify.build.find import find_recipe
