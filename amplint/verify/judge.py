@@ -33,8 +33,8 @@ _HARDWARE = re.compile(
     r"not compiled with \w+ enabled|requires \w+ support|without \w+ backend|dummy base class"
     r"|Found no NVIDIA driver|CUDA error: |libcuda|'torch\._C' has no attribute '_(cuda|xpu|mps)_"
 )
-"""What torch 2.4 to 2.13 and Triton say without a GPU to streams, events, graphs, memory queries and kernel launches,
-in CPU and in CUDA builds (``tests/test_verify_judge.py`` raises them)."""
+"""What torch 2.4, 2.8 and 2.13 and Triton said without a GPU to streams, events, graphs, memory queries and kernel
+launches, in CPU and in CUDA builds (``tests/test_verify_judge.py`` asks the build it runs under)."""
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _OWN = str(Path(amplint.__file__).parent) + os.sep
 
