@@ -49,12 +49,17 @@ def autocast_state_is_left_as_found() -> Iterator[None]:
 
 
 def autocast_state() -> list[object] | None:
-    """Torch's autocast switches, dtypes and cache flag; None before anything imported torch."""
+    """Torch's autocast switches, dtypes, cache flag and depth of regions; None before anything imported torch.
+
+    At another depth than 0 the end of the outermost region does not clear the cache of casts.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return None
     devices = ("cpu", "cuda", "mps", "xpu")
+    torch.autocast_increment_nesting()
     return [
+        torch.autocast_decrement_nesting(),
         torch.is_autocast_cache_enabled(),
         *((torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in devices),
     ]

@@ -79,15 +79,19 @@ class _autocast_state:
             (d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in ("cuda", "cpu", "xla", "ipu")
         ]
         self.cache = torch.is_autocast_cache_enabled()
-        torch.autocast_increment_nesting()
+        self.depth = torch.autocast_increment_nesting()
+        torch.autocast_decrement_nesting()
 
     def __exit__(self, *_: object) -> None:
         for device, enabled, dtype in self.before:
             torch.set_autocast_enabled(device, enabled)
             torch.set_autocast_dtype(device, dtype)
         torch.set_autocast_cache_enabled(self.cache)
-        while torch.autocast_decrement_nesting() > 0:
+        while torch.autocast_decrement_nesting() >= self.depth:
             pass
+        while torch.autocast_increment_nesting() < self.depth:
+            pass
+        torch.autocast_decrement_nesting()
 
 
 # Documentation and examples
