@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -108,7 +107,7 @@ class Source:
     @cached_property
     def lines(self) -> list[str]:
         """Physical lines with their endings, as Python's tokenizer counts them."""
-        return list(_split_lines(self.text))
+        return list(io.StringIO(self.text, newline=""))
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -173,21 +172,3 @@ class Source:
 
 
 _HEADER = re.compile(r"(?:async\s+def|def|class)\s+\w+")
-
-
-def _split_lines(text: str) -> Iterator[str]:
-    """Split at \\n, \\r\\n and \\r only; ``str.splitlines`` also splits at form feeds and Unicode separators."""
-    start = 0
-    length = len(text)
-    while start < length:
-        newline, carriage = text.find("\n", start), text.find("\r", start)
-        if newline < 0 and carriage < 0:
-            break
-        if carriage >= 0 and (newline < 0 or carriage < newline):
-            end = carriage + (2 if carriage + 1 == newline else 1)
-        else:
-            end = newline + 1
-        yield text[start:end]
-        start = end
-    if start < length:
-        yield text[start:]

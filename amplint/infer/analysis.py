@@ -26,6 +26,7 @@ from amplint.infer.values import UNKNOWN, Class, Function, Instance, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from amplint.infer.observe import Observer
     from amplint.infer.scenarios import Scenario
     from amplint.source import Source
 
@@ -54,6 +55,7 @@ def analyse(
     device: str,
     torch_version: tuple[int, int],
     recorder: Recorder | None = None,
+    observer: Observer | None = None,
 ) -> FileFacts:
     """All facts about one file. Raises SourceError where it does not parse.
 
@@ -62,11 +64,10 @@ def analyse(
     """
     forget_derived()
     project = _project(scenarios, device, torch_version)
-    project.forget_values()
-    namespace = project.open(source)
+    namespace = project.begin(source)
     source = namespace.source
     recorder = recorder or Recorder(source.path)
-    session = Session(scenarios, device, torch_version, project, recorder, _Machine())
+    session = Session(scenarios, device, torch_version, project, recorder, _Machine(), observer)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
     while True:
@@ -164,7 +165,7 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:
 
 
 def _computes(session: Session, function: Function) -> bool:
-    return not isinstance(function.node, ast.Lambda) and session.body(function.node).computes
+    return not isinstance(function.node, ast.Lambda) and function.namespace.body(function.node).computes
 
 
 def _kind(member: Value) -> str | None:
@@ -188,7 +189,7 @@ def _enter(
     assert not isinstance(function.node, ast.Lambda)
     if id(function.node) in session.ran:
         return
-    driver = not module and session.body(function.node).driver
+    driver = not module and function.namespace.body(function.node).driver
     ambient = session.no_autocast if driver else session.ambient
     autocast, region = session.called_under.get(id(function.node), (ambient, None))
     frame = Frame(

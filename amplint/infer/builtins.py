@@ -201,7 +201,7 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
         if name == "values":
             values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
             return Sequence(None, unite(*values) if values else UNKNOWN)
-        if name == "update":
+        if name == "update" and not receiver.shared:
             if isinstance(first, Mapping):
                 receiver.items.update(first.items)
                 receiver.other = first.other or receiver.other

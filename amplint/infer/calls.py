@@ -211,6 +211,7 @@ def run_function(
     if remember and key in session.memo:
         return session.memo[key]
     if key in session.active:
+        session.project.cut += 1
         return UNKNOWN
     session.active.add(key)
     session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
@@ -225,7 +226,7 @@ def run_function(
             execute(inner, function.node.body)
             if inner.live:
                 inner.returns.append((inner.live, NONE))
-            result = UNKNOWN if session.body(function.node).generator else inner.result()
+            result = UNKNOWN if function.namespace.body(function.node).generator else inner.result()
     finally:
         session.active.discard(key)
     if remember:
@@ -244,7 +245,7 @@ def worth_following(frame: Frame, function: Function, arguments: Arguments) -> b
     """
     if isinstance(function.node, ast.Lambda):
         return True
-    body = frame.session.body(function.node)
+    body = function.namespace.body(function.node)
     if body.computes or body.size <= SMALL_BODY:
         return True
     return any(carries_tensor(v) for v in (*arguments.positional, *arguments.keywords.values()))

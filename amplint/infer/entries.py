@@ -62,9 +62,8 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
 def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
     """A tensor that a caller passes; its dtype's origin is the parameter."""
     tensor = frame.session.argument(parameter.arg, annotated=annotated)
-    span = function.namespace.source.span(parameter)
     what = f"`{parameter.arg}` has what the caller passes"
-    return replace(tensor, origin=Origin(str(function.namespace.path), span, what, tensor.dtypes))
+    return replace(tensor, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
 
 
 def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation: ast.expr) -> Value | None:

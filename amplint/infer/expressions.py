@@ -55,7 +55,10 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     if session.steps > session.limit:
         raise OutOfBudget
     handler = _HANDLERS.get(type(node))
-    return handler(frame, node) if handler is not None else UNKNOWN
+    value = handler(frame, node) if handler is not None else UNKNOWN
+    if session.observer is not None:
+        session.observer.saw(frame, node, value)
+    return value
 
 
 def _constant(frame: Frame, node: ast.Constant) -> Value:

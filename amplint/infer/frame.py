@@ -87,8 +87,8 @@ class Frame:
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
         """An origin at a node of this frame's file."""
         return Origin(
-            str(self.namespace.path),
-            self.namespace.source.span(node),
+            self.namespace.source,
+            node,
             what,
             dtypes,
             tuple(parent for parent in parents if parent is not None),
@@ -199,7 +199,7 @@ def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
         origin = b.origin
     else:
         origins = tuple(o for o in (a.origin, b.origin) if o is not None)
-        origin = Origin(origins[0].filename, origins[0].span, "", dtypes, origins) if origins else None
+        origin = Origin(origins[0].source, origins[0].node, "", dtypes, origins) if origins else None
     return Tensor(
         dtypes,
         a.dim if a.dim == b.dim else None,

@@ -8,9 +8,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.values import UNKNOWN, Class, External, ModuleValue, TorchName, Union, Value
+from amplint.infer.bodies import Body, body_of
+from amplint.infer.decorators import Decorated
+from amplint.infer.values import (
+    UNKNOWN,
+    Builtin,
+    Class,
+    Const,
+    External,
+    Function,
+    Mapping,
+    ModuleValue,
+    Number,
+    Sequence,
+    TorchName,
+    Union,
+    Value,
+)
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -51,6 +68,43 @@ def canonical(name: str) -> str:
     return name
 
 
+class Lasting(NamedTuple):
+    """A value that is the same in every analysis, and the files that it was made of."""
+
+    value: Value
+    needs: frozenset[Path]
+
+
+def lasts(value: Value) -> bool:
+    """Whether a value holds nothing that an analysis changes, or that is its alone."""
+    if isinstance(value, Class):
+        return not value.closure and all(map(lasts, value.bases)) and all(map(lasts, value.members.values()))
+    if isinstance(value, Function):
+        return not value.closure
+    if isinstance(value, Decorated):
+        return value.autocast is None and value.cast_inputs is None and lasts(value.function)
+    if isinstance(value, Union):
+        return all(map(lasts, value.options))
+    if isinstance(value, Sequence):
+        return all(map(lasts, value.items if value.items is not None else (value.element,)))
+    if isinstance(value, Mapping):
+        return value.shared and all(map(lasts, value.items.values()))
+    if isinstance(value, Builtin):
+        return value.receiver is None
+    return value is UNKNOWN or isinstance(value, (Const, Number, TorchName, External, ModuleValue))
+
+
+def shared(value: Value) -> Value:
+    """A value of another file's, its dicts closed to writing and open to keys that are not seen."""
+    if isinstance(value, Mapping) and not value.shared:
+        return Mapping({k: shared(v) for k, v in value.items.items()}, value.other or UNKNOWN, True)
+    if isinstance(value, Class):
+        for name, member in value.members.items():
+            if isinstance(member, Mapping):
+                value.members[name] = shared(member)
+    return value
+
+
 class Namespace:
     """The names of one module of the project."""
 
@@ -63,9 +117,19 @@ class Namespace:
         self.tree = source.tree
         self.bindings: dict[str, list[Binding]] = {}
         self.values: dict[str, Value] = {}
+        self.lasting: dict[str, Lasting] = {}
+        self._age = 0
         self._pending: set[str] = set()
+        self._bodies: dict[int, Body] = {}
         for name, binding in _module_bindings(self.tree.body):
             self.bindings.setdefault(name, []).append(binding)
+
+    def body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
+        """What a walk over a function of this module tells; made once for each."""
+        found = self._bodies.get(id(node))
+        if found is None:
+            found = self._bodies[id(node)] = body_of(node)
+        return found
 
     @property
     def defined(self) -> list[str]:
@@ -75,14 +139,27 @@ class Namespace:
 
     def lookup(self, name: str, evaluate: Evaluate) -> Value | None:
         """The value of a module-level name; None where the module does not bind it."""
-        if name in self.values:
-            return self.values[name]
+        if self._age != self.project.age:
+            self.forget_values()
+        value = self.values.get(name)
+        if value is not None:
+            return value
         bindings = self.bindings.get(name)
         if bindings is None:
             return None
         if name in self._pending:
+            self.project.cut += 1
             return UNKNOWN
+        kept = self.lasting.get(name)
+        if kept is not None and self.project.may_follow(kept.needs):
+            return kept.value
+        return self._evaluate(name, bindings, evaluate)
+
+    def _evaluate(self, name: str, bindings: list[Binding], evaluate: Evaluate) -> Value:
+        project = self.project
+        cut = project.cut
         self._pending.add(name)
+        needs = project.begin_needs()
         try:
             options: list[Value] = []
             for binding in bindings:
@@ -92,16 +169,31 @@ class Namespace:
             value = options[0] if len(options) == 1 else Union(tuple(options))
         finally:
             self._pending.discard(name)
-        self.values[name] = value
+            project.end_needs(needs)
+        if self is project.own:
+            self.values[name] = value
+            return value
+        value = shared(value)
+        if cut == project.cut and lasts(value):
+            self.lasting[name] = Lasting(value, frozenset(needs))
+            project.depends(self, name, needs)
+        else:
+            self.values[name] = value
         return value
 
     def forget_values(self) -> None:
-        """Drop what was evaluated; classes and their methods refer to each other, so they are taken apart."""
+        """Drop what was evaluated for one analysis; classes refer to their methods and back, so they are taken apart.
+
+        What lasts is kept, except by the file that is analysed itself: there, evaluating is what is recorded.
+        """
         for value in self.values.values():
             if isinstance(value, Class):
                 value.members.clear()
         self.values.clear()
         self._pending.clear()
+        self._age = self.project.age
+        if self is self.project.own:
+            self.lasting.clear()
 
     def imported(self, alias: ast.alias, statement: ast.Import | ast.ImportFrom, evaluate: Evaluate) -> Value:
         """What an import statement binds."""
@@ -130,17 +222,26 @@ class Namespace:
 
     def star_import(self, name: str, evaluate: Evaluate) -> Value | None:
         """A name that a ``from … import *`` of the project provides."""
-        for statement in self.tree.body:
-            if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*" and statement.level <= 1:
-                base = statement.module or ""
-                if statement.level:
-                    base = f"{self.package}.{base}" if base and self.package else base or self.package
-                namespace = self.project.find(base, self)
-                if namespace is not None and namespace is not self and not name.startswith("_"):
-                    value = namespace.lookup(name, evaluate)
-                    if value is not None:
-                        return value
+        if name.startswith("_"):
+            return None
+        for statement in self._star_imports:
+            base = statement.module or ""
+            if statement.level:
+                base = f"{self.package}.{base}" if base and self.package else base or self.package
+            namespace = self.project.find(base, self)
+            if namespace is not None and namespace is not self:
+                value = namespace.lookup(name, evaluate)
+                if value is not None:
+                    return value
         return None
+
+    @cached_property
+    def _star_imports(self) -> tuple[ast.ImportFrom, ...]:
+        return tuple(
+            s
+            for s in self.tree.body
+            if isinstance(s, ast.ImportFrom) and s.names[0].name == "*" and s.level <= 1
+        )
 
     def _absolute(self, name: str) -> Value:
         if name == "torch" or name.startswith("torch."):
@@ -210,17 +311,56 @@ class Project:
 
     def __init__(self) -> None:
         self._namespaces: dict[Path, Namespace | None] = {}
+        self.own: Namespace | None = None
+        """The file that is being analysed."""
+        self.age = 0
+        """How many analyses have begun."""
+        self.cut = 0
+        """How often a value was left unknown because of what else was being evaluated, or had been."""
         self._used: set[Path] = set()
+        self._needs: list[set[Path]] = []
+        self._dependents: dict[Path, list[tuple[Namespace, str]]] = {}
         self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
         self._found: dict[tuple[str, Path], Path | None] = {}
 
-    def forget_values(self) -> None:
-        """Start afresh for the next file, so that nothing found in it depends on the files before; parses are kept."""
+    def begin(self, source: Source) -> Namespace:
+        """Start afresh with a file, so that nothing found in it depends on the files before. Raises SourceError.
+
+        Parses are kept, and values of other files that would be the same if they were evaluated again.
+        """
+        self.age += 1
         self._used.clear()
-        for namespace in self._namespaces.values():
-            if namespace is not None:
-                namespace.forget_values()
+        self._needs.clear()
+        self.own = self.open(source)
+        self.own.forget_values()
+        return self.own
+
+    def begin_needs(self) -> set[Path]:
+        """Start to note the files that a value is made of."""
+        needs: set[Path] = set()
+        self._needs.append(needs)
+        return needs
+
+    def end_needs(self, needs: set[Path]) -> None:
+        """Those files are also what the value is made of whose evaluation asked for this one."""
+        self._needs.pop()
+        if self._needs:
+            self._needs[-1] |= needs
+
+    def depends(self, namespace: Namespace, name: str, needs: set[Path]) -> None:
+        """Note that a lasting value goes when one of these files is let go."""
+        for path in needs:
+            self._dependents.setdefault(path, []).append((namespace, name))
+
+    def may_follow(self, needs: frozenset[Path]) -> bool:
+        """Count files as followed, unless that would be too many."""
+        if len(self._used | needs) > MAX_FILES_FOLLOWED:
+            return False
+        self._used |= needs
+        if self._needs:
+            self._needs[-1] |= needs
+        return True
 
     def root_of(self, path: Path) -> tuple[Path, str]:
         """The folder that absolute imports start from, and the dotted name of the package that holds ``path``."""
@@ -260,9 +400,14 @@ class Project:
             candidates = (path.with_name(path.name + ".py"), path / "__init__.py")
             self._found[key] = next((c for c in candidates if c.is_file()), None)
         found = self._found[key]
-        if found is None or (found not in self._used and len(self._used) >= MAX_FILES_FOLLOWED):
+        if found is None:
+            return None
+        if found not in self._used and len(self._used) >= MAX_FILES_FOLLOWED:
+            self.cut += 1
             return None
         self._used.add(found)
+        if self._needs:
+            self._needs[-1].add(found)
         return self._load(found)
 
     def _load(self, path: Path) -> Namespace | None:
@@ -279,8 +424,13 @@ class Project:
         return namespace
 
     def _keep(self, path: Path, namespace: Namespace | None) -> None:
+        replaced = self._namespaces.pop(path, None)
+        self._size -= len(replaced.source.data) if replaced is not None else 0
         self._namespaces[path] = namespace
         self._size += len(namespace.source.data) if namespace is not None else 0
         while self._size > MAX_PROJECT_BYTES and len(self._namespaces) > 1:
-            oldest = self._namespaces.pop(next(iter(self._namespaces)))
-            self._size -= len(oldest.source.data) if oldest is not None else 0
+            oldest = next(iter(self._namespaces))
+            dropped = self._namespaces.pop(oldest)
+            self._size -= len(dropped.source.data) if dropped is not None else 0
+            for namespace, name in self._dependents.pop(oldest, ()):
+                namespace.lasting.pop(name, None)

@@ -52,7 +52,11 @@ def binding_evaluator(session: Session) -> Evaluate:
         if isinstance(binding, ast.alias):
             return namespace.imported(binding, statement, binding_evaluator(session)) if statement else UNKNOWN
         frame = Frame(session, namespace)
-        execute(frame, [binding])
+        if namespace is session.project.own:
+            execute(frame, [binding])
+        else:
+            with session.own_budget():
+                execute(frame, [binding])
         return frame.variables.get(name, UNKNOWN)
 
     return evaluate_binding
@@ -88,7 +92,7 @@ def _hands_back(frame: Frame, applied: Value) -> bool:
     """Whether a decorator only registers what it is given."""
     if not isinstance(applied, Function) or isinstance(applied.node, ast.Lambda):
         return False
-    return frame.session.body(applied.node).identity
+    return applied.namespace.body(applied.node).identity
 
 
 def decorate_with(applied: Value, value: Value) -> Value | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from amplint.infer.bodies import Body, body_of
 from amplint.infer.dtypes import (
     AUTOCASTABLE,
     BITS,
@@ -23,13 +23,14 @@ from amplint.infer.values import DTypeValue, Tensor, Value
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator
     from collections.abc import Sequence as Items
 
     from amplint.infer.arguments import Arguments
     from amplint.infer.facts import Region
     from amplint.infer.frame import Frame
     from amplint.infer.namespace import Project
+    from amplint.infer.observe import Observer
     from amplint.infer.record import Recorder
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Class
@@ -38,6 +39,8 @@ MAX_STEPS = 250_000
 """Expressions evaluated for one file before the rest of it is left unknown."""
 MAX_ENTRY_STEPS = 25_000
 """Expressions evaluated for one function entered from outside, calls included."""
+MAX_BINDING_STEPS = 5_000
+"""Expressions evaluated for one name of another file."""
 MAX_DEPTH = 14
 """Calls followed into each other."""
 
@@ -73,8 +76,10 @@ class Session:
         project: Project,
         recorder: Recorder,
         machine: Machine,
+        observer: Observer | None = None,
     ) -> None:
         self.machine = machine
+        self.observer = observer
         self.scenarios = scenarios
         self.device = device
         self.torch_version = torch_version
@@ -95,18 +100,22 @@ class Session:
         self.unknown: Dtypes = (UNKNOWN_LANE,) * self.lanes
         self.no_autocast: Autocast = (OFF,) * self.lanes
         self.ambient: Autocast = tuple(Ambient(BITS[s.autocast]) if s.autocast else OFF for s in scenarios)
-        self._bodies: dict[int, Body] = {}
         self._constants: dict[int, Dtypes] = {}
         self._promotions: dict[tuple[Dtypes, int | None, Dtypes, int | None], Dtypes] = {}
         self.keep_alive: list[object] = []
         """Objects whose ``id`` is part of a memo key."""
 
-    def body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
-        """What a walk over a function tells; made once for each."""
-        found = self._bodies.get(id(node))
-        if found is None:
-            found = self._bodies[id(node)] = body_of(node)
-        return found
+    @contextmanager
+    def own_budget(self) -> Iterator[None]:
+        """Evaluate something of another file, which costs this one nothing: it may have been evaluated before."""
+        steps, limit = self.steps, self.limit
+        self.limit = steps + MAX_BINDING_STEPS
+        try:
+            yield
+        except OutOfBudget:
+            self.project.cut += 1
+        finally:
+            self.steps, self.limit = steps, limit
 
     def begin_entry(self) -> None:
         """Give the next function entered from outside its share of the budget."""
@@ -135,6 +144,9 @@ class Session:
         lanes = []
         for scenario in self.scenarios:
             mask = BITS[scenario.inputs]
+            if self.observer is not None:
+                lanes.append(Lane(mask))
+                continue
             if scenario.autocast:
                 mask |= BITS[scenario.autocast]
             lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))

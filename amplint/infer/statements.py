@@ -66,7 +66,7 @@ def _assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
     index = evaluate(frame, target.slice)
     if isinstance(container, Tensor):
         index_write(frame, target, container, index, value)
-    elif isinstance(container, Mapping):
+    elif isinstance(container, Mapping) and not container.shared:
         if isinstance(index, Const):
             container.items[index.value] = value
         else:
@@ -124,6 +124,8 @@ def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
     left = evaluate(frame, statement.target)
     right = evaluate(frame, statement.value)
     result = in_place_operator(frame, statement, left, right)
+    if frame.session.observer is not None:
+        frame.session.observer.saw(frame, statement, result)
     if isinstance(statement.target, ast.Subscript) and isinstance(evaluate(frame, statement.target.value), Tensor):
         _assign_item(frame, statement.target, result)
     else:

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.namespace import Namespace
-    from amplint.source import Span
+    from amplint.source import Source, Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
     """Where a dtype was decided: a place, what happened there, the resulting dtypes and where those came from."""
 
-    filename: str
-    span: Span
+    source: Source
+    node: ast.expr | ast.stmt | ast.arg
     what: str
     dtypes: Dtypes
     parents: tuple[Origin, ...] = ()
@@ -33,6 +33,14 @@ class Origin:
     """A bit for each scenario in which autocast chose the dtype."""
     placed: bool = False
     """A parameter or buffer, made part of its module here."""
+
+    @property
+    def filename(self) -> str:
+        return str(self.source.path)
+
+    @property
+    def span(self) -> Span:
+        return self.source.span(self.node)
 
 
 class Value:
@@ -145,10 +153,15 @@ class Sequence(Value):
 
 @dataclass(slots=True, eq=False)
 class Mapping(Value):
-    """A dict: values under known keys, and the join of the others."""
+    """A dict: values under known keys, and the join of the others.
+
+    ``shared``: it belongs to another file of the project, where anything may be added to it, so what is written into it
+    here is not followed.
+    """
 
     items: dict[object, Value]
     other: Value | None = None
+    shared: bool = False
 
     @property
     def key(self) -> Hashable:

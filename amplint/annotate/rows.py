@@ -1,0 +1,63 @@
+"""A file's expressions with their dtype in every scenario, in source order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amplint.infer.analysis import analyse
+from amplint.infer.dtypes import Lane, names_of
+from amplint.infer.observe import Observer
+
+if TYPE_CHECKING:
+    from amplint.infer.scenarios import Scenario
+    from amplint.infer.values import Origin
+    from amplint.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One expression that may be a tensor.
+
+    ``dtypes`` has an entry for each scenario: the torch names (without prefix) that are possible, None where unknown.
+    ``origin`` is where the dtype was decided. ``maybe``: an argument of a function that nothing calls, which is that if
+    it is a tensor at all.
+    """
+
+    span: Span
+    dtypes: tuple[tuple[str, ...] | None, ...]
+    origin: Origin | None
+    maybe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileDtypes:
+    """All rows of one file, by start, then end."""
+
+    source: Source
+    scenarios: tuple[Scenario, ...]
+    device: str
+    rows: tuple[Row, ...]
+
+
+def file_dtypes(
+    source: Source, *, scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
+) -> FileDtypes:
+    """Infer the dtypes of one file's expressions. Raises SourceError where it does not parse."""
+    observer = Observer(source.path)
+    analyse(source, scenarios=scenarios, device=device, torch_version=torch_version, observer=observer)
+    rows = []
+    for node, tensor, live in observer.tensors():
+        dtypes = tuple(
+            _names(tensor.dtypes[lane]) if tensor is not None and live >> lane & 1 else None
+            for lane in range(len(scenarios))
+        )
+        if tensor is None:
+            rows.append(Row(source.span(node), dtypes, None))
+        else:
+            rows.append(Row(source.span(node), dtypes, tensor.origin, tensor.maybe))
+    return FileDtypes(source, scenarios, device, tuple(sorted(rows, key=lambda row: (row.span.start, row.span.end))))
+
+
+def _names(lane: Lane) -> tuple[str, ...] | None:
+    return tuple(names_of(lane.mask)) if lane.known else None

@@ -1,0 +1,42 @@
+"""Which values an analysis gave each expression of one file: what ``amplint dtypes`` shows."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.frame import Frame, merge, options_of
+from amplint.infer.values import UNKNOWN, Tensor, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OBSERVED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.AugAssign)
+
+
+class Observer:
+    """Joins, for each expression of one file, the values that it had wherever it was evaluated."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: dict[int, tuple[ast.expr | ast.stmt, Value, int]] = {}
+
+    def saw(self, frame: Frame, node: ast.expr | ast.stmt, value: Value) -> None:
+        """Note the value of a node in the scenarios that are live."""
+        if not isinstance(node, OBSERVED) or frame.namespace.path != self._path:
+            return
+        old = self._seen.get(id(node))
+        if old is None:
+            self._seen[id(node)] = (node, value, frame.live)
+        elif old[1] is not value or old[2] != frame.live:
+            joined = merge(frame.session, old[1], old[2], value, frame.live)
+            self._seen[id(node)] = (node, joined, old[2] | frame.live)
+
+    def tensors(self) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
+        """Expressions that may be tensors, the tensor where one is known, and the scenarios that reach them."""
+        for node, value, live in self._seen.values():
+            options = options_of(value)
+            tensor = next((option for option in options if isinstance(option, Tensor)), None)
+            if tensor is not None or UNKNOWN in options:
+                yield node, (tensor if UNKNOWN not in options else None), live
