@@ -143,6 +143,8 @@ class Namespace:
             self.forget_values()
         value = self.values.get(name)
         if value is not None:
+            if self.path != self.project.own:
+                self.project.cut += 1
             return value
         bindings = self.bindings.get(name)
         if bindings is None:
@@ -170,11 +172,11 @@ class Namespace:
         finally:
             self._pending.discard(name)
             project.end_needs(needs)
-        if self is project.own:
+        if self.path == project.own:
             self.values[name] = value
             return value
         value = shared(value)
-        if cut == project.cut and lasts(value):
+        if cut == project.cut and project.own not in needs and lasts(value):
             self.lasting[name] = Lasting(value, frozenset(needs))
             project.depends(self, name, needs)
         else:
@@ -187,12 +189,12 @@ class Namespace:
         What lasts is kept, except by the file that is analysed itself: there, evaluating is what is recorded.
         """
         for value in self.values.values():
-            if isinstance(value, Class):
+            if isinstance(value, Class) and value.namespace is self:
                 value.members.clear()
         self.values.clear()
         self._pending.clear()
         self._age = self.project.age
-        if self is self.project.own:
+        if self.path == self.project.own:
             self.lasting.clear()
 
     def imported(self, alias: ast.alias, statement: ast.Import | ast.ImportFrom, evaluate: Evaluate) -> Value:
@@ -311,12 +313,12 @@ class Project:
 
     def __init__(self) -> None:
         self._namespaces: dict[Path, Namespace | None] = {}
-        self.own: Namespace | None = None
+        self.own: Path | None = None
         """The file that is being analysed."""
         self.age = 0
         """How many analyses have begun."""
         self.cut = 0
-        """How often a value was left unknown because of what else was being evaluated, or had been."""
+        """How often a value was met that this analysis alone has, or that depends on what else was being evaluated."""
         self._used: set[Path] = set()
         self._needs: list[set[Path]] = []
         self._dependents: dict[Path, list[tuple[Namespace, str]]] = {}
@@ -332,9 +334,10 @@ class Project:
         self.age += 1
         self._used.clear()
         self._needs.clear()
-        self.own = self.open(source)
-        self.own.forget_values()
-        return self.own
+        self.own = source.path
+        namespace = self.open(source)
+        namespace.forget_values()
+        return namespace
 
     def begin_needs(self) -> set[Path]:
         """Start to note the files that a value is made of."""

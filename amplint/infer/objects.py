@@ -52,7 +52,7 @@ def binding_evaluator(session: Session) -> Evaluate:
         if isinstance(binding, ast.alias):
             return namespace.imported(binding, statement, binding_evaluator(session)) if statement else UNKNOWN
         frame = Frame(session, namespace)
-        if namespace is session.project.own:
+        if namespace.path == session.project.own:
             execute(frame, [binding])
         else:
             with session.own_budget():
