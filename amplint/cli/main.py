@@ -21,6 +21,7 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 COMMANDS = {
     "check": "Find mixed-precision dtype hazards, and fix them.",
+    "dtypes": "Show the dtype of each tensor in the source.",
     "explain": "Explain a rule, an error text or a traceback.",
     "preflight": "Check the machine, the packages and the precision settings before a run.",
     "rules": "List the rules.",

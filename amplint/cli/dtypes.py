@@ -1,0 +1,171 @@
+"""``amplint dtypes``: the dtype of every expression of some files, under one scenario."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from amplint.annotate.rows import FileDtypes, file_dtypes
+from amplint.cli.judging import judging_options, split
+from amplint.cli.main import CLEAN, FAILED, error_message, print_lines, write_out
+from amplint.config import UsageError, common_folder, find_config
+from amplint.engine import DEBUG_VARIABLE
+from amplint.files import display_path, find_files
+from amplint.infer.scenarios import CONTROL, DEVICES, SCENARIOS, Scenario, scenario_names
+from amplint.report import Line, plain
+from amplint.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FORMATS = ("text", "json", "html")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The command line of one run, as given."""
+
+    files: tuple[str, ...]
+    scenario: str | None
+    device: str | None
+    torch_version: str | None
+    output_format: str
+    output_file: str | None
+
+
+@click.command("dtypes")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--scenario", metavar="NAME", help="The way of running to show; with html, the first to be shown.")
+@click.option("--device", metavar="|".join(DEVICES), help="Whose autocast policy to infer by.  [default: cuda]")
+@click.option("--torch-version", metavar="X.Y", help="The torch to infer by.  [default: the newest known]")
+@click.option(
+    "--output-format", type=click.Choice(FORMATS), default="text", show_default=True, help="Form of the result."
+)
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Write the result there instead of to stdout.")
+def command(**arguments: Any) -> None:
+    """Show the dtype of each tensor in FILE... (files and folders) under one scenario, without running them.
+
+    text is the source with a comment on each line that says what happens to dtypes there; html is a page of the source
+    coloured by dtype, with where each was decided and a switch between all scenarios; json lists every expression.
+
+    \b
+    Exit status: 0, or 2 for wrong usage, a file that cannot be read or parsed, or internal failure.
+    """
+    sys.exit(run(Arguments(**arguments)))
+
+
+def run(arguments: Arguments) -> int:
+    """Infer, show, and say the exit status. Raises UsageError."""
+    config = find_config(common_folder(Path(p).absolute() for p in arguments.files))
+    names = split([arguments.scenario] if arguments.scenario is not None else [])
+    if len(names) != 1:
+        raise UsageError(f"dtypes shows one scenario: give --scenario NAME; known: {', '.join(scenario_names())}")
+    options = judging_options(config, scenario=names, device=arguments.device, torch_version=arguments.torch_version)
+    (scenario,) = options.scenarios
+    found = find_files(arguments.files, config.exclude, config.root)
+    files = _Files(
+        [file.path for file in found.files],
+        SCENARIOS if arguments.output_format == "html" else tuple(dict.fromkeys((CONTROL, scenario))),
+        options.device,
+        options.torch_version,
+    )
+    for line in found.errors:
+        error_message(line)
+    if arguments.output_format == "text":
+        _show_text(arguments, files, scenario)
+    else:
+        _deliver(arguments, _document(arguments.output_format, files, scenario))
+    return FAILED if found.errors or files.failed else CLEAN
+
+
+class _Files:
+    """The files to show; ``failed`` says, when all are done, whether one could not be."""
+
+    def __init__(
+        self, paths: Sequence[Path], scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
+    ) -> None:
+        self.paths = paths
+        self.scenarios = scenarios
+        self.device = device
+        self.torch_version = torch_version
+        self.failed = False
+
+    def __iter__(self) -> Iterator[FileDtypes]:
+        for path in self.paths:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    file = self._infer(path)
+            except _Unshown as error:
+                error_message(str(error))
+                self.failed = True
+            else:
+                yield file
+
+    def _infer(self, path: Path) -> FileDtypes:
+        try:
+            source = Source(path, path.read_bytes())
+            return file_dtypes(source, scenarios=self.scenarios, device=self.device, torch_version=self.torch_version)
+        except OSError as error:
+            raise _Unshown(f"cannot read {path}: {error.strerror or error}") from error
+        except SourceError as error:
+            at = f"{display_path(path)}:{error.location.row}:{error.location.column}"
+            raise _Unshown(f"{at}: cannot be parsed: {error.message}") from error
+        except RecursionError as error:
+            raise _Unshown(f"{display_path(path)}: nested too deeply to be analysed") from error
+        except Exception as error:
+            told = f"internal error in the inference on {path}: {type(error).__name__}: {error}".replace("\n", " ")
+            if os.environ.get(DEBUG_VARIABLE):
+                told += "\n" + "".join(traceback.format_exception(error)).rstrip()
+            raise _Unshown(told) from error
+
+
+class _Unshown(Exception):
+    """One file cannot be shown: the line that says why."""
+
+
+def _show_text(arguments: Arguments, files: _Files, scenario: Scenario) -> None:
+    """Each file as soon as it is done; a header where there are several."""
+    from amplint.annotate.text import render
+
+    lane = files.scenarios.index(scenario)
+
+    def shown(file: FileDtypes) -> list[Line]:
+        header = f"# {display_path(file.source.path)}: {scenario.name}, device {files.device}"
+        return [[(header, "bold")], *render(file, lane), []] if len(files.paths) > 1 else list(render(file, lane))
+
+    if arguments.output_file is not None:
+        _deliver(arguments, (plain(shown(file)) for file in files))
+        return
+    for file in files:
+        print_lines(shown(file))
+
+
+def _document(output_format: str, files: _Files, scenario: Scenario) -> Iterator[str]:
+    if output_format == "json":
+        from amplint.annotate import document
+
+        yield from document.render(files, scenario, files.device)
+    else:
+        from amplint.annotate import page
+
+        yield page.render(list(files), files.scenarios, scenario, files.device)
+
+
+def _deliver(arguments: Arguments, pieces: Iterator[str]) -> None:
+    if arguments.output_file is None:
+        for piece in pieces:
+            write_out(piece)
+        return
+    try:
+        with open(arguments.output_file, "w", encoding="utf-8") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise UsageError(f"cannot write {arguments.output_file}: {error.strerror or error}") from error
