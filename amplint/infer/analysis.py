@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from amplint.infer import objects
+from amplint.infer import classes, objects
 from amplint.infer.bodies import nodes_below
 from amplint.infer.calls import call_value, run_function
 from amplint.infer.decorators import Decorated
@@ -99,8 +99,8 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
         with suppress(OutOfBudget, RecursionError):
             session.begin_entry()
             values.append(namespace.lookup(name, evaluator) or UNKNOWN)
-    classes = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
-    yield from _classes_entries(top, classes, functions)
+    defined = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
+    yield from _classes_entries(top, defined, functions)
     for value in values:
         for function, decorated in _functions_in(value):
             if function.namespace is namespace and function.owner is None and _computes(session, function):
@@ -123,12 +123,12 @@ _LOOKED_UP = (
 
 
 def _classes_entries(
-    top: Frame, classes: list[Class], functions: list[AutogradFunction]
+    top: Frame, defined: list[Class], functions: list[AutogradFunction]
 ) -> Iterator[Callable[[], None]]:
     """Autograd Functions first, then classes that no other constructs, then those."""
-    plain = [cls for cls in classes if not objects.is_autograd_function(cls)]
-    for cls in classes:
-        if objects.is_autograd_function(cls):
+    plain = [cls for cls in defined if not classes.is_autograd_function(cls)]
+    for cls in defined:
+        if classes.is_autograd_function(cls):
             yield partial(_enter_function, top, cls, functions)
     constructed = _constructed(plain)
     for cls in sorted(plain, key=lambda cls: cls.name in constructed):
@@ -139,12 +139,12 @@ def _enter_function(top: Frame, cls: Class, functions: list[AutogradFunction]) -
     functions.append(autograd_facts(top, cls))
 
 
-def _constructed(classes: list[Class]) -> set[str]:
+def _constructed(defined: list[Class]) -> set[str]:
     """Names of classes that other classes of the file mention: those are entered through them first."""
-    names = {cls.name for cls in classes}
+    names = {cls.name for cls in defined}
     return {
         child.id
-        for cls in classes
+        for cls in defined
         for child in nodes_below(cls.node)
         if isinstance(child, ast.Name) and child.id in names and child.id != cls.name
     }
@@ -152,8 +152,8 @@ def _constructed(classes: list[Class]) -> set[str]:
 
 def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:
     """Construct an instance as nobody in the file is seen to, then call each method that nothing else called."""
-    instance = Instance(cls, {}, objects.has_unknown_base(cls))
-    module = objects.is_module(cls)
+    instance = Instance(cls, {}, classes.has_unknown_base(cls))
+    module = classes.is_module(cls)
     frame = Frame(top.session, top.namespace, in_module=module)
     yield partial(construct, frame, instance)
     for name, member in sorted(cls.members.items(), key=lambda item: item[0] not in ("forward", "__call__")):
@@ -204,11 +204,11 @@ def _enter(
     if receiver is not None:
         arguments = arguments.shifted((receiver, None))
     plain = decorated
-    while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None:
+    while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
         plain = plain.function
     if isinstance(plain, Decorated):
         call_value(frame, plain, arguments, _anchor(function))
-    else:
+    if id(function.node) not in session.ran:
         run_function(frame, function, arguments, receiver=receiver)
 
 

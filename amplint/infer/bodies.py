@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Body(NamedTuple):
     ``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
     build, configure or call others. ``driver``: it drives training or evaluation itself, so no autocast is around it
     but what it opens. ``size``: its number of syntax nodes. ``identity``: it hands back its first argument, as
-    decorators do that only register.
+    decorators do that only register. ``defines``: functions of its own.
     """
 
     generator: bool
@@ -27,6 +28,7 @@ class Body(NamedTuple):
     driver: bool
     size: int
     identity: bool
+    defines: bool
 
 
 def nodes_below(root: ast.AST) -> Iterator[ast.AST]:
@@ -47,7 +49,7 @@ def nodes_below(root: ast.AST) -> Iterator[ast.AST]:
 def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     """Walk a function once."""
     generator, computes, driver = isinstance(node, ast.AsyncFunctionDef), False, False
-    size = 0
+    size, defines = 0, False
     returned: list[ast.expr | None] = []
     for child in nodes_below(node):
         size += 1
@@ -66,13 +68,30 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             returned.append(child.value)  # type: ignore[attr-defined]
         elif kind is ast.ClassDef:
             computes = True
+        elif (kind is ast.FunctionDef or kind is ast.Lambda) and child is not node:
+            defines = True
         elif kind is ast.Yield or kind is ast.YieldFrom:
             generator = True
         elif kind is ast.With or kind is ast.AsyncWith:
             driver = driver or any(_opens_autocast(item.context_expr) for item in child.items)  # type: ignore[attr-defined]
     first = node.args.args[0].arg if node.args.args else ""
     identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
-    return Body(generator, computes, driver, size, identity)
+    return Body(generator, computes, driver, size, identity, defines)
+
+
+@lru_cache(maxsize=256)
+def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Names that a function calls where it has not entered a context manager."""
+    names = set()
+    stack: list[ast.AST] = [*node.body]
+    while stack:
+        child = stack.pop()
+        if isinstance(child, (ast.With, ast.AsyncWith)):
+            continue
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
+            names.add(child.func.id)
+        stack.extend(ast.iter_child_nodes(child))
+    return frozenset(names)
 
 
 def _opens_autocast(node: ast.expr) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
+from amplint.infer.classes import ancestry, has_unknown_base
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
 from amplint.infer.operations import apply_named
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
     Builtin,
+    Class,
     Const,
     External,
     Function,
@@ -22,6 +24,7 @@ from amplint.infer.values import (
     Sequence,
     Super,
     Tensor,
+    TorchName,
     Value,
 )
 
@@ -80,7 +83,6 @@ _NUMBERS = {
     "int": "int",
     "float": "float",
     "bool": "bool",
-    "isinstance": "bool",
     "hasattr": "bool",
     "callable": "bool",
     "issubclass": "bool",
@@ -109,6 +111,8 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     name, first = value.name, arguments.positional[0] if arguments.positional else None
     if name in _NUMBERS:
         return Number(_NUMBERS[name])
+    if name == "isinstance":
+        return _isinstance(*arguments.positional) if len(arguments.positional) == 2 else Number("bool")
     if name == "super":
         if len(arguments.positional) == 2 and frame.owner is not None:
             return Super(arguments.positional[1], frame.owner)
@@ -161,6 +165,40 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if value.receiver is not None:
         return _python_method(frame, value.receiver, name, arguments)
     return UNKNOWN
+
+
+def _isinstance(value: Value, kinds: Value) -> Value:
+    """``isinstance``, where what is known of the value decides it."""
+    answers = set()
+    for option in options_of(value):
+        for kind in kinds.items or (UNKNOWN,) if isinstance(kinds, Sequence) else (kinds,):
+            answers.add((option.key, _is_a(option, kind)))
+    verdicts = {True if (key, True) in answers else None if (key, None) in answers else False for key, _ in answers}
+    return Const(verdicts.pop()) if len(verdicts) == 1 and None not in verdicts else Number("bool")
+
+
+def _is_a(value: Value, kind: Value) -> bool | None:
+    """Whether a value is an instance of a type; None where that is not known."""
+    if isinstance(kind, TorchName) and kind.name == "torch.Tensor":
+        if isinstance(value, Tensor):
+            return None if value.maybe else True
+        return False if isinstance(value, (Const, Number, Sequence, Mapping, Layer)) else None
+    if isinstance(kind, Builtin) and kind.name in ("dict", "list", "tuple", "str", "int", "float"):
+        if isinstance(value, Sequence):
+            return kind.name == ("list" if value.mutable else "tuple")
+        if isinstance(value, Mapping):
+            return kind.name == "dict"
+        if isinstance(value, Const):
+            return type(value.value).__name__ == kind.name
+        if isinstance(value, Number):
+            return value.kind == kind.name
+        if isinstance(value, (Class, Function, TorchName, Layer)) or (isinstance(value, Tensor) and not value.maybe):
+            return False
+    if isinstance(kind, Class) and isinstance(value, Instance):
+        if any(isinstance(base, Class) and base.node is kind.node for base in ancestry(value.cls)):
+            return True
+        return None if has_unknown_base(value.cls) else False
+    return None
 
 
 def _by_name(arguments: Arguments) -> dict[object, Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from amplint.infer import autocast, builtins, modules, objects, tensors, torch_calls
+from amplint.infer import autocast, builtins, classes, containers, modules, objects, tensors, torch_calls
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
@@ -82,12 +82,18 @@ def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast
         if name == "save_for_backward":
             callee.receiver.saved = Sequence(tuple(arguments.positional))
         return NONE
+    if callee.name == "dict.get" and isinstance(callee.receiver, Instance):
+        return containers.get(frame, callee.receiver, arguments, node)
+    if callee.name == "__getitem__" and isinstance(callee.receiver, (Mapping, Sequence)) and arguments.positional:
+        return containers.item(frame, callee.receiver, arguments.positional[0], node)
     if callee.name == "autograd.apply" and isinstance(callee.receiver, Class):
         return apply_autograd(frame, callee.receiver, arguments, AutogradContext())
     if callee.name == "super.__init__" and isinstance(callee.receiver, Instance):
-        base = objects.torch_base(callee.receiver.cls)
+        base = classes.torch_base(callee.receiver.cls)
         if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
             callee.receiver.attributes[""] = modules.build_layer(frame, base, arguments, node)
+        elif classes.is_dict(callee.receiver.cls):
+            callee.receiver.attributes[""] = builtins.call_builtin(frame, Builtin("dict"), arguments, node)
         return NONE
     if isinstance(callee.receiver, Sequence) and name == "" and kind in ("append", "extend", "insert"):
         return _grow_list(frame, callee, arguments, node)
@@ -113,7 +119,7 @@ def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.ex
 
 
 def _call_instance(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> Value:
-    name = "forward" if objects.is_module(instance.cls) else "__call__"
+    name = "forward" if classes.is_module(instance.cls) else "__call__"
     method = objects.get_attribute(frame, instance, name, node)
     if method is UNKNOWN or isinstance(method, Instance):
         layer = instance.attributes.get("")
@@ -124,6 +130,9 @@ def _call_instance(frame: Frame, instance: Instance, arguments: Arguments, node:
 def _call_decorated(frame: Frame, callee: Decorated, arguments: Arguments, node: ast.expr) -> Value:
     if callee.kind == "opaque":
         return UNKNOWN
+    if callee.wrapper is not None:
+        result = call(frame, callee.wrapper, arguments, node)
+        return result if result is not UNKNOWN else call(frame, callee.function, arguments, node)
     saved, region = frame.autocast, frame.region
     if callee.autocast is not None:
         autocast.enter(frame, callee.autocast)
@@ -153,10 +162,10 @@ def cast_inputs(frame: Frame, arguments: Arguments, dtype: DTypeValue) -> Argume
 
 def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: AutogradContext) -> Value:
     """``Function.apply(...)``: run forward with a context."""
-    member = objects.find_member(cls, "forward")
+    member = classes.find_member(cls, "forward")
     if member is None:
         return UNKNOWN
-    first = () if objects.find_member(cls, "setup_context") is not None else ((context, None),)
+    first = () if classes.find_member(cls, "setup_context") is not None else ((context, None),)
     function: Value = member
     while isinstance(function, Decorated) and function.kind == "static":
         function = function.function
@@ -178,10 +187,10 @@ def run_function(
     if frame.depth >= MAX_DEPTH:
         return UNKNOWN
     if not worth_following(frame, function, arguments):
-        return UNKNOWN
+        return _handed_back(function, arguments)
     arguments = arguments.generalised()
     constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
-    of_module = constructing is None and function.owner is not None and objects.is_module(function.owner)
+    of_module = constructing is None and function.owner is not None and classes.is_module(function.owner)
     inner = Frame(
         session,
         function.namespace,
@@ -234,12 +243,19 @@ def run_function(
     return result
 
 
+def _handed_back(function: Function, arguments: Arguments) -> Value:
+    """What a function gives that is not followed: its first argument, where it returns that."""
+    if isinstance(function.node, ast.Lambda) or not function.namespace.body(function.node).identity:
+        return UNKNOWN
+    return arguments.positional[0] if arguments.positional else UNKNOWN
+
+
 SMALL_BODY = 120
 """Syntax nodes up to which a function is followed whatever it does: helpers such as ``exists(x)``, ``pair(n)``."""
 
 
 def worth_following(frame: Frame, function: Function, arguments: Arguments) -> bool:
-    """Whether a call can matter to dtypes: the body computes with tensors, is handed one, or is small.
+    """Whether a call can matter to dtypes: the body computes with tensors, is handed one, wraps a function, or is small.
 
     Docstring builders, registries and configuration code are most of what model code calls, and none of its dtypes.
     """
@@ -248,7 +264,10 @@ def worth_following(frame: Frame, function: Function, arguments: Arguments) -> b
     body = function.namespace.body(function.node)
     if body.computes or body.size <= SMALL_BODY:
         return True
-    return any(carries_tensor(v) for v in (*arguments.positional, *arguments.keywords.values()))
+    values = (*arguments.positional, *arguments.keywords.values())
+    if body.defines and any(isinstance(v, (Function, Decorated, Bound)) for v in values):
+        return True
+    return any(map(carries_tensor, values))
 
 
 def carries_tensor(value: Value) -> bool:

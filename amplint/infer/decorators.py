@@ -19,7 +19,8 @@ class Decorated(Value):
 
     ``autocast`` is a region around the body; ``role`` is forward or backward for ``custom_fwd``/``custom_bwd``;
     ``kind`` is one of property, static, class for the descriptors, opaque for a decorator that is not understood: the
-    body is judged on its own, but what a call gives is unknown.
+    body is judged on its own, but what a call gives is unknown. ``wrapper`` is the function of the project that the
+    decorator put in its place.
     """
 
     function: Value
@@ -27,10 +28,15 @@ class Decorated(Value):
     role: str | None = None
     cast_inputs: DTypeValue | None = None
     kind: str | None = None
+    wrapper: Value | None = None
 
     @property
     def key(self) -> Hashable:
-        return ("decorated", self.function.key, self.autocast.key if self.autocast else None, self.role, self.kind)
+        autocast, wrapper = self.autocast, self.wrapper
+        return (
+            *("decorated", self.function.key, self.role, self.kind),
+            *(autocast.key if autocast else None, wrapper.key if wrapper else None),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from amplint.infer import objects
+from amplint.infer import classes, objects
 from amplint.infer.arguments import Arguments
 from amplint.infer.frame import Frame, evaluate
 from amplint.infer.values import (
@@ -104,21 +104,21 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
 def _instance_of(frame: Frame, annotation: ast.expr) -> Value | None:
     """An object of the project class that an annotation names, built with what a caller may pass; else None."""
     cls = evaluate(frame, annotation) if isinstance(annotation, (ast.Name, ast.Attribute)) else None
-    if not isinstance(cls, Class) or objects.is_autograd_function(cls):
+    if not isinstance(cls, Class) or classes.is_autograd_function(cls):
         return None
     session = frame.session
-    of_module = frame.in_module or objects.is_module(cls)
+    of_module = frame.in_module or classes.is_module(cls)
     key = ("annotated", cls.key, of_module)
     found = session.memo.get(key)
     if found is None:
-        found = session.memo[key] = Instance(cls, {}, objects.has_unknown_base(cls))
+        found = session.memo[key] = Instance(cls, {}, classes.has_unknown_base(cls))
         construct(Frame(session, frame.namespace, in_module=of_module), found)
     return found
 
 
 def construct(frame: Frame, instance: Instance) -> None:
     """Run an object's constructor with what a caller may pass."""
-    constructor = objects.find_member(instance.cls, "__init__")
+    constructor = classes.find_member(instance.cls, "__init__")
     arguments = Arguments(unknown=True)
     if isinstance(constructor, Function):
         arguments = argument_values(frame, constructor, skip=1)

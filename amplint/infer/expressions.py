@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeVar
 
+from amplint.infer import containers
 from amplint.infer.arguments import Arguments
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.dtypes import BOOL
@@ -233,34 +234,8 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     container = evaluate(frame, node.value)
     index = evaluate(frame, node.slice)
-    results = [_item(frame, option, index) for option in options_of(container)]
+    results = [containers.item(frame, option, index, node) for option in options_of(container)]
     return unite(*results)
-
-
-def _item(frame: Frame, container: Value, index: Value) -> Value:
-    if isinstance(container, Tensor):
-        return Tensor(
-            container.dtypes, None, container.origin, container.maybe, container.explicit, gradient=container.gradient
-        )
-    if isinstance(container, Layer):
-        container = container.children or UNKNOWN
-    if isinstance(container, Sequence):
-        if isinstance(index, Const) and isinstance(index.value, int) and container.items is not None:
-            if -len(container.items) <= index.value < len(container.items):
-                return container.items[index.value]
-            return UNKNOWN
-        if isinstance(index, (Sequence, Builtin)) or (isinstance(index, Const) and not isinstance(index.value, int)):
-            return Sequence(None, element_of(frame.session, container), container.mutable)
-        return element_of(frame.session, container)
-    if isinstance(container, Mapping):
-        if isinstance(index, Const) and index.value in container.items:
-            return container.items[index.value]
-        if container.other is not None and not container.items:
-            return container.other
-        if not isinstance(index, Const) and container.items:
-            values = [*container.items.values(), *([container.other] if container.other else [])]
-            return unite(*values)
-    return UNKNOWN
 
 
 def _slice(frame: Frame, node: ast.Slice) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from amplint.infer import objects
+from amplint.infer import classes
 from amplint.infer.arguments import Arguments
 from amplint.infer.calls import apply_autograd, call_value, run_function
 from amplint.infer.decorators import CustomDecorator, Decorated
@@ -34,7 +34,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
     context = AutogradContext()
     result: Value | None = None
     ambient = Frame(session, top.namespace, autocast=session.ambient, in_module=True)
-    styled = objects.find_member(cls, "setup_context") is not None
+    styled = classes.find_member(cls, "setup_context") is not None
     with session.recorder.watching() as in_forward:
         if forward is not None:
             arguments = argument_values(ambient, forward, skip=0 if styled else 1)
@@ -71,7 +71,7 @@ def _run_backward(
     ambient: Frame, cls: Class, backward: Function, context: AutogradContext, result: Value | None
 ) -> None:
     session = ambient.session
-    member = objects.find_member(cls, "backward")
+    member = classes.find_member(cls, "backward")
     decorated = _role(member) == "backward"
     inside = session.ambient if decorated and not _casts_inputs(cls) else session.no_autocast
     spec = backward.node.args
@@ -97,7 +97,7 @@ def _gradient(frame: Frame, result: Value | None, index: int) -> Tensor:
 
 
 def _method(cls: Class, name: str) -> Function | None:
-    value = objects.find_member(cls, name)
+    value = classes.find_member(cls, name)
     while isinstance(value, Decorated):
         value = value.function
     if isinstance(value, Function):
@@ -122,7 +122,7 @@ def _role(value: Value | None) -> str | None:
 
 
 def _casts_inputs(cls: Class) -> bool:
-    value = objects.find_member(cls, "forward")
+    value = classes.find_member(cls, "forward")
     while isinstance(value, Decorated):
         if value.cast_inputs is not None:
             return True

@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import Lane
 from amplint.infer.frame import Frame, evaluate, options_of, unite
 from amplint.infer.values import (
     AutocastFlag,
+    Bound,
     Class,
     Const,
     Device,
@@ -59,6 +61,8 @@ def truth(frame: Frame, value: Value, *, settled: bool = True) -> tuple[int, int
         return live, 0
     if isinstance(value, Const) and settled:
         return (live, 0) if value.value else (0, live)
+    if isinstance(value, (Function, Class, Bound, TorchName, Decorated)):
+        return live, 0
     return live, live
 
 

@@ -82,7 +82,8 @@ def lasts(value: Value) -> bool:
     if isinstance(value, Function):
         return not value.closure
     if isinstance(value, Decorated):
-        return value.autocast is None and value.cast_inputs is None and lasts(value.function)
+        plain = value.autocast is None and value.cast_inputs is None and value.wrapper is None
+        return plain and lasts(value.function)
     if isinstance(value, Union):
         return all(map(lasts, value.options))
     if isinstance(value, Sequence):

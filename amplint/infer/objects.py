@@ -6,8 +6,9 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import modules, tensors, torch_calls
+from amplint.infer import builtins, classes, modules, tensors, torch_calls
 from amplint.infer.arguments import Arguments
+from amplint.infer.bodies import called_plainly
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
@@ -37,11 +38,7 @@ from amplint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from amplint.infer.session import Session
-
-MAX_BASES = 16
 
 
 def binding_evaluator(session: Session) -> Evaluate:
@@ -85,7 +82,13 @@ def _decorate(frame: Frame, value: Value, decorator: ast.expr) -> Value:
     if _hands_back(frame, applied):
         return value
     result = call(frame, applied, Arguments([value]), decorator)
-    return Decorated(value, kind="opaque") if result is UNKNOWN else result
+    options = options_of(result)
+    if any(option.key == value.key for option in options):
+        return value
+    wrappers = [option for option in options if isinstance(option, Function)]
+    if wrappers:
+        return value if _passes_through(wrappers[0], value) else Decorated(value, wrapper=wrappers[0])
+    return Decorated(value, kind="opaque") if UNKNOWN in options else result
 
 
 def _hands_back(frame: Frame, applied: Value) -> bool:
@@ -93,6 +96,16 @@ def _hands_back(frame: Frame, applied: Value) -> bool:
     if not isinstance(applied, Function) or isinstance(applied.node, ast.Lambda):
         return False
     return applied.namespace.body(applied.node).identity
+
+
+def _passes_through(wrapper: Function, value: Value) -> bool:
+    """Whether a wrapper around a function does nothing to tensors of its own: then calling it is calling that."""
+    if isinstance(wrapper.node, ast.Lambda) or not wrapper.closure:
+        return False
+    if wrapper.namespace.body(wrapper.node).computes:
+        return False
+    called = called_plainly(wrapper.node)
+    return any(value.key == v.key for name, v in wrapper.closure.items() if name in called)
 
 
 def decorate_with(applied: Value, value: Value) -> Value | None:
@@ -121,54 +134,6 @@ def class_value(frame: Frame, node: ast.ClassDef) -> Class:
     return value
 
 
-def ancestry(cls: Class) -> Iterator[Value]:
-    """The class and its bases, nearest first; unknown bases appear as they are."""
-    pending: list[Value] = [cls]
-    seen: set[int] = set()
-    while pending and len(seen) < MAX_BASES:
-        value = pending.pop(0)
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        yield value
-        if isinstance(value, Class):
-            pending = [*(o for base in value.bases for o in options_of(base)[:1]), *pending]
-
-
-def torch_base(cls: Class) -> str | None:
-    """The torch class that a class derives from."""
-    for base in ancestry(cls):
-        if isinstance(base, TorchName):
-            return base.name
-    return None
-
-
-def is_module(cls: Class) -> bool:
-    """Whether a class is an ``nn.Module``, as far as its bases can be resolved."""
-    base = torch_base(cls)
-    return base is not None and base.startswith("torch.nn.")
-
-
-def is_autograd_function(cls: Class) -> bool:
-    return torch_base(cls) == "torch.autograd.Function"
-
-
-def has_unknown_base(cls: Class) -> bool:
-    return any(not isinstance(base, (Class, TorchName, Builtin)) for base in ancestry(cls))
-
-
-def find_member(cls: Class, name: str, after: Class | None = None) -> Value | None:
-    """A member of a class or of its bases; ``after`` starts behind that class, as ``super()`` does."""
-    passed = after is None
-    for base in ancestry(cls):
-        if not isinstance(base, Class):
-            continue
-        if passed and name in base.members:
-            return base.members[name]
-        passed = passed or base is after or (after is not None and base.node is after.node)
-    return None
-
-
 def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Value:
     """``value.name``."""
     if isinstance(value, Tensor):
@@ -193,9 +158,9 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     if isinstance(value, Super):
         return _super_attribute(frame, value, name)
     if isinstance(value, Class):
-        if name == "apply" and is_autograd_function(value):
+        if name == "apply" and classes.is_autograd_function(value):
             return Builtin("autograd.apply", value)
-        member = find_member(value, name)
+        member = classes.find_member(value, name)
         return _plain(member) if member is not None else UNKNOWN
     if isinstance(value, AutogradContext):
         return _context_attribute(value, name)
@@ -239,10 +204,10 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
         return instance.attributes[name]
     if name == "__class__":
         return instance.cls
-    member = find_member(instance.cls, name)
+    member = classes.find_member(instance.cls, name)
     if member is not None:
         return _bind(frame, member, instance, node)
-    base = torch_base(instance.cls)
+    base = classes.torch_base(instance.cls)
     if base is not None and base.startswith("torch.nn."):
         if name == "training":
             return Builtin("training")
@@ -253,6 +218,9 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
                 return found
         if name in modules.MODULE_METHODS:
             return Builtin(f"module.{name}", instance)
+    stored = instance.attributes.get("")
+    if isinstance(stored, Mapping) or classes.is_dict(instance.cls):
+        return Builtin(f"dict.{name}", instance) if name == "get" else Builtin(name, stored or UNKNOWN)
     if name == "dtype":
         return instance.attributes.setdefault("dtype", frame.session.symbolic_dtype(f"{instance.cls.name}.dtype"))
     if name == "device":
@@ -270,7 +238,8 @@ def _bind(frame: Frame, member: Value, instance: Value, node: ast.expr) -> Value
             return member.function
         if member.kind == "class":
             return _bind(frame, member.function, instance, node)
-        return replace(member, function=_bind(frame, member.function, instance, node))
+        wrapper = _bind(frame, member.wrapper, instance, node) if member.wrapper is not None else None
+        return replace(member, function=_bind(frame, member.function, instance, node), wrapper=wrapper)
     return member
 
 
@@ -293,7 +262,7 @@ def _layer_attribute(frame: Frame, layer: Layer, name: str) -> Value:
 def _super_attribute(frame: Frame, value: Super, name: str) -> Value:
     instance = value.instance
     if isinstance(instance, Instance):
-        member = find_member(instance.cls, name, after=value.owner)
+        member = classes.find_member(instance.cls, name, after=value.owner)
         if member is not None:
             return _bind(frame, member, instance, ast.Name("super"))
         if name == "__init__":
@@ -301,6 +270,8 @@ def _super_attribute(frame: Frame, value: Super, name: str) -> Value:
         layer = instance.attributes.get("")
         if name == "forward" and isinstance(layer, Layer):
             return layer
+        if isinstance(layer, Mapping) or classes.is_dict(instance.cls):
+            return Builtin("dict.get", instance) if name == "get" else Builtin(name, layer or UNKNOWN)
         if name in modules.MODULE_METHODS:
             return Builtin(f"module.{name}", instance)
     return UNKNOWN
@@ -333,7 +304,7 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
 
 def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> Value:
     """Call a class. One instance serves every construction with equal arguments."""
-    if is_autograd_function(cls):
+    if classes.is_autograd_function(cls):
         return UNKNOWN
     session = frame.session
     arguments = arguments.generalised()
@@ -341,7 +312,7 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
     found = session.memo.get(key)
     if found is not None:
         return found
-    instance = Instance(cls, {}, has_unknown_base(cls))
+    instance = Instance(cls, {}, classes.has_unknown_base(cls))
     session.memo[key] = instance
     session.keep_alive.append(arguments)
     initialize(frame, instance, arguments, node)
@@ -350,7 +321,11 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
 
 def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> None:
     """Run the constructor on a fresh instance."""
-    member = find_member(instance.cls, "__init__")
+    member = classes.find_member(instance.cls, "__init__")
+    if classes.is_dataclass(instance.cls) and "__init__" not in instance.cls.members:
+        for name, value in arguments.bind(tuple(classes.field_names(instance.cls))).items():
+            instance.attributes[name] = value
+        return
     if isinstance(member, Function):
         inside = Frame(
             frame.session,
@@ -364,13 +339,9 @@ def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast
         )
         call(inside, Bound(member, instance), arguments, node)
         return
-    base = torch_base(instance.cls)
+    base = classes.torch_base(instance.cls)
     if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
         instance.attributes[""] = modules.build_layer(frame, base, arguments, node)
         return
-    fields = [
-        s.target.id for s in instance.cls.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-    ]
-    if fields and instance.cls.node.decorator_list:
-        for name, value in arguments.bind(tuple(fields)).items():
-            instance.attributes[name] = value
+    if classes.is_dict(instance.cls):
+        instance.attributes[""] = builtins.call_builtin(frame, Builtin("dict"), arguments, node)

@@ -137,8 +137,8 @@ class Session:
     def argument(self, name: str, *, annotated: bool = False) -> Tensor:
         """A tensor that a caller passes: in each scenario what an input or an activation can have there.
 
-        Under autocast that is float32 or the low dtype; without it the scenario's input dtype. ``annotated``: the
-        source says that it is a tensor.
+        Under autocast that is float32 or the low dtype; without it the scenario's input dtype. It is taken to have
+        dimensions. ``annotated``: the source says that it is a tensor.
         """
         symbol = Symbol(name)
         lanes = []
@@ -150,7 +150,7 @@ class Session:
             if scenario.autocast:
                 mask |= BITS[scenario.autocast]
             lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))
-        return Tensor(tuple(lanes), None, maybe=not annotated)
+        return Tensor(tuple(lanes), 1, maybe=not annotated)
 
     def symbolic_dtype(self, name: str) -> DTypeValue:
         """A ``torch.dtype`` that the inference does not see chosen."""

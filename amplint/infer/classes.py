@@ -1,0 +1,92 @@
+"""What a project class is: its bases, its members, its fields."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.frame import options_of
+from amplint.infer.values import Builtin, Class, External, TorchName, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_BASES = 16
+_DICTS = frozenset(
+    (
+        *("collections.OrderedDict", "collections.UserDict", "collections.defaultdict"),
+        *("collections.abc.MutableMapping", "collections.abc.Mapping", "typing.MutableMapping", "typing.Mapping"),
+    )
+)
+
+
+def ancestry(cls: Class) -> Iterator[Value]:
+    """The class and its bases, nearest first; unknown bases appear as they are."""
+    pending: list[Value] = [cls]
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_BASES:
+        value = pending.pop(0)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, Class):
+            pending = [*(o for base in value.bases for o in options_of(base)[:1]), *pending]
+
+
+def torch_base(cls: Class) -> str | None:
+    """The torch class that a class derives from."""
+    for base in ancestry(cls):
+        if isinstance(base, TorchName):
+            return base.name
+    return None
+
+
+def is_module(cls: Class) -> bool:
+    """Whether a class is an ``nn.Module``, as far as its bases can be resolved."""
+    base = torch_base(cls)
+    return base is not None and base.startswith("torch.nn.")
+
+
+def is_autograd_function(cls: Class) -> bool:
+    return torch_base(cls) == "torch.autograd.Function"
+
+
+def has_unknown_base(cls: Class) -> bool:
+    return any(not isinstance(base, (Class, TorchName, Builtin)) for base in ancestry(cls))
+
+
+def find_member(cls: Class, name: str, after: Class | None = None) -> Value | None:
+    """A member of a class or of its bases; ``after`` starts behind that class, as ``super()`` does."""
+    passed = after is None
+    for base in ancestry(cls):
+        if not isinstance(base, Class):
+            continue
+        if passed and name in base.members:
+            return base.members[name]
+        passed = passed or base is after or (after is not None and base.node is after.node)
+    return None
+
+
+def is_dict(cls: Class) -> bool:
+    """Whether a class is a mapping."""
+    return any(
+        (isinstance(base, External) and base.name in _DICTS) or (isinstance(base, Builtin) and base.name == "dict")
+        for base in ancestry(cls)
+    )
+
+
+def field_names(cls: Class) -> list[str]:
+    """The fields of a dataclass, those of its bases first."""
+    names: dict[str, None] = {}
+    for base in reversed([base for base in ancestry(cls) if isinstance(base, Class)]):
+        for statement in base.node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                names[statement.target.id] = None
+    return list(names)
+
+
+def is_dataclass(cls: Class) -> bool:
+    """Whether a decorator writes the constructor."""
+    names = (d.func if isinstance(d, ast.Call) else d for d in cls.node.decorator_list)
+    return any((n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "")) == "dataclass" for n in names)
