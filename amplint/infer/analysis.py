@@ -19,6 +19,7 @@ from amplint.infer.frame import Frame
 from amplint.infer.functions import autograd_facts
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.record import Recorder
+from amplint.infer.roots import roots
 from amplint.infer.session import OutOfBudget, Session
 from amplint.infer.statements import assign, execute
 from amplint.infer.values import UNKNOWN, Class, Function, Instance, Value
@@ -100,6 +101,9 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
             session.begin_entry()
             values.append(namespace.lookup(name, evaluator) or UNKNOWN)
     defined = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
+    if session.observer is not None:
+        entered: list[Class | Function] = [*defined, *(function for value in values for function, _ in _functions_in(value))]
+        session.roots.update(id(value.node) for value in roots(namespace, entered))
     yield from _classes_entries(top, defined, functions)
     for value in values:
         for function, decorated in _functions_in(value):
@@ -131,7 +135,8 @@ def _classes_entries(
         if classes.is_autograd_function(cls):
             yield partial(_enter_function, top, cls, functions)
     constructed = _constructed(plain)
-    for cls in sorted(plain, key=lambda cls: cls.name in constructed):
+    roots_first = sorted(plain, key=lambda cls: (id(cls.node) not in top.session.roots, cls.name in constructed))
+    for cls in roots_first:
         yield from _class_entries(top, cls)
 
 
@@ -203,6 +208,10 @@ def _enter(
     arguments = argument_values(frame, function, skip=0 if receiver is None else 1)
     if receiver is not None:
         arguments = arguments.shifted((receiver, None))
+    entered = function.owner.node if function.owner is not None else function.node
+    session.from_user = id(entered) in session.roots and (
+        function.owner is None or function.name in ("forward", "__call__")
+    )
     plain = decorated
     while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
         plain = plain.function

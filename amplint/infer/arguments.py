@@ -31,7 +31,7 @@ class Arguments:
     """Positional and keyword arguments. ``nodes`` maps a position or a keyword to its expression.
 
     ``unknown``: a ``*args`` or ``**kwargs`` of unknown content was passed too. ``callee``: the called expression, where
-    the source calls it itself.
+    the source calls it itself. ``rest``: what every further positional argument is, where their number is not known.
     """
 
     positional: list[Value] = field(default_factory=list)
@@ -39,6 +39,7 @@ class Arguments:
     nodes: dict[int | str, ast.expr] = field(default_factory=dict)
     unknown: bool = False
     callee: ast.expr | None = None
+    rest: Value | None = None
 
     def get(self, position: int | None, name: str) -> Value | None:
         """The argument of that keyword, or at that position."""
@@ -67,7 +68,8 @@ class Arguments:
             (key + count if isinstance(key, int) else key): node for key, node in self.nodes.items()
         }
         nodes.update({index: node for index, (_, node) in enumerate(first) if node is not None})
-        return Arguments([value for value, _ in first] + self.positional, dict(self.keywords), nodes, self.unknown)
+        values = [value for value, _ in first] + self.positional
+        return Arguments(values, dict(self.keywords), nodes, self.unknown, rest=self.rest)
 
     def generalised(self) -> Arguments:
         """The same arguments with numbers of unknown value: no dtype depends on a size or a rate."""
@@ -76,6 +78,7 @@ class Arguments:
             {name: generalised(value) for name, value in self.keywords.items()},
             self.nodes,
             self.unknown,
+            rest=self.rest,
         )
 
     @property
@@ -84,4 +87,5 @@ class Arguments:
             tuple(value.key for value in self.positional),
             tuple((name, value.key) for name, value in self.keywords.items()),
             self.unknown,
+            self.rest.key if self.rest is not None else None,
         )

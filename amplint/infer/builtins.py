@@ -145,6 +145,8 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if name == "enumerate":
         element = _element(frame, first)
         return Sequence(None, Sequence((Number("int"), element)))
+    if name == "zip" and arguments.rest is not None:
+        return Sequence(None, Sequence(None, _element(frame, arguments.rest)))
     if name == "zip":
         return Sequence(None, Sequence(tuple(_element(frame, a) for a in arguments.positional)))
     if name == "map" and len(arguments.positional) == 2:

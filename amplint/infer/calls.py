@@ -6,10 +6,11 @@ import ast
 from dataclasses import replace
 
 from amplint.infer import autocast, builtins, classes, containers, modules, objects, tensors, torch_calls
+from amplint.infer.annotations import refined
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
-from amplint.infer.frame import Frame, call, element_of, evaluate, execute, unite
+from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, unite
 from amplint.infer.session import MAX_DEPTH
 from amplint.infer.values import (
     NONE,
@@ -106,15 +107,17 @@ def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.ex
         target, receiver = node.func.value, callee.receiver
         item = arguments.positional[-1]
         assert isinstance(receiver, Sequence)
-        if callee.name == "extend":
-            item = item.element if isinstance(item, Sequence) and item.items is None else item
-        if isinstance(item, Sequence) and callee.name == "extend":
-            item = element_of(frame.session, item)
-        grown = item if receiver.items == () else unite(element_of(frame.session, receiver), item)
+        if callee.name == "append":
+            changed = grown(frame, receiver, item)
+        else:
+            if callee.name == "extend" and isinstance(item, Sequence):
+                item = element_of(frame.session, item)
+            joined = item if receiver.items == () else unite(element_of(frame.session, receiver), item)
+            changed = Sequence(None, joined, True)
         if isinstance(target, ast.Name):
-            frame.variables[target.id] = Sequence(None, grown, True)
+            frame.variables[target.id] = changed
         elif isinstance(target, ast.Attribute):
-            objects.set_attribute(frame, evaluate(frame, target.value), target.attr, Sequence(None, grown, True))
+            objects.set_attribute(frame, evaluate(frame, target.value), target.attr, changed)
     return NONE
 
 
@@ -187,7 +190,7 @@ def run_function(
     if frame.depth >= MAX_DEPTH:
         return UNKNOWN
     if not worth_following(frame, function, arguments):
-        return _handed_back(function, arguments)
+        return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
     arguments = arguments.generalised()
     constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
     of_module = constructing is None and function.owner is not None and classes.is_module(function.owner)
@@ -236,6 +239,7 @@ def run_function(
             if inner.live:
                 inner.returns.append((inner.live, NONE))
             result = UNKNOWN if function.namespace.body(function.node).generator else inner.result()
+            result = refined(result, function.node.returns)
     finally:
         session.active.discard(key)
     if remember:
@@ -255,7 +259,7 @@ SMALL_BODY = 120
 
 
 def worth_following(frame: Frame, function: Function, arguments: Arguments) -> bool:
-    """Whether a call can matter to dtypes: the body computes with tensors, is handed one, wraps a function, or is small.
+    """Whether a call can matter to dtypes: the body computes with tensors, gets one, wraps a function, or is small.
 
     Docstring builders, registries and configuration code are most of what model code calls, and none of its dtypes.
     """
@@ -293,7 +297,8 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
     bound: dict[str, Value] = dict(zip(names, arguments.positional, strict=False))
     if spec.vararg is not None:
         extra = tuple(arguments.positional[len(names) :])
-        bound[spec.vararg.arg] = Sequence(None, UNKNOWN) if arguments.unknown else Sequence(extra)
+        unknown = Sequence(None, arguments.rest or UNKNOWN)
+        bound[spec.vararg.arg] = unknown if arguments.unknown else Sequence(extra)
     keywords = dict(arguments.keywords)
     for name in (*names, *(a.arg for a in spec.kwonlyargs)):
         if name in keywords and name not in bound:
@@ -302,6 +307,8 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
         bound[spec.kwarg.arg] = Mapping(dict(keywords.items()), UNKNOWN if arguments.unknown else None)
     defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
     defaults.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None})
+    if arguments.rest is not None:
+        bound.update({name: arguments.rest for name in names[len(arguments.positional) :] if name not in bound})
     for name in (*names, *(a.arg for a in spec.kwonlyargs)):
         if name not in bound:
             default = defaults.get(name)

@@ -63,23 +63,29 @@ def _dimensions_left(tensor: Tensor, index: Value) -> int | None:
 
 
 def _sequence_item(frame: Frame, container: Sequence, index: Value) -> Value:
-    if isinstance(index, Const) and isinstance(index.value, int) and container.items is not None:
-        if -len(container.items) <= index.value < len(container.items):
-            return container.items[index.value]
-        return UNKNOWN
+    if isinstance(index, Const) and isinstance(index.value, int):
+        found = container.at(index.value)
+        if found is not None or container.items is not None:
+            return found or UNKNOWN
     if isinstance(index, (Sequence, Builtin)) or (isinstance(index, Const) and not isinstance(index.value, int)):
         return Sequence(None, element_of(frame.session, container), container.mutable)
     return element_of(frame.session, container)
 
 
 def mapping_item(container: Mapping, index: Value) -> Value:
-    """A dict's value under a key: of all keys where the key is not known."""
+    """A dict's value under a key: of all keys where the key is not known.
+
+    Of a registry, a dict of functions or classes, those that are seen stand for those that are not.
+    """
     if isinstance(index, Const) and index.value in container.items:
         return container.items[index.value]
     if container.other is not None and not container.items:
         return container.other
     if not isinstance(index, Const) and container.items:
-        return unite(*container.items.values(), *([container.other] if container.other else []))
+        seen = list(container.items.values())
+        if container.other is None or all(isinstance(value, (Function, Class, TorchName)) for value in seen):
+            return unite(*seen)
+        return unite(*seen, container.other)
     return UNKNOWN
 
 

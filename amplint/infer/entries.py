@@ -6,8 +6,10 @@ import ast
 from dataclasses import replace
 
 from amplint.infer import classes, objects
+from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments
 from amplint.infer.frame import Frame, evaluate
+from amplint.infer.session import Caller, Session
 from amplint.infer.values import (
     UNKNOWN,
     Class,
@@ -24,7 +26,6 @@ from amplint.infer.values import (
     Value,
 )
 
-_PYTHON_TYPES = {"int": "int", "float": "float", "bool": "bool"}
 _INTEGER_TENSORS = ("LongTensor", "IntTensor")
 
 
@@ -46,7 +47,7 @@ def argument_values(frame: Frame, function: Function, *, skip: int) -> Arguments
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
     outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
-        kind = _PYTHON_TYPES.get(type(default.value).__name__)
+        kind = PYTHON_NUMBERS.get(type(default.value).__name__)
         return Number(kind) if kind else UNKNOWN
     if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
         value = evaluate(outer, default)
@@ -61,20 +62,27 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
 
 def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
     """A tensor that a caller passes; its dtype's origin is the parameter."""
-    tensor = frame.session.argument(parameter.arg, annotated=annotated)
+    tensor = frame.session.argument(parameter.arg, _caller(frame.session, function), annotated=annotated)
     what = f"`{parameter.arg}` has what the caller passes"
     return replace(tensor, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
 
 
+def _caller(session: Session, function: Function) -> Caller:
+    if session.observer is None:
+        return Caller.MODULE
+    if id(function.owner.node if function.owner is not None else function.node) in session.roots:
+        return Caller.USER
+    return Caller.MODULE if function.owner is not None and classes.is_module(function.owner) else Caller.ANY
+
+
 def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation: ast.expr) -> Value | None:
     """The value that an annotation promises; None where it says nothing that is understood."""
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        try:
-            annotation = ast.parse(annotation.value, mode="eval").body
-        except SyntaxError:
-            return None
+    plain = unquoted(annotation)
+    if plain is None:
+        return None
+    annotation = plain
     if isinstance(annotation, ast.Subscript):
-        head = _last_name(annotation.value)
+        head = last_name(annotation.value)
         if head == "Optional":
             return _annotated(frame, function, parameter, annotation.slice)
         if head in ("Tuple", "tuple", "List", "list", "Sequence"):
@@ -83,9 +91,9 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         sides = [s for s in (annotation.left, annotation.right) if not _is_none(s)]
         return _annotated(frame, function, parameter, sides[0]) if len(sides) == 1 else None
-    name = _last_name(annotation)
-    if name in _PYTHON_TYPES:
-        return Number(_PYTHON_TYPES[name])
+    name = last_name(annotation)
+    if name in PYTHON_NUMBERS:
+        return Number(PYTHON_NUMBERS[name])
     if name == "str":
         return UNKNOWN
     if name == "device":
@@ -123,10 +131,6 @@ def construct(frame: Frame, instance: Instance) -> None:
     if isinstance(constructor, Function):
         arguments = argument_values(frame, constructor, skip=1)
     objects.initialize(frame, instance, arguments, ast.copy_location(ast.Name(instance.cls.name), instance.cls.node))
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_none(node: ast.expr) -> bool:

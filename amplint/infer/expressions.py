@@ -104,6 +104,7 @@ def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
                 arguments.positional.extend(spread.items)
             else:
                 arguments.unknown = True
+                arguments.rest = element_of(frame.session, spread) if isinstance(spread, Sequence) else None
         elif not arguments.unknown:
             arguments.nodes[len(arguments.positional)] = argument
             arguments.positional.append(evaluate(frame, argument))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MAX_UNITED = 24
 """Values, of a registry say, that are looked at to find out whether they are alike."""
-MAX_OPTIONS = 6
+MAX_OPTIONS = 8
 """Alternatives of a union that are followed; with more it is unknown."""
 
 
@@ -228,6 +228,21 @@ def element_of(session: Session, sequence: Sequence) -> Value:
     for item in sequence.items[1:]:
         value = merge(session, value, session.all_lanes, item, session.all_lanes)
     return value
+
+
+MAX_ITEMS = 32
+"""Items of a list that are told apart."""
+
+
+def grown(frame: Frame, sequence: Sequence, item: Value) -> Sequence:
+    """A list after ``append``: its items stay known unless that may not have happened, or more than once."""
+    certain = frame.branches == 0
+    if certain and sequence.items is not None and len(sequence.items) < MAX_ITEMS:
+        return Sequence((*sequence.items, item), mutable=True)
+    known = sequence.items is not None
+    element = item if known and not sequence.items else unite(element_of(frame.session, sequence), item)
+    head = sequence.items if sequence.items is not None else sequence.head
+    return Sequence(None, element, True, head, (*sequence.tail, item) if certain else ())
 
 
 def unite(*values: Value) -> Value:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import BITS, FLOAT32, UNKNOWN_LANE, Lane
-from amplint.infer.frame import Frame, call, element_of, options_of, set_attribute, unite
+from amplint.infer.frame import Frame, call, element_of, grown, options_of, set_attribute, unite
 from amplint.infer.operations import apply
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
@@ -404,10 +404,10 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         and isinstance(receiver.children, Sequence)
         and first is not None
     ):
-        _grow(frame, receiver, first)
+        _grow(frame, receiver, first, once=True)
         return receiver
     if name == "extend" and isinstance(receiver, Layer) and isinstance(first, Sequence):
-        _grow(frame, receiver, element_of(frame.session, first))
+        _grow(frame, receiver, element_of(frame.session, first), once=False)
         return receiver
     if isinstance(receiver, Layer) and isinstance(receiver.children, Mapping) and name in ("items", "values"):
         values = [*receiver.children.items.values(), *([receiver.children.other] if receiver.children.other else [])]
@@ -438,12 +438,15 @@ def open_instance(value: Value) -> None:
         value.open = True
 
 
-def _grow(frame: Frame, receiver: Layer, item: Value) -> None:
+def _grow(frame: Frame, receiver: Layer, item: Value, *, once: bool) -> None:
     children = receiver.children
     if isinstance(children, Sequence):
-        empty = children.items == ()
-        element = item if empty else unite(element_of(frame.session, children), item)
-        object.__setattr__(receiver, "children", Sequence(None, element, True))
+        if once:
+            changed = grown(frame, children, item)
+        else:
+            element = item if children.items == () else unite(element_of(frame.session, children), item)
+            changed = Sequence(None, element, True)
+        object.__setattr__(receiver, "children", changed)
 
 
 def _only_devices(arguments: Arguments) -> bool:

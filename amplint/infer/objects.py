@@ -288,9 +288,14 @@ def _context_attribute(context: AutogradContext, name: str) -> Value:
 
 
 def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
-    """``value.name = new``. In a branch, or outside the constructor, what was there stays possible."""
+    """``value.name = new``. In a branch, or outside the constructor, what was there stays possible.
+
+    A module that something not known takes the place of (``set_input_embeddings``) is taken to be replaced by its like.
+    """
     if isinstance(value, Instance):
         old = value.attributes.get(name)
+        if isinstance(old, (Layer, Instance)) and (new is UNKNOWN or (isinstance(new, Tensor) and new.maybe)):
+            return
         certain = frame.constructing is value and frame.branches == 0
         if old is not None and not certain:
             new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)

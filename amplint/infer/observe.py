@@ -16,17 +16,26 @@ OBSERVED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.At
 
 
 class Observer:
-    """Joins, for each expression of one file, the values that it had wherever it was evaluated."""
+    """Joins, for each expression of one file, the values that it had wherever it was evaluated.
+
+    Where the program's user reaches an expression, what others would have to pass does not count.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: dict[int, tuple[ast.expr | ast.stmt, Value, int]] = {}
+        self._from_user: set[int] = set()
 
     def saw(self, frame: Frame, node: ast.expr | ast.stmt, value: Value) -> None:
         """Note the value of a node in the scenarios that are live."""
         if not isinstance(node, OBSERVED) or frame.namespace.path != self._path:
             return
         old = self._seen.get(id(node))
+        if frame.session.from_user and id(node) not in self._from_user:
+            self._from_user.add(id(node))
+            old = None
+        elif not frame.session.from_user and id(node) in self._from_user:
+            return
         if old is None:
             self._seen[id(node)] = (node, value, frame.live)
         elif old[1] is not value or old[2] != frame.live:

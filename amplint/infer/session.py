@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from amplint.infer.dtypes import (
@@ -43,6 +44,14 @@ MAX_BINDING_STEPS = 5_000
 """Expressions evaluated for one name of another file."""
 MAX_DEPTH = 14
 """Calls followed into each other."""
+
+
+class Caller(Enum):
+    """Who calls what is entered from outside, which decides the dtypes that it gets."""
+
+    USER = "the program's user, with the scenario's inputs"
+    MODULE = "a module, with its inputs or with activations"
+    ANY = "anything in the project"
 
 
 class Machine(Protocol):
@@ -91,6 +100,11 @@ class Session:
         self.limit = MAX_ENTRY_STEPS
         self.memo: dict[Hashable, Value] = {}
         self.active: set[Hashable] = set()
+        self.roots: set[int] = set()
+        """``id`` of the nodes of classes whose objects only the program's user makes; known where expressions are
+        observed."""
+        self.from_user = False
+        """Whether what runs was entered as the program's user would, rather than for want of a caller."""
         self.ran: set[int] = set()
         """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
         self.local_classes: dict[int, Class] = {}
@@ -134,23 +148,25 @@ class Session:
         bit = BITS.get(name)
         return DTypeValue(self.constant(bit) if bit else self.unknown, written=True)
 
-    def argument(self, name: str, *, annotated: bool = False) -> Tensor:
+    def argument(self, name: str, caller: Caller, *, annotated: bool = False) -> Tensor:
         """A tensor that a caller passes: in each scenario what an input or an activation can have there.
 
-        Under autocast that is float32 or the low dtype; without it the scenario's input dtype. It is taken to have
-        dimensions. ``annotated``: the source says that it is a tensor.
+        Under autocast that is float32 or the low dtype; without it the scenario's input dtype, or float32 where the
+        caller is not a module. ``annotated``: the source says that it is a tensor; it is then taken to have dimensions.
         """
         symbol = Symbol(name)
         lanes = []
         for scenario in self.scenarios:
             mask = BITS[scenario.inputs]
-            if self.observer is not None:
+            if caller is Caller.USER:
                 lanes.append(Lane(mask))
                 continue
             if scenario.autocast:
                 mask |= BITS[scenario.autocast]
+            if caller is Caller.ANY:
+                mask |= BITS["float32"]
             lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))
-        return Tensor(tuple(lanes), 1, maybe=not annotated)
+        return Tensor(tuple(lanes), 1 if annotated else None, maybe=not annotated)
 
     def symbolic_dtype(self, name: str) -> DTypeValue:
         """A ``torch.dtype`` that the inference does not see chosen."""

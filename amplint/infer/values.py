@@ -138,17 +138,27 @@ class Device(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequence(Value):
-    """A tuple or list: its items where their number is known, else the join of all as ``element``."""
+    """A tuple or list: its items where their number is known, else the join of all as ``element``.
+
+    ``head`` and ``tail`` are the first and last items of one whose number of items is not known.
+    """
 
     items: tuple[Value, ...] | None
     element: Value = UNKNOWN
     mutable: bool = False
+    head: tuple[Value, ...] = ()
+    tail: tuple[Value, ...] = ()
 
     @property
     def key(self) -> Hashable:
         if self.items is not None:
             return ("seq", tuple(item.key for item in self.items))
         return ("seqof", self.element.key)
+
+    def at(self, index: int) -> Value | None:
+        """The item at an index; None where it is not known which that is, or there is none."""
+        known = self.items if self.items is not None else self.head if index >= 0 else self.tail
+        return known[index] if -len(known) <= index < len(known) else None
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,72 @@
+"""What annotations promise of a value that the inference did not follow: numbers, flags, tensors, tuples of these."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from amplint.infer.frame import options_of, unite
+from amplint.infer.values import NONE, UNKNOWN, Number, Sequence, Value
+
+PYTHON_NUMBERS = {"int": "int", "float": "float", "bool": "bool"}
+_TUPLES = ("Tuple", "tuple")
+_LISTS = ("List", "list", "Sequence")
+
+
+@lru_cache(maxsize=4096)
+def unquoted(annotation: ast.expr) -> ast.expr | None:
+    """An annotation whose string form is parsed; None where that is no expression."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            return ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return None
+    return annotation
+
+
+def last_name(node: ast.expr) -> str:
+    """``Tensor`` of ``torch.Tensor``."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _promised(annotation: ast.expr) -> Value:
+    """Numbers, and tuples that hold some; unknown for everything else."""
+    plain = unquoted(annotation)
+    if isinstance(plain, ast.Subscript):
+        head = last_name(plain.value)
+        parts = plain.slice.elts if isinstance(plain.slice, ast.Tuple) else [plain.slice]
+        if head == "Optional":
+            inner = _promised(parts[0])
+            return UNKNOWN if inner is UNKNOWN else unite(inner, NONE)
+        if head in _TUPLES and not (isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis):
+            return Sequence(tuple(map(_promised, parts)))
+        if head in (*_TUPLES, *_LISTS):
+            element = _promised(parts[0])
+            return UNKNOWN if element is UNKNOWN else Sequence(None, element, head in _LISTS)
+    elif plain is not None and last_name(plain) in PYTHON_NUMBERS:
+        return Number(PYTHON_NUMBERS[last_name(plain)])
+    return UNKNOWN
+
+
+def refined(value: Value, annotation: ast.expr | None) -> Value:
+    """A value, its unknown parts replaced by what the annotation promises of them."""
+    if annotation is None or not _has_unknown(value):
+        return value
+    return _filled(value, _promised(annotation))
+
+
+def _has_unknown(value: Value) -> bool:
+    if isinstance(value, Sequence):
+        return any(map(_has_unknown, value.items if value.items is not None else (value.element,)))
+    return UNKNOWN in options_of(value)
+
+
+def _filled(value: Value, promise: Value) -> Value:
+    if value is UNKNOWN or promise is UNKNOWN:
+        return promise
+    if isinstance(value, Sequence) and isinstance(promise, Sequence):
+        if value.items is not None and promise.items is not None and len(value.items) == len(promise.items):
+            return Sequence(tuple(map(_filled, value.items, promise.items)), mutable=value.mutable)
+        return value
+    options = options_of(value)
+    return unite(*(_filled(option, promise) for option in options)) if len(options) > 1 else value
