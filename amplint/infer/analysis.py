@@ -102,7 +102,8 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
             values.append(namespace.lookup(name, evaluator) or UNKNOWN)
     defined = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
     if session.observer is not None:
-        entered: list[Class | Function] = [*defined, *(function for value in values for function, _ in _functions_in(value))]
+        functions_defined = [function for value in values for function, _ in _functions_in(value)]
+        entered: list[Class | Function] = [*defined, *functions_defined]
         session.roots.update(id(value.node) for value in roots(namespace, entered))
     yield from _classes_entries(top, defined, functions)
     for value in values:
@@ -147,12 +148,18 @@ def _enter_function(top: Frame, cls: Class, functions: list[AutogradFunction]) -
 def _constructed(defined: list[Class]) -> set[str]:
     """Names of classes that other classes of the file mention: those are entered through them first."""
     names = {cls.name for cls in defined}
-    return {
-        child.id
-        for cls in defined
-        for child in nodes_below(cls.node)
-        if isinstance(child, ast.Name) and child.id in names and child.id != cls.name
-    }
+    return {name for cls in defined for name in _mentioned(cls) & names if name != cls.name}
+
+
+def _mentioned(cls: Class) -> frozenset[str]:
+    """Names that a class's body mentions."""
+    names: set[str] = set()
+    for statement in cls.node.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names |= cls.namespace.body(statement).names
+        else:
+            names.update(node.id for node in nodes_below(statement) if isinstance(node, ast.Name))
+    return frozenset(names)
 
 
 def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:

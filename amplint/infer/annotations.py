@@ -29,19 +29,19 @@ def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _promised(annotation: ast.expr) -> Value:
+def promised(annotation: ast.expr) -> Value:
     """Numbers, and tuples that hold some; unknown for everything else."""
     plain = unquoted(annotation)
     if isinstance(plain, ast.Subscript):
         head = last_name(plain.value)
         parts = plain.slice.elts if isinstance(plain.slice, ast.Tuple) else [plain.slice]
         if head == "Optional":
-            inner = _promised(parts[0])
+            inner = promised(parts[0])
             return UNKNOWN if inner is UNKNOWN else unite(inner, NONE)
         if head in _TUPLES and not (isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis):
-            return Sequence(tuple(map(_promised, parts)))
+            return Sequence(tuple(map(promised, parts)))
         if head in (*_TUPLES, *_LISTS):
-            element = _promised(parts[0])
+            element = promised(parts[0])
             return UNKNOWN if element is UNKNOWN else Sequence(None, element, head in _LISTS)
     elif plain is not None and last_name(plain) in PYTHON_NUMBERS:
         return Number(PYTHON_NUMBERS[last_name(plain)])
@@ -52,7 +52,7 @@ def refined(value: Value, annotation: ast.expr | None) -> Value:
     """A value, its unknown parts replaced by what the annotation promises of them."""
     if annotation is None or not _has_unknown(value):
         return value
-    return _filled(value, _promised(annotation))
+    return _filled(value, promised(annotation))
 
 
 def _has_unknown(value: Value) -> bool:

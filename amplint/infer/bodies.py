@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 
 _CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
 _TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
+_STORING_CALLS = frozenset(
+    (
+        *("__init__", "append", "extend", "insert", "update", "setdefault", "pop", "setattr", "__setattr__"),
+        *("register_buffer", "register_parameter", "register_module", "add_module"),
+    )
+)
 _DRIVER_CALLS = frozenset(("backward", "zero_grad"))
 
 
@@ -19,8 +25,10 @@ class Body(NamedTuple):
 
     ``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
     build, configure or call others. ``driver``: it drives training or evaluation itself, so no autocast is around it
-    but what it opens. ``size``: its number of syntax nodes. ``identity``: it hands back its first argument, as
-    decorators do that only register. ``defines``: functions of its own.
+    but what it opens. ``size``: its number of syntax nodes, contexts and operators
+    left out. ``identity``: it hands back its first argument, as
+    decorators do that only register. ``defines``: functions of its own. ``answers``: it returns a value or yields.
+    ``stores``: it assigns an attribute or an item, or calls what may. ``names``: those it mentions.
     """
 
     generator: bool
@@ -29,39 +37,65 @@ class Body(NamedTuple):
     size: int
     identity: bool
     defines: bool
+    answers: bool
+    stores: bool
+    names: frozenset[str]
+
+
+_NO_NODES = frozenset(
+    (
+        *("id", "attr", "ctx", "op", "ops", "name", "names", "arg", "kind", "type_comment", "level", "module"),
+        *("simple", "is_async", "conversion", "rest", "kwd_attrs", "str", "lineno"),
+    )
+)
+"""Fields that hold strings, numbers, contexts and operators."""
+_GAPS = frozenset(("keys", "kw_defaults"))
+"""Fields whose lists hold None too."""
+
+_CHILDREN = {
+    kind: () if kind in (ast.Constant, ast.MatchSingleton) else tuple(f for f in kind._fields if f not in _NO_NODES)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 
 
 def nodes_below(root: ast.AST) -> Iterator[ast.AST]:
-    """``ast.walk`` in no particular order, in half the time."""
+    """``ast.walk`` in no particular order, without contexts, operators and import aliases, in a third of the time."""
     stack = [root]
-    pop, extend = stack.pop, stack.extend
+    pop, push, extend, children = stack.pop, stack.append, stack.extend, _CHILDREN
     while stack:
         node = pop()
         yield node
-        for name in node._fields:
+        for name in children[node.__class__]:
             value = getattr(node, name, None)
-            if type(value) is list:
-                extend([item for item in value if isinstance(item, ast.AST)])
-            elif isinstance(value, ast.AST):
-                stack.append(value)
+            if value.__class__ is list:
+                extend([item for item in value if item is not None] if name in _GAPS else value)
+            elif value is not None:
+                push(value)
 
 
 def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     """Walk a function once."""
     generator, computes, driver = isinstance(node, ast.AsyncFunctionDef), False, False
-    size, defines = 0, False
+    size, defines, stores = 0, False, False
+    names: set[str] = set()
     returned: list[ast.expr | None] = []
     for child in nodes_below(node):
         size += 1
         kind = type(child)
         if kind is ast.Name:
-            computes = computes or child.id in _TORCH_NAMES  # type: ignore[attr-defined]
+            names.add(child.id)  # type: ignore[attr-defined]
         elif kind is ast.Call:
             function = child.func  # type: ignore[attr-defined]
             if type(function) is ast.Attribute:
                 name = function.attr
                 computes = computes or name in _CAST_METHODS or name in _TORCH_NAMES or name.endswith("_")
                 driver = driver or name in _DRIVER_CALLS
+                stores = stores or name in _STORING_CALLS
+            elif type(function) is ast.Name:
+                stores = stores or function.id == "setattr"
+        elif kind is ast.Attribute or kind is ast.Subscript:
+            stores = stores or type(child.ctx) is ast.Store  # type: ignore[attr-defined]
         elif kind is ast.BinOp:
             computes = computes or type(child.op) is ast.MatMult  # type: ignore[attr-defined]
         elif kind is ast.Return:
@@ -76,7 +110,9 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             driver = driver or any(_opens_autocast(item.context_expr) for item in child.items)  # type: ignore[attr-defined]
     first = node.args.args[0].arg if node.args.args else ""
     identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
-    return Body(generator, computes, driver, size, identity, defines)
+    answers = generator or any(value is not None for value in returned)
+    computes = computes or not names.isdisjoint(_TORCH_NAMES)
+    return Body(generator, computes, driver, size, identity, defines, answers, stores, frozenset(names))
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from amplint.infer import autocast, builtins, classes, containers, modules, objects, tensors, torch_calls
-from amplint.infer.annotations import refined
+from amplint.infer.annotations import promised, refined
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
@@ -26,6 +26,7 @@ from amplint.infer.values import (
     Instance,
     Layer,
     Mapping,
+    Number,
     Partial,
     Sequence,
     Tensor,
@@ -254,7 +255,9 @@ def _handed_back(function: Function, arguments: Arguments) -> Value:
     return arguments.positional[0] if arguments.positional else UNKNOWN
 
 
-SMALL_BODY = 120
+SMALL_ANSWER = 28
+"""Syntax nodes up to which a function of another file is followed though its annotation says that it gives a number."""
+SMALL_BODY = 85
 """Syntax nodes up to which a function is followed whatever it does: helpers such as ``exists(x)``, ``pair(n)``."""
 
 
@@ -266,6 +269,10 @@ def worth_following(frame: Frame, function: Function, arguments: Arguments) -> b
     if isinstance(function.node, ast.Lambda):
         return True
     body = function.namespace.body(function.node)
+    if function.namespace.path != frame.session.project.own and not body.stores and body.size > SMALL_ANSWER:
+        returns = function.node.returns
+        if not body.answers or (returns is not None and isinstance(promised(returns), Number)):
+            return False
     if body.computes or body.size <= SMALL_BODY:
         return True
     values = (*arguments.positional, *arguments.keywords.values())

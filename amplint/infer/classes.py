@@ -20,8 +20,14 @@ _DICTS = frozenset(
 )
 
 
-def ancestry(cls: Class) -> Iterator[Value]:
+def ancestry(cls: Class) -> tuple[Value, ...]:
     """The class and its bases, nearest first; unknown bases appear as they are."""
+    if cls.lineage is None:
+        cls.lineage = tuple(_ancestry(cls))
+    return cls.lineage
+
+
+def _ancestry(cls: Class) -> Iterator[Value]:
     pending: list[Value] = [cls]
     seen: set[int] = set()
     while pending and len(seen) < MAX_BASES:

@@ -322,7 +322,7 @@ class Project:
         """How often a value was met that this analysis alone has, or that depends on what else was being evaluated."""
         self._used: set[Path] = set()
         self._needs: list[set[Path]] = []
-        self._dependents: dict[Path, list[tuple[Namespace, str]]] = {}
+        self._dependents: dict[Path, set[tuple[Path, str]]] = {}
         self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
         self._found: dict[tuple[str, Path], Path | None] = {}
@@ -355,7 +355,7 @@ class Project:
     def depends(self, namespace: Namespace, name: str, needs: set[Path]) -> None:
         """Note that a lasting value goes when one of these files is let go."""
         for path in needs:
-            self._dependents.setdefault(path, []).append((namespace, name))
+            self._dependents.setdefault(path, set()).add((namespace.path, name))
 
     def may_follow(self, needs: frozenset[Path]) -> bool:
         """Count files as followed, unless that would be too many."""
@@ -436,5 +436,7 @@ class Project:
             oldest = next(iter(self._namespaces))
             dropped = self._namespaces.pop(oldest)
             self._size -= len(dropped.source.data) if dropped is not None else 0
-            for namespace, name in self._dependents.pop(oldest, ()):
-                namespace.lasting.pop(name, None)
+            for path, name in self._dependents.pop(oldest, ()):
+                dependent = self._namespaces.get(path)
+                if dependent is not None:
+                    dependent.lasting.pop(name, None)

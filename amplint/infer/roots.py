@@ -11,7 +11,7 @@ from amplint.infer.namespace import LIBRARY_FOLDERS
 from amplint.infer.values import Class, Function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from amplint.infer.namespace import Namespace
@@ -19,27 +19,63 @@ if TYPE_CHECKING:
 MAX_FILES_SEARCHED = 5_000
 """Files of a project that are searched for calls of its classes."""
 
-_CALLED = re.compile(rb"(?<!class )(?<!\w)([A-Z]\w*)\(")
+_CALLED = re.compile(rb"\b([A-Za-z]\w{2,})\(")
+_PASSED = re.compile(rb"= ?([A-Z]\w+)[,)\n]")
+_DEFINED = re.compile(rb"^[ \t]*(?:class|def) +(\w+)", re.MULTILINE)
 _DOCTEST = re.compile(rb"^.*>>>.*$", re.MULTILINE)
 
 
 def roots(namespace: Namespace, defined: Iterable[Class | Function]) -> Iterator[Class | Function]:
-    """Of a module's classes those that neither it nor more than one other file of its project constructs.
+    """Of a module's classes those that neither its classes nor more than one other file of its project construct.
 
     In the module itself every mention counts but those as a base, in an annotation and in an ``isinstance``; in other
     files a call by that name. One other file that does makes a wrapper around a model, several make a building block.
-    Functions are for other files of a package to call; those of a script are its own.
+    What a function of a package makes is the user's, unless a class of the module or several other files call it.
+    Functions are for other files of a package to call; those of a script are its own, and so is what they make.
     """
-    mentioned = set(_mentioned(namespace.tree))
     folder, package = namespace.project.root_of(namespace.path)
     called = _called_in(folder / package.partition(".")[0] if package else folder, bool(package))
+
+    def is_shared(name: str) -> bool:
+        return len(called.get(name.encode(), set()) - {namespace.path}) > 1
+
+    mentioned = _used(namespace.tree, is_shared) if package else set(_mentioned(namespace.tree))
     for value in defined:
-        elsewhere = called.get(value.name.encode(), set()) - {namespace.path}
-        if value.name not in mentioned and len(elsewhere) < 2 and (isinstance(value, Class) or not package):
+        if value.name not in mentioned and not is_shared(value.name) and (isinstance(value, Class) or not package):
             yield value
 
 
-def _mentioned(tree: ast.Module) -> Iterator[str]:
+def _used(tree: ast.Module, is_shared: Callable[[str], bool]) -> set[str]:
+    """Names that classes mention other than their own, and those that functions and tables mention which they use.
+
+    Functions that several other files call count as used.
+    """
+    users: dict[str, set[str]] = {}
+    used: set[str] = set()
+    pending: list[str] = []
+    for statement in tree.body:
+        names = set(_mentioned(statement))
+        if isinstance(statement, ast.ClassDef):
+            pending.extend(names - {statement.name})
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            users.setdefault(statement.name, set()).update(names)
+            if is_shared(statement.name):
+                pending.append(statement.name)
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            for target in statement.targets if isinstance(statement, ast.Assign) else (statement.target,):
+                if isinstance(target, ast.Name):
+                    users.setdefault(target.id, set()).update(names)
+        else:
+            pending.extend(names)
+    while pending:
+        name = pending.pop()
+        if name not in used:
+            used.add(name)
+            pending.extend(users.get(name, ()))
+    return used
+
+
+def _mentioned(tree: ast.AST) -> Iterator[str]:
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -57,7 +93,10 @@ def _is_type_test(node: ast.AST) -> bool:
 
 @lru_cache(maxsize=4)
 def _called_in(folder: Path, is_package: bool) -> dict[bytes, set[Path]]:
-    """Names that start with a capital and are called, with up to three of the files that do."""
+    """Names that are called, and such with a capital that are passed by keyword, with up to three files that do.
+
+    A file that defines a name itself does not count.
+    """
     found: dict[bytes, set[Path]] = {}
     if folder.name in LIBRARY_FOLDERS:
         return found
@@ -67,7 +106,8 @@ def _called_in(folder: Path, is_package: bool) -> dict[bytes, set[Path]]:
             data = path.read_bytes()
         except OSError:
             continue
-        for name in set(_CALLED.findall(_DOCTEST.sub(b"", data))):
+        text = _DOCTEST.sub(b"", data) if b">>>" in data else data
+        for name in {*_CALLED.findall(text), *_PASSED.findall(text)} - set(_DEFINED.findall(text)):
             where = found.setdefault(name, set())
             if len(where) < 3:
                 where.add(path)

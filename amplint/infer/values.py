@@ -253,6 +253,8 @@ class Class(Value):
     bases: tuple[Value, ...]
     members: dict[str, Value] = field(default_factory=dict)
     closure: dict[str, Value] | None = None
+    lineage: tuple[Value, ...] | None = None
+    """The class and its bases, once they were asked for."""
 
     @property
     def key(self) -> Hashable:
