@@ -173,7 +173,7 @@ def check_files(files: Sequence[tuple[Path, int]], options: Options, jobs: int |
     ``jobs`` is the number of processes, by default the number of CPUs this process may use; little source is checked
     in this process whatever the number.
     """
-    _collect_seldom()
+    collect_seldom()
     files = sorted(files, key=lambda file: (-file[1], file[0]))
     count = min(jobs or _cpus(), len(files))
     if count < 2 or sum(size for _, size in files) < POOL_BYTES:
@@ -182,7 +182,7 @@ def check_files(files: Sequence[tuple[Path, int]], options: Options, jobs: int |
         yield from _pooled([path for path, _ in files], options, count)
 
 
-def _collect_seldom() -> None:
+def collect_seldom() -> None:
     """Look for cyclic garbage less often: going through large syntax trees costs a third of a long run."""
     gc.set_threshold(1_000_000, 20, 10)
 
@@ -238,7 +238,7 @@ def _prepare_process() -> None:
     import signal
     import threading
 
-    _collect_seldom()
+    collect_seldom()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_follow_parent, daemon=True).start()
 

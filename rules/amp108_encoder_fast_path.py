@@ -228,7 +228,7 @@ class Encoder(nn.Module):
     def forward(self, x, padding):
         x = self.project(x)
         with torch.autocast(x.device.type, enabled=False):
-            return self.encoder(x.float(), src_key_padding_mask=padding)
+            return self.encoder(x.to(self.project.weight.dtype), src_key_padding_mask=padding)
 """,
             device="cpu",
         ),

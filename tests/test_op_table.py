@@ -31,7 +31,10 @@ OPS: dict[str, dict[str, Any]] = TABLE["ops"]
 POLICY = json.loads((DATA / "autocast_policy.json").read_text())
 FULL, LOW = torch.float32, torch.bfloat16
 RAISES = "raises"
-RULES = {"first", "promote", "float", "sum", "real", "complex", "none", "bool", "self"}
+RULES = {
+    *("first", "self", "promote", "widest", "float", "sum", "int", "real", "float_real", "complex"),
+    *("none", "bool", "default", "numbers", "each", "unknown", "py:int", "py:bool", "py:float", "py:ints", "py:number"),
+}
 POLICIES = {"lower", "fp32", "fp32_out", "promote", "banned"}
 DEVICES = {"cuda", "cpu", "mps", "xpu"}
 F = "torch.nn.functional."
@@ -173,7 +176,7 @@ def observed(one: Case, dtypes: dict[Leaf, Any], device: str = "cpu") -> Any:
 def predicted(one: Case, dtypes: dict[Leaf, Any], device: str | None) -> Any:
     """What the table says about the call, read as the linter reads it."""
     entry = OPS[one.name]
-    policy = entry["policy"].get(device)
+    policy = entry.get("policy", {}).get(device)
     if policy == "banned":
         return RAISES
     if policy in ("lower", "fp32", "promote"):
@@ -190,7 +193,9 @@ def predicted(one: Case, dtypes: dict[Leaf, Any], device: str | None) -> Any:
             return RAISES
     if policy == "fp32_out":
         return FULL
-    return evaluate(entry["result"], entry["tensors"], by_name)
+    given = {*one.shapes, *one.others}
+    matching = (case for case in entry.get("cases", []) if given.issuperset(case["needs"]) and "result" in case)
+    return evaluate(next(matching, entry)["result"], entry["tensors"], by_name)
 
 
 def evaluate(rule: Any, tensors: list[str], by_name: dict[str, list[Any]]) -> Any:
@@ -204,7 +209,7 @@ def evaluate(rule: Any, tensors: list[str], by_name: dict[str, list[Any]]) -> An
         return FULL if any(FULL in dtypes for dtypes in by_name.values()) else LOW
     if rule in by_name:
         return by_name[rule][0]
-    return rule if rule == "none" else getattr(torch, rule)
+    return "none" if rule == "none" or rule.startswith("py:") else getattr(torch, rule)
 
 
 def agree(expected: Any, seen: Any) -> bool:
@@ -253,7 +258,7 @@ def cuda_autocast() -> Iterator[None]:
 @pytest.mark.parametrize("one", [c for c in CASES if c.name not in NOT_FAKE], ids=lambda one: one.name)
 def test_under_the_autocast_of_cuda(one: Case) -> None:
     """Fake tensors do not check that operands agree, so a predicted failure is believed unless the op is banned."""
-    banned = OPS[one.name]["policy"].get("cuda") == "banned"
+    banned = OPS[one.name].get("policy", {}).get("cuda") == "banned"
 
     def run(_: Case, dtypes: dict[Leaf, Any]) -> Any:
         if predicted(one, dtypes, "cuda") == RAISES and not banned:
@@ -270,9 +275,9 @@ def test_known_policies() -> None:
     assert attention["since"] == {"cuda": "2.0", "cpu": "2.2", "mps": "2.6", "xpu": "2.4"}
     assert OPS[F + "rms_norm"]["since"]["cuda"] == "2.12"
     assert OPS[F + "interpolate"]["since"]["cuda"] == "2.4"
-    assert OPS[F + "binary_cross_entropy"]["policy"] == {"cuda": "banned", "cpu": "fp32", "xpu": "banned"}
+    assert OPS[F + "binary_cross_entropy"].get("policy", {}) == {"cuda": "banned", "cpu": "fp32", "xpu": "banned"}
     assert OPS["torch.linalg.inv"]["unsupported"]["cuda"] == ["float16", "bfloat16"]
-    assert OPS["torch.cat"]["policy"] == {"cpu": "promote"}
+    assert OPS["torch.cat"].get("policy", {}) == {"cpu": "promote"}
     assert OPS["torch.sum"]["dtype_arg"] == "dtype"
     assert OPS[F + "cross_entropy"]["strict_without"] == {"target": [["input", "weight"]]}
     assert POLICY["ops"]["scaled_dot_product_attention"]["cpu"] == {"policy": "lower", "since": "2.2"}
@@ -280,7 +285,7 @@ def test_known_policies() -> None:
 
 def test_in_place_forms_of_listed_operations_have_no_policy() -> None:
     for name in ("addmm_", "baddbmm_", "index_put_", "scatter_add_", "exp_", "pow_", "cumsum_", "addcmul_"):
-        assert OPS[f"torch.Tensor.{name}"]["policy"] == {}, name
+        assert OPS[f"torch.Tensor.{name}"].get("policy", {}) == {}, name
 
 
 def rule_names(rule: Any) -> Iterator[str]:
@@ -299,15 +304,15 @@ def test_entries_are_well_formed(space: str) -> None:
             continue
         tensors = entry["tensors"]
         known = RULES | set(tensors)
-        for rule in [entry["result"], *[each["result"] for each in entry.get("cases", [])]]:
+        for rule in [each["result"] for each in (entry, *entry.get("cases", [])) if "result" in each]:
             for part in rule_names(rule):
                 assert part in known or isinstance(getattr(torch, part, None), torch.dtype), (name, part)
         groups = [*entry.get("strict", []), *entry.get("one_way", [])]
         groups += [group for found in entry.get("strict_without", {}).values() for group in found]
         assert all(param in tensors for group in groups for param in group), name
-        assert set(entry["policy"]) <= DEVICES, name
-        assert set(entry["policy"].values()) <= POLICIES, name
-        assert set(entry.get("since", {})) <= set(entry["policy"]), name
+        assert set(entry.get("policy", {})) <= DEVICES, name
+        assert set(entry.get("policy", {}).values()) <= POLICIES, name
+        assert set(entry.get("since", {})) <= set(entry.get("policy", {})), name
         assert all(isinstance(param, str) and param.isidentifier() for param in entry["params"]), name
         if name.startswith("torch.Tensor."):
             assert entry["params"][0] == "self", name

@@ -44,7 +44,7 @@ def file_dtypes(
     source: Source, *, scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
 ) -> FileDtypes:
     """Infer the dtypes of one file's expressions. Raises SourceError where it does not parse."""
-    observer = Observer(source.path)
+    observer = Observer()
     analyse(source, scenarios=scenarios, device=device, torch_version=torch_version, observer=observer)
     rows = []
     for node, tensor, live in observer.tensors():

@@ -5,20 +5,29 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 
+from amplint.infer.torch_ops import sums_nothing
+
 #: Lists of more tensors than this are recast as a whole.
 LONGEST_SPLIT = 3
-Outcome = Any  # a dtype name, "none", a nested list of those, or Failure
+Outcome = Any  # a dtype name, "none", "py:…" for Python's numbers, a nested list of those, or Failure
 
 
 class Failure(NamedTuple):
     """The call raised."""
 
     message: str
+
+
+def _text(name: str, value: bool | str) -> str:
+    """The value of a switch or text, as far as it matters: of ``einsum``'s equation whether it sums over an index."""
+    if name == "equation":
+        return "outer" if sums_nothing(str(value)) else "sum"
+    return str(value)
 
 
 def category_of(dtype: torch.dtype) -> str:
@@ -70,9 +79,14 @@ class Call:
         yield from self.kwargs.items()
 
     def given(self) -> set[str]:
-        """Parameters that are passed something else than None, those that are False as ``name=False``."""
-        passed = {name: value for name, value in self.named() if value is not None}
-        return {f"{name}=False" if value is False else name for name, value in passed.items()}
+        """Parameters that are passed something else than None, by what tells calls apart.
+
+        Switches and text with their value (``name=True``), several tensors also as ``name*``.
+        """
+        found = {name: value for name, value in self.named() if value is not None}
+        valued = {f"{name}={_text(name, value)}" for name, value in found.items() if isinstance(value, (bool, str))}
+        several = {f"{name}*" for name, value in found.items() if len([*_leaves(name, value)]) > 1}
+        return valued | several | {name for name, value in found.items() if not isinstance(value, bool)}
 
     def operands(self, category: str) -> dict[Operand, int]:
         """Operands of one category of dtypes, and the highest number of dimensions among their tensors."""
@@ -84,7 +98,28 @@ class Call:
         return found
 
     def run(self, dtypes: Assignment) -> Outcome:
-        """The dtypes that come out when the operands have the given dtypes; arguments are copied first."""
+        """The dtypes that come out when the operands have the given dtypes."""
+        first, out = self.output(dtypes)
+        if isinstance(out, Failure):
+            return out
+        if out is first and isinstance(out, torch.Tensor) and self.changes_first:
+            return "self:" + described(out)
+        return described(out)
+
+    def with_argument(self, name: str, value: Any) -> Call:
+        """The same call with another value for one argument."""
+        if name in self.kwargs:
+            return replace(self, kwargs={**self.kwargs, name: value})
+        place = self.bound.index(name)
+        return replace(self, args=(*self.args[:place], value, *self.args[place + 1 :]))
+
+    @property
+    def changes_first(self) -> bool:
+        """Whether the name says that the first argument is changed in place and handed back."""
+        return self.function.__name__.endswith("_") and not self.function.__name__.endswith("__")
+
+    def output(self, dtypes: Assignment) -> tuple[Any, Any]:
+        """The first argument and what the call gives, or Failure; arguments are copied first."""
         fixed = len(self.bound) - bool(self.bound and self.bound[-1].startswith("*"))
         args = [_recast(name, value, dtypes) for name, value in zip(self.bound[:fixed], self.args, strict=False)]
         rest = self.args[fixed:]
@@ -94,13 +129,11 @@ class Call:
             args.extend(_recast_items(self.bound[-1][1:], rest, dtypes))
         kwargs = {name: _recast(name, value, dtypes) for name, value in self.kwargs.items()}
         torch.manual_seed(0)
+        first = args[0] if args else next(iter(kwargs.values()), None)
         try:
-            out = self.function(*args, **kwargs)
+            return first, self.function(*args, **kwargs)
         except Exception as raised:
-            return Failure((str(raised).splitlines() or [""])[0][:200])
-        if args and out is args[0] and self.function.__name__.endswith("_"):
-            return "self:" + described(out)
-        return described(out)
+            return first, Failure((str(raised).splitlines() or [""])[0][:200])
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[Operand, torch.Tensor]]:
@@ -137,12 +170,26 @@ def _recast_items(name: str, values: Any, dtypes: Assignment) -> list[Any]:
 
 
 def described(out: Any) -> Any:
-    """The dtype name of a tensor, a list of those, or "none"."""
+    """The dtype name of a tensor, what kind of Python number it is, a list of those, or "none"."""
     if isinstance(out, torch.Tensor):
         return str(out.dtype).removeprefix("torch.")
-    if isinstance(out, (list, tuple)) and any(isinstance(item, (torch.Tensor, list, tuple)) for item in out):
-        return [described(item) for item in out]
-    return "none"
+    if isinstance(out, torch.Size) or (isinstance(out, tuple) and out and all(type(item) is int for item in out)):
+        return "py:ints"
+    if isinstance(out, (list, tuple)):
+        return [described(item) for item in out] if any(True for _ in tensors_in(out)) else "none"
+    kind = next((kind for kind in (bool, int, float) if isinstance(out, kind)), None)
+    return "none" if kind is None else f"py:{kind.__name__}"
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """All tensors of a value, in order."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, dict):
+        yield from tensors_in(list(value.values()))
 
 
 # ---- parameters -------------------------------------------------------------------------------------------------
@@ -242,3 +289,4 @@ class Target:
     name: str
     calls: list[Call] = field(default_factory=list)
     unsupported: dict[str, list[str]] = field(default_factory=dict)
+    attribute: bool = False

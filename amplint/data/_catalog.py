@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.testing._internal import common_cuda
 
-from amplint.data._calls import Call, Target, bind
+from amplint.data._calls import Call, Target, bind, tensors_in
 from amplint.data.forms import FORMS
 
 #: OpInfo declares some CUDA dtypes only where the GPU has them; the table is about a recent one.
@@ -24,7 +24,7 @@ for _gate in [name for name in vars(common_cuda) if name.startswith(("SM", "PLAT
 from torch.testing._internal.common_methods_invocations import op_db as op_db  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 NAMESPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
 OPINFO_PREFIXES = ("", "nn.functional", "linalg", "fft", "special")
@@ -60,6 +60,25 @@ def public_names() -> list[str]:
     return names
 
 
+def attribute_names() -> list[str]:
+    """Every public attribute of a tensor that is no method."""
+    names = [n for n in dir(torch.Tensor) if not n.startswith("_")]
+    return [f"torch.Tensor.{n}" for n in names if not callable(getattr(torch.Tensor, n, None))]
+
+
+def _read_attribute(name: str) -> Call:
+    """Reading an attribute, of a tensor that has a gradient if it can."""
+    attribute = name.rpartition(".")[2]
+
+    def read(tensor: torch.Tensor) -> Any:
+        if attribute == "grad" and tensor.is_floating_point():
+            torch.autograd.backward([tensor.requires_grad_().sum()])
+        return getattr(tensor, attribute)
+
+    matrix = torch.eye(3, dtype=torch.complex64 if attribute == "imag" else torch.float32)
+    return Call(read, (matrix,), {}, ("self",), ("self",))
+
+
 def _spellings(op: Any) -> tuple[list[str], list[str]]:
     """Names the operation surely has, and the same base name elsewhere, which may be another function."""
     sure: list[str] = []
@@ -87,17 +106,7 @@ def _unsupported(ops: Iterable[Any]) -> dict[str, list[str]]:
     return table
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
-
-
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     """Arguments of the same kind make samples alike."""
     if isinstance(value, torch.Tensor):
         return f"tensor{min(value.dim(), 1)}{value.is_floating_point()}"
@@ -105,14 +114,14 @@ def _kind(value: Any) -> str:
 
 
 def _usable(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
-    tensors = [*_tensors(arguments[0]), *_tensors(arguments[1])]
+    tensors = [*tensors_in(arguments[0]), *tensors_in(arguments[1])]
     plain = all(x.layout is torch.strided and not x.is_nested for x in tensors)
     return plain and all(x.numel() > 0 for x in tensors) and sum(x.numel() for x in tensors) <= LARGEST
 
 
 def samples(op: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """Up to KEEP_CALLS unlike samples: the ones with most tensors of each kind come first."""
-    dtype = next((d for d in (torch.float32, torch.int64, torch.bool) if d in op.dtypes), None)
+    dtype = next((d for d in (torch.float32, torch.int64, torch.bool, torch.complex64) if d in op.dtypes), None)
     if dtype is None:
         return []
     found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
@@ -123,9 +132,9 @@ def samples(op: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
             kwargs = {key: value for key, value in sample.kwargs.items() if key not in ("device", "out", "dtype")}
             arguments = ((sample.input, *sample.args), kwargs)
             if _usable(arguments):
-                key = repr([_kind(a) for a in arguments[0]] + sorted(f"{k}{_kind(v)}" for k, v in kwargs.items()))
+                key = repr([kind_of(a) for a in arguments[0]] + sorted(f"{k}{kind_of(v)}" for k, v in kwargs.items()))
                 found.setdefault(key, arguments)
-    ranked = sorted(found.values(), key=lambda a: -len([*_tensors(a[0]), *_tensors(a[1])]))
+    ranked = sorted(found.values(), key=lambda a: -len([*tensors_in(a[0]), *tensors_in(a[1])]))
     half = KEEP_CALLS // 2
     return ranked if len(ranked) <= KEEP_CALLS else ranked[:half] + ranked[-half:]
 
@@ -183,6 +192,13 @@ def _plain_unary(name: str) -> list[Call]:
     return _bound(name, [((torch.eye(3) * 0.5 + torch.rand(3, 3) * 0.1,), {})])
 
 
+def _lacks_plain(calls: list[Call]) -> bool:
+    """Whether all calls start with a floating tensor, and none passes just a matrix."""
+    values = [[value for _, value in call.named()] for call in calls]
+    floating = all(isinstance(v[0], torch.Tensor) and v[0].is_floating_point() for v in values if v)
+    return floating and not any([getattr(value, "ndim", 0) for value in v] == [2] for v in values)
+
+
 def catalog(wanted: Callable[[str], bool] = lambda _name: True) -> tuple[dict[str, Target], Counter[str]]:
     """Targets by qualified name, and how many public names got no calls, by namespace."""
     targets: dict[str, Target] = {}
@@ -199,10 +215,13 @@ def catalog(wanted: Callable[[str], bool] = lambda _name: True) -> tuple[dict[st
         _from_opinfo(targets, wanted)
         skipped: Counter[str] = Counter()
         for name in filter(wanted, public_names()):
-            if name not in targets:
+            target = targets.get(name)
+            if target is None or _lacks_plain(target.calls):
                 calls = _plain_unary(name)
                 if calls:
-                    targets[name] = Target(name, calls)
-                else:
+                    targets.setdefault(name, Target(name)).calls += calls
+                elif target is None:
                     skipped[f"no sample that runs: {name.rpartition('.')[0]}"] += 1
+        for name in filter(wanted, attribute_names()):
+            targets[name] = Target(name, [_read_attribute(name)], attribute=True)
     return targets, skipped

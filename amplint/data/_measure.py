@@ -1,18 +1,17 @@
-"""What a call does to dtypes, found by running it in many combinations of them."""
+"""What a call does to dtypes without autocast, found by running it in many combinations of them."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from amplint.data._calls import Assignment, Call, Failure, Operand, Outcome
+from amplint.data._calls import Assignment, Call, Failure, Operand, Outcome, tensors_in
 
 if TYPE_CHECKING:
-    from amplint.emulation.kernels import Log
+    from collections.abc import Iterable, Iterator, Sequence
 
 FULL = torch.float32
 #: (wide, narrow) in order of preference; the last serves operations with no low-precision CPU kernel.
@@ -32,7 +31,11 @@ class Observation(NamedTuple):
 
 @dataclass(eq=False)
 class Facts:
-    """What one call does without autocast."""
+    """What one call does without autocast.
+
+    ``size``: how many dimensions the result has: "none" though an operand has some, "less" than an operand, or "same".
+    ``fields``: names of the parts of the result.  ``numbers``: parameters whose Python numbers decide the dtype.
+    """
 
     call: Call
     operands: dict[Operand, int]
@@ -41,6 +44,14 @@ class Facts:
     observations: list[Observation] = field(default_factory=list)
     strict: set[tuple[Operand, Operand]] = field(default_factory=set)
     one_way: set[tuple[Operand, Operand]] = field(default_factory=set)
+    size: str = "same"
+    fields: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+    @property
+    def low(self) -> torch.dtype:
+        """The low precision in which the call is measured."""
+        return self.pair[1] if self.pair[0] is FULL else torch.bfloat16
 
 
 def _uniform(operands: Iterable[Operand], dtype: torch.dtype) -> dict[Operand, torch.dtype]:
@@ -65,8 +76,13 @@ def _disagreements(operands: Sequence[Operand], failed: dict[Split, bool]) -> It
 def measure(call: Call) -> Facts | None:
     """Run without autocast; None where no pair of dtypes works."""
     operands = call.operands("floating")
-    if not operands:
-        return _measure_others(call)
+    facts = _measure_floating(call, operands) if operands else _measure_others(call)
+    if facts is not None:
+        _describe_result(facts)
+    return facts
+
+
+def _measure_floating(call: Call, operands: dict[Operand, int]) -> Facts | None:
     names = list(operands)
     for wide, narrow in PAIRS:
         outcomes = [(dtypes, call.run(dtypes)) for dtypes in (_uniform(names, wide), _uniform(names, narrow))]
@@ -85,8 +101,11 @@ def measure(call: Call) -> Facts | None:
     directed = set(_disagreements(names, failed))
     facts.strict = {(a, b) for a, b in directed if (b, a) in directed}
     facts.one_way = directed - facts.strict
-    for dtype in (torch.float16, torch.float64, torch.int32, torch.complex64):
+    for dtype in (torch.float16, torch.float64, torch.int64, torch.int32, torch.bool, torch.complex64):
         _observe(facts, _uniform(names, dtype))
+    for one in names if len(names) > 1 else ():
+        _observe(facts, {**_uniform(names, narrow), one: torch.int64})
+        _observe(facts, {**_uniform(names, torch.int64), one: narrow})
     return facts
 
 
@@ -108,197 +127,31 @@ def _measure_others(call: Call) -> Facts:
         _observe(facts, {**_uniform(operands, dtypes[0]), operand: dtypes[1]})
     if not facts.observations:
         facts.observations.append(Observation({}, call.run({})))
+    if not operands:
+        facts.numbers = tuple(_deciding_numbers(call))
     return facts
 
 
-# ---- the result as a function of the operands -------------------------------------------------------------------
-
-Rule = Callable[[Assignment, dict[Operand, int]], "torch.dtype | None"]
-
-
-def _promoted(dtypes: Assignment, dims: dict[Operand, int]) -> torch.dtype:
-    """torch.result_type of the operands; tensors without dimensions do not count beside ones that have some."""
-    dimensioned = [dtype for operand, dtype in dtypes.items() if dims.get(operand)]
-    chosen = dimensioned or list(dtypes.values())
-    result = chosen[0]
-    for dtype in chosen[1:]:
-        result = torch.promote_types(result, dtype)
-    return result
+def _deciding_numbers(call: Call) -> Iterator[str]:
+    """Parameters of a constructor whose integer, written as a float, changes the dtype that comes out."""
+    plain = call.run({})
+    for name, value in call.named():
+        if type(value) is int:
+            again = call.with_argument(name, float(value)).run({})
+            if not isinstance(again, Failure) and again != plain:
+                yield name
 
 
-def _floated(dtype: torch.dtype) -> torch.dtype:
-    return dtype if dtype.is_floating_point or dtype.is_complex else torch.get_default_dtype()
-
-
-def _summed(dtype: torch.dtype) -> torch.dtype:
-    return dtype if dtype.is_floating_point or dtype.is_complex else torch.int64
-
-
-def _param_rule(param: str) -> Rule:
-    def rule(dtypes: Assignment, dims: dict[Operand, int]) -> torch.dtype | None:
-        found = [dtype for operand, dtype in dtypes.items() if operand.name == param and operand.part != "rest"]
-        return found[0] if found else None
-
-    return rule
-
-
-def _rules(tensors: Sequence[str]) -> Iterator[tuple[str, Rule]]:
-    """Candidate rules, the plainest first."""
-    if tensors:
-        yield "first", _param_rule(tensors[0])
-    yield "promote", _promoted
-    yield "float", lambda dtypes, dims: _floated(_promoted(dtypes, dims))
-    yield "sum", lambda dtypes, dims: _summed(_promoted(dtypes, dims))
-    yield "real", lambda dtypes, dims: _promoted(dtypes, dims).to_real()
-    yield "real", lambda dtypes, dims: _floated(_promoted(dtypes, dims)).to_real()
-    yield "complex", lambda dtypes, dims: _floated(_promoted(dtypes, dims)).to_complex()
-    for param in tensors[1:]:
-        yield param, _param_rule(param)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-Seen = tuple[Assignment, dict[Operand, int], Any]
-
-
-def _single_rule(seen: Sequence[Seen], tensors: Sequence[str]) -> str | None:
-    """The plainest rule that explains the dtype of one output in every run."""
-    outcomes = {outcome for _, _, outcome in seen}
-    varied = len({tuple(sorted(map(str, dtypes.values()))) for dtypes, _, _ in seen}) > 1
-    if len(outcomes) == 1 and (varied or not tensors or outcomes == {"none"}):
-        return str(outcomes.pop())
-    for name, rule in _rules(tensors):
-        expected = [(rule(dtypes, dims), outcome) for dtypes, dims, outcome in seen if dtypes]
-        known = [(dtype, outcome) for dtype, outcome in expected if dtype is not None]
-        if known and all(_name(dtype) == outcome for dtype, outcome in known):
-            return name
-    return None
-
-
-def result_rule(seen: Sequence[Seen], tensors: Sequence[str], variable: bool) -> Any:
-    """Result rule of calls of one shape: a name, a list of them, or ``…*`` for a list of unfixed length.
-
-    None if none fits.  Where no rule explains runs on complex or integer operands too, those are left aside.
-    """
-    if all(isinstance(outcome, str) and outcome.startswith("self:") for _, _, outcome in seen):
-        return "self"
-    for category in ("everything", "real", "floating"):
-        kept = [run for run in seen if _in_category(run[0], category)]
-        found = _shaped_rule(kept, tensors, variable) if kept else None
-        if found is not None:
-            return found
-    return None
-
-
-def _in_category(dtypes: Assignment, category: str) -> bool:
-    if category == "everything":
-        return True
-    return all(d.is_floating_point or (category == "real" and not d.is_complex) for d in dtypes.values())
-
-
-def _shaped_rule(seen: Sequence[Seen], tensors: Sequence[str], variable: bool) -> Any:
-    if not isinstance(seen[0][2], list):
-        return _single_rule(seen, tensors)
-    if variable:
-        flat = [(dtypes, dims, item) for dtypes, dims, out in seen for item in flatten(out)]
-        rule = _single_rule(flat, tensors)
-        return None if rule is None else rule + "*"
-    rules = []
-    for position in range(len(seen[0][2])):
-        part = [(dtypes, dims, out[position]) for dtypes, dims, out in seen]
-        rules.append(_shaped_rule(part, tensors, variable))
-    return None if None in rules else rules
-
-
-def flatten(outcome: Outcome) -> list[str]:
-    """Dtype names of all outputs."""
-    if isinstance(outcome, list):
-        return [name for item in outcome for name in flatten(item)]
-    return [str(outcome).removeprefix("self:")]
-
-
-def shape_of(outcome: Outcome) -> str:
-    """Results of the same shape can share a rule."""
-    if isinstance(outcome, list):
-        return "[" + ",".join(shape_of(item) for item in outcome) + "]"
-    if outcome == "none":
-        return "none"
-    return "self" if outcome.startswith("self:") else "tensor"
-
-
-# ---- under autocast ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Policy:
-    """Effective policy of one call on one device, and the listed operations it came from."""
-
-    kind: str
-    operations: tuple[str, ...]
-
-
-def _policy_runs(facts: Facts) -> Iterator[tuple[str, Assignment]]:
-    low = facts.pair[1] if facts.pair[0] is FULL else torch.bfloat16
-    names = list(facts.operands)
-    yield "full", _uniform(names, FULL)
-    yield "low", _uniform(names, low)
-    if len(names) > 1:
-        for name in names:
-            yield "mixed", {**_uniform(names, FULL), name: low}
-            yield "mixed", {**_uniform(names, low), name: FULL}
-
-
-def autocast_outcomes(facts: Facts) -> list[Outcome]:
-    """Outcomes of the policy runs under the autocast that is installed for the CPU key."""
-    low = facts.pair[1] if facts.pair[0] is FULL else torch.bfloat16
-    with torch.autocast("cpu", dtype=low):
-        return [facts.call.run(dtypes) for _, dtypes in _policy_runs(facts)]
-
-
-def plain_outcomes(facts: Facts) -> list[Outcome]:
-    """Outcomes of the same runs without autocast."""
-    return [facts.call.run(dtypes) for _, dtypes in _policy_runs(facts)]
-
-
-def policy(facts: Facts, plain: list[Outcome], cast: list[Outcome], log: Log) -> Policy | None:
-    """Effective policy, from what autocast changed and which listed operations were reached."""
-    operations = tuple(dict.fromkeys(name for name, _ in log))
-    hit = {kind for _, kind in log}
-    if not hit:
-        return None
-    if "banned" in hit and all(isinstance(outcome, Failure) for outcome in cast):
-        return Policy("banned", operations)
-    low = _name(facts.pair[1] if facts.pair[0] is FULL else torch.bfloat16)
-    labels = [label for label, _ in _policy_runs(facts)]
-    settled = {"fp32_set_opt_dtype", "fp32_append_dtype"}
-    full32 = "fp32_out" if hit <= settled else "fp32"
-    if plain == cast:
-        return Policy("promote", operations) if hit == {"promote"} and _all_promoted(facts, operations) else None
-    if len(operations) == 1:
-        return Policy(full32 if hit <= settled else hit.pop(), operations)
-    if low in _changed(plain[0], cast[0]) or (isinstance(cast[0], Failure) and "lower" in hit):
-        return Policy("lower", operations)
-    if "float32" in _changed(plain[1], cast[1]):
-        return Policy(full32, operations)
-    mixed = [pair for label, *pair in zip(labels, plain, cast, strict=True) if label == "mixed"]
-    if any(isinstance(p, Failure) and not isinstance(c, Failure) for p, c in mixed):
-        return next((Policy(kind, operations) for kind in ("lower", "promote", "fp32") if kind in hit), None)
-    return None
-
-
-def _all_promoted(facts: Facts, operations: tuple[str, ...]) -> bool:
-    """Whether it is the call's own operands that the operations promote; many composites join parts with ``cat``."""
-    lists = any(operand.part == "rest" for operand in facts.operands)
-    joined = {name.partition(".")[0] for name in operations} & {"cat", "stack"}
-    return len(facts.operands) > 1 and (lists or not joined)
-
-
-def _changed(plain: Outcome, cast: Outcome) -> set[str]:
-    """Dtypes that come out under autocast where others, or none, do without it."""
-    if isinstance(cast, Failure):
-        return set()
-    if isinstance(plain, Failure):
-        return set(flatten(cast))
-    return {c for p, c in zip(flatten(plain), flatten(cast), strict=False) if p != c}
+def _describe_result(facts: Facts) -> None:
+    """Fill in the result's dimensions beside the operands', and the names of its parts."""
+    _, out = facts.call.output({})
+    parts = [*tensors_in(out)]
+    dims = [tensor.dim() for _, value in facts.call.named() for tensor in tensors_in(value)]
+    if parts and any(dims):
+        shrunk = min(part.dim() for part in parts)
+        if shrunk == 0:
+            facts.size = "none"
+        elif shrunk < max(dims) and len(dims) == 1:
+            facts.size = "less"
+    if isinstance(out, tuple) and type(out) is not tuple:
+        facts.fields = tuple(getattr(type(out), "__match_args__", ())) or tuple(getattr(out, "_fields", ()))

@@ -53,6 +53,8 @@ _add("torch.addbmm torch.Tensor.addbmm torch.Tensor.addbmm_", lambda: (t(3, 3), 
 _add("torch.addmv torch.Tensor.addmv torch.Tensor.addmv_", lambda: (t(3), t(3, 4), t(4)))
 _add("torch.addr torch.Tensor.addr torch.Tensor.addr_", lambda: (t(3, 4), t(3), t(4)))
 _add("torch.einsum", lambda: ("ij,jk->ik", t(3, 4), t(4, 3)))
+_add("torch.einsum", lambda: ("i,j->ij", t(3), t(4)))
+_add("torch.einsum", lambda: ("bi,bj->bij", t(2, 3), t(2, 4)))
 _add("torch.tensordot", lambda: (t(3, 4), t(4, 3)), dims=1)
 _add("torch.chain_matmul", lambda: (t(3, 4), t(4, 3), t(3, 2)))
 _add("torch.linalg.multi_dot", lambda: ([t(3, 4), t(4, 3), t(3, 2)],))
@@ -145,6 +147,7 @@ _add("torch.Tensor.lerp_ torch.Tensor.lerp torch.lerp", lambda: (t(4), t(4), t(4
 _add("torch.Tensor.fill_diagonal_", lambda: (t(4, 4), 0.5))
 
 # ---- choosing and joining
+_add("torch.where", lambda: (_mask(),))
 _add("torch.where", lambda: (_mask(), t(4), t(4)))
 _add("torch.where", lambda: (_mask(), t(4), 0.5))
 _add("torch.Tensor.where", lambda: (t(4), _mask(), t(4)))
@@ -153,7 +156,8 @@ _add(
     lambda: ([t(4), t(4)],),
 )
 _add("torch.block_diag torch.cartesian_prod torch.meshgrid", lambda: (t(4), t(4)))
-_add("torch.meshgrid torch.broadcast_tensors", lambda: (t(4), t(4)))
+_add("torch.meshgrid torch.broadcast_tensors torch.atleast_1d torch.atleast_2d torch.atleast_3d", lambda: (t(4), t(4)))
+_add("torch.atleast_1d torch.atleast_2d torch.atleast_3d", lambda: (t(4),))
 _add("torch.linalg.cross torch.cross torch.Tensor.cross", lambda: (t(2, 3), t(2, 3)))
 _add("torch.Tensor.expand_as torch.Tensor.view_as torch.Tensor.reshape_as", lambda: (t(3, 4), t(3, 4)))
 _add("torch.Tensor.type_as", lambda: (t(3, 4), t(3, 4)))
@@ -176,6 +180,7 @@ _add(
 _add("torch.Tensor.hsplit torch.hsplit torch.Tensor.vsplit torch.vsplit", lambda: (t(4, 4), 2))
 _add("torch.Tensor.split torch.split", lambda: (t(4, 4), [1, 3]))
 _add("torch.Tensor.unbind torch.unbind", lambda: (t(4, 4), 0))
+_add("torch.nonzero torch.Tensor.nonzero", lambda: (t(3, 4),), as_tuple=True)
 _add("torch.Tensor.unfold", lambda: (t(4, 4), 0, 2, 1))
 _add("torch.Tensor.narrow torch.narrow", lambda: (t(4, 4), 0, 1, 2))
 _add("torch.Tensor.select torch.select", lambda: (t(4, 4), 0, 1))
@@ -196,6 +201,9 @@ _add(
     "torch.eye torch.randperm torch.hann_window torch.hamming_window torch.blackman_window torch.bartlett_window",
     lambda: (4,),
 )
+_add("torch.arange", lambda: (4,))
+_add("torch.arange", lambda: (0, 4, 2))
+_add("torch.full", lambda: ((2, 3), 1))
 _add("torch.linspace torch.logspace", lambda: (0.0, 1.0, 4))
 _add("torch.randint", lambda: (0, 4, (2, 3)))
 _add("torch.tril_indices torch.triu_indices", lambda: (3, 3))
@@ -293,3 +301,46 @@ _add("torch.linalg.lstsq", lambda: (_spd(), t(3, 1)))
 _add("torch.linalg.solve_triangular", lambda: (_spd(), t(3, 1)), upper=True)
 _add("torch.cholesky_solve torch.Tensor.cholesky_solve", lambda: (t(3, 1), _spd()))
 _add("torch.svd_lowrank torch.pca_lowrank", lambda: (t(6, 6),), q=2)
+
+# ---- initialisation, in place
+_INIT = "torch.nn.init."
+_FILLS = "zeros_ ones_ eye_ normal_ uniform_ trunc_normal_ orthogonal_ orthogonal normal uniform eye"
+_FANS = [f"{n}_{kind}{end}" for n in ("xavier", "kaiming") for kind in ("normal", "uniform") for end in ("_", "")]
+for _name in [*_FILLS.split(), *_FANS]:
+    _add(_INIT + _name, lambda: (t(4, 4),))
+_add(f"{_INIT}constant_ {_INIT}constant", lambda: (t(4, 4), 0.5))
+_add(f"{_INIT}sparse_ {_INIT}sparse", lambda: (t(4, 4), 0.5))
+_add(f"{_INIT}dirac_ {_INIT}dirac", lambda: (t(3, 3, 3),))
+
+# ---- sequences, parameters, windows
+_SEQUENCES = "torch.nn.utils.rnn."
+_add(_SEQUENCES + "pad_sequence", lambda: ([t(3, 4), t(2, 4)],))
+_add(_SEQUENCES + "pack_padded_sequence", lambda: (t(3, 2, 4), [3, 2]))
+_add(_SEQUENCES + "pack_sequence", lambda: ([t(3, 4), t(2, 4)],))
+_add(_SEQUENCES + "unpad_sequence", lambda: (t(3, 2, 4), torch.tensor([3, 2])))
+_add("torch.nn.utils.parameters_to_vector", lambda: ([t(3, 4), t(2, 4)],))
+_WINDOWS = "bartlett blackman cosine exponential gaussian general_hamming hamming hann kaiser nuttall"
+for _name in _WINDOWS.split():
+    _add("torch.signal.windows." + _name, lambda: (4,), **({"std": 1.0} if _name == "gaussian" else {}))
+
+# ---- what is seldom called, as users write it
+_add("torch.Tensor.new_tensor", lambda: (t(3, 4), [1, 2]))
+_add("torch.Tensor.new_tensor", lambda: (t(3, 4), [0.5]))
+_add("torch.range", lambda: (0, 4))
+_add("torch.as_tensor", lambda: (t(3, 4),))
+_add("torch.binomial", lambda: (t(4), t(4)))
+_add("torch.Tensor.float_power_", lambda: (t(4).double(), 2.0))
+_add("torch.is_same_size torch.Tensor.is_same_size torch.Tensor.is_set_to", lambda: (t(4), t(4)))
+_add("torch.is_nonzero torch.Tensor.is_nonzero torch.is_tensor", lambda: (t(1),))
+_add("torch.embedding_bag", lambda: (t(3, 4), _rows(), torch.tensor([0])))
+_add("torch.convolution", lambda: (t(1, 2, 6), t(3, 2, 3), t(3), (1,), (0,), (1,), False, (0,), 1))
+_add("torch.select_copy", lambda: (t(3, 4), 0, 1))
+_add("torch.unsafe_split_with_sizes torch.Tensor.unsafe_split_with_sizes", lambda: (t(4, 4), [1, 3]))
+_add("torch.view_as_complex_copy", lambda: (t(3, 2),))
+_add("torch.view_as_real_copy", lambda: (torch.randn(3, dtype=torch.complex64),))
+_add("torch.segment_reduce", lambda: (t(4), "sum"), lengths=torch.tensor([1, 3]))
+_add("torch.Tensor.to_dense torch.Tensor.data_ptr", lambda: (t(3, 4),))
+_add("torch.Tensor.as_subclass", lambda: (t(3, 4), torch.Tensor))
+_add("torch.Tensor.set_", lambda: (t(3, 4), t(2, 2)))
+_add("torch.Tensor.resize_as torch.Tensor.resize_as_", lambda: (t(3, 4), t(4, 3)))
+_add("torch.logdet torch.Tensor.logdet", lambda: (_spd(),))

@@ -67,7 +67,7 @@ def analyse(
     project = _project(scenarios, device, torch_version)
     namespace = project.begin(source)
     source = namespace.source
-    recorder = recorder or Recorder(source.path)
+    recorder = recorder or Recorder()
     session = Session(scenarios, device, torch_version, project, recorder, _Machine(), observer)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)

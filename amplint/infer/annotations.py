@@ -48,6 +48,16 @@ def promised(annotation: ast.expr) -> Value:
     return UNKNOWN
 
 
+def number_promised(annotation: ast.expr | None, default: ast.expr | None) -> Value:
+    """The number that a parameter takes by its annotation, or by a default that is one; else unknown."""
+    plain = unquoted(annotation) if annotation is not None else None
+    if plain is not None:
+        return Number(PYTHON_NUMBERS[last_name(plain)]) if last_name(plain) in PYTHON_NUMBERS else UNKNOWN
+    if annotation is None and isinstance(default, ast.Constant) and type(default.value) in (int, float):
+        return Number(type(default.value).__name__)
+    return UNKNOWN
+
+
 def refined(value: Value, annotation: ast.expr | None) -> Value:
     """A value, its unknown parts replaced by what the annotation promises of them."""
     if annotation is None or not _has_unknown(value):

@@ -31,7 +31,8 @@ class Arguments:
     """Positional and keyword arguments. ``nodes`` maps a position or a keyword to its expression.
 
     ``unknown``: a ``*args`` or ``**kwargs`` of unknown content was passed too. ``callee``: the called expression, where
-    the source calls it itself. ``rest``: what every further positional argument is, where their number is not known.
+    the source calls it itself. ``rest``: what every further positional argument is, where their number is not known;
+    ``spread``: these as a sequence, where its ends are known.
     """
 
     positional: list[Value] = field(default_factory=list)
@@ -40,6 +41,7 @@ class Arguments:
     unknown: bool = False
     callee: ast.expr | None = None
     rest: Value | None = None
+    spread: Sequence | None = None
 
     def get(self, position: int | None, name: str) -> Value | None:
         """The argument of that keyword, or at that position."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
-from amplint.infer.classes import ancestry, has_unknown_base
+from amplint.infer.classes import ancestry, find_member, has_unknown_base
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
+from amplint.infer.layer_lists import is_layer_of
+from amplint.infer.modules import MODULE_METHODS
 from amplint.infer.operations import apply_named
+from amplint.infer.texts import is_callable_kind, text_of
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -24,6 +27,7 @@ from amplint.infer.values import (
     Sequence,
     Super,
     Tensor,
+    Text,
     TorchName,
     Value,
 )
@@ -91,6 +95,10 @@ _NUMBERS = {
     "all": "bool",
 }
 
+_NUMPY_NUMBERS = frozenset(
+    f"numpy.{name}" for name in ("sqrt", "log", "log2", "log10", "exp", "sin", "cos", "tan", "float64")
+)
+"""Functions that make a float64 scalar of a Python number: ``numpy.float64`` is a ``float``."""
 _SAME = ("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy")
 _IDENTITY_DECORATORS = (
     "functools.wraps",
@@ -109,6 +117,8 @@ _IDENTITY_DECORATORS = (
 def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.expr) -> Value:
     """Call a Python builtin, or a method of a list, dict or string."""
     name, first = value.name, arguments.positional[0] if arguments.positional else None
+    if name == "hasattr" and isinstance(first, Instance) and frame.constructing is first:
+        return _has_already(first, arguments)
     if name in _NUMBERS:
         return Number(_NUMBERS[name])
     if name == "isinstance":
@@ -139,6 +149,12 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if name == "dict":
         if isinstance(first, Mapping):
             return Mapping({**first.items, **_by_name(arguments)}, first.other)
+        pairs = _pairs(first)
+        if pairs is not None:
+            return Mapping({**pairs, **_by_name(arguments)})
+        pair = element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
+        if isinstance(pair, Sequence) and pair.items is not None and len(pair.items) == 2:
+            return Mapping(_by_name(arguments), pair.items[1])
         return Mapping(_by_name(arguments), UNKNOWN if arguments.unknown or first is not None else None)
     if name == "next":
         return element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
@@ -169,6 +185,24 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     return UNKNOWN
 
 
+def _has_already(instance: Instance, arguments: Arguments) -> Value:
+    """``hasattr`` of an object whose constructor runs: false for what nothing has set and no class has."""
+    asked = arguments.get(1, "name")
+    if isinstance(asked, Const) and isinstance(asked.value, str) and not instance.open:
+        name = asked.value
+        known = name in instance.attributes or find_member(instance.cls, name) is not None
+        plain = all(isinstance(base, Class) or base.key == _MODULE.key for base in ancestry(instance.cls))
+        inherited = name in MODULE_METHODS | _MODULE_FIELDS or name.startswith(_MODULE_PREFIXES)
+        if plain and not known and not inherited:
+            return Const(False)
+    return Number("bool")
+
+
+_MODULE = TorchName("torch.nn.Module")
+_MODULE_FIELDS = frozenset(("training", "forward", "dump_patches", "call_super_init", "extra_repr", "ipu", "mtia"))
+_MODULE_PREFIXES = ("_", "get_", "set_", "named_", "register_")
+
+
 def _isinstance(value: Value, kinds: Value) -> Value:
     """``isinstance``, where what is known of the value decides it."""
     answers = set()
@@ -194,13 +228,36 @@ def _is_a(value: Value, kind: Value) -> bool | None:
             return type(value.value).__name__ == kind.name
         if isinstance(value, Number):
             return value.kind == kind.name
-        if isinstance(value, (Class, Function, TorchName, Layer)) or (isinstance(value, Tensor) and not value.maybe):
+        if isinstance(value, (Class, Function, Partial, TorchName, Layer)):
             return False
+        if isinstance(value, Tensor) and not value.maybe:
+            return False
+    if isinstance(kind, TorchName) and isinstance(value, (Layer, Instance)):
+        return is_layer_of(value, kind.name)
+    if isinstance(kind, Builtin) and kind.name == "str" and isinstance(value, Text):
+        return True
+    if isinstance(kind, (External, Builtin)):
+        return is_callable_kind(value, kind.name)
     if isinstance(kind, Class) and isinstance(value, Instance):
         if any(isinstance(base, Class) and base.node is kind.node for base in ancestry(value.cls)):
             return True
         return None if has_unknown_base(value.cls) else False
     return None
+
+
+def _pairs(value: Value | None) -> dict[object, Value] | None:
+    """The dict of a sequence of pairs with known keys; None for anything else."""
+    if not isinstance(value, Sequence) or value.items is None:
+        return None
+    pairs: dict[object, Value] = {}
+    for pair in value.items:
+        if not isinstance(pair, Sequence) or pair.items is None or len(pair.items) != 2:
+            return None
+        key = pair.items[0]
+        if not isinstance(key, Const):
+            return None
+        pairs[key.value] = pair.items[1]
+    return pairs
 
 
 def _by_name(arguments: Arguments) -> dict[object, Value]:
@@ -234,13 +291,15 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
             default = arguments.positional[1] if len(arguments.positional) > 1 else NONE
             if isinstance(first, Const) and first.value in receiver.items:
                 return receiver.items[first.value]
+            if text_of(first) in receiver.items:
+                return receiver.items[text_of(first)]
             return unite(receiver.other, default) if receiver.other is not None else default
         if name == "items":
             values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
-            return Sequence(None, Sequence((UNKNOWN, unite(*values) if values else UNKNOWN)))
+            return Sequence(None, Sequence((UNKNOWN, unite(*values)))) if values else Sequence(())
         if name == "values":
             values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
-            return Sequence(None, unite(*values) if values else UNKNOWN)
+            return Sequence(None, unite(*values)) if values else Sequence(())
         if name == "update" and not receiver.shared:
             if isinstance(first, Mapping):
                 receiver.items.update(first.items)
@@ -283,6 +342,8 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
         return Sequence((element_of(frame.session, first), UNKNOWN))
     if name == "einops.unpack" and isinstance(first, Tensor):
         return Sequence(None, Tensor(first.dtypes, None, first.origin, first.maybe), True)
+    if name in _NUMPY_NUMBERS and first is not None and all(isinstance(v, (Const, Number)) for v in options_of(first)):
+        return Number("float")
     if name.startswith("math."):
         return Number("int" if name in ("math.ceil", "math.floor", "math.prod") else "float")
     if name in _IDENTITY_DECORATORS:
@@ -291,6 +352,16 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
         return External("functools.wraps.decorator")
     if name == "functools.wraps.decorator" and first is not None:
         return first
+    if name in ("itertools.chain", "itertools.chain.from_iterable") and first is not None:
+        parts = arguments.positional if name == "itertools.chain" else [_element(frame, first)]
+        return Sequence(None, unite(*(_element(frame, part) for part in parts)))
+    if name == "dataclasses.field":
+        made = arguments.keywords.get("default_factory")
+        return call(frame, made, Arguments(), node) if made is not None else arguments.keywords.get("default", UNKNOWN)
+    if name == "itertools.repeat" and first is not None:
+        return Sequence(None, first)
+    if name == "collections.OrderedDict":
+        return call_builtin(frame, Builtin("dict"), arguments, node)
     if name == "typing.cast" and len(arguments.positional) == 2:
         return arguments.positional[1]
     return UNKNOWN

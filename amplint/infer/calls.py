@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from amplint.infer import autocast, builtins, classes, containers, modules, objects, tensors, torch_calls
-from amplint.infer.annotations import promised, refined
+from amplint.infer import autocast, builtins, classes, containers, modules, objects, tensors, texts, torch_calls
+from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
@@ -62,7 +62,8 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
         shifted.keywords = {**callee.keywords, **shifted.keywords}
         return call(frame, callee.callee, shifted, node)
     if isinstance(callee, Union):
-        return unite(*(call(frame, option, arguments, node) for option in callee.options))
+        options = [option for option in callee.options if option.key != NONE.key]
+        return unite(*(call(frame, option, arguments, node) for option in options))
     if isinstance(callee, (AutocastContext, CustomDecorator)):
         if arguments.positional:
             return objects.decorate_with(callee, arguments.positional[0]) or UNKNOWN
@@ -76,6 +77,8 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
 
 def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:
     kind, _, name = callee.name.partition(".")
+    if kind == "text" and callee.receiver is not None:
+        return texts.call_method(callee.receiver, name, arguments)
     if kind == "unknown":
         return tensors.unknown_method(frame, name, arguments, node)
     if kind == "module" and callee.receiver is not None:
@@ -190,7 +193,7 @@ def run_function(
     session = frame.session
     if frame.depth >= MAX_DEPTH:
         return UNKNOWN
-    if not worth_following(frame, function, arguments):
+    if not worth_following(frame, function, arguments, receiver):
         return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
     arguments = arguments.generalised()
     constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
@@ -261,7 +264,11 @@ SMALL_BODY = 85
 """Syntax nodes up to which a function is followed whatever it does: helpers such as ``exists(x)``, ``pair(n)``."""
 
 
-def worth_following(frame: Frame, function: Function, arguments: Arguments) -> bool:
+CHOOSING_BODY = 400
+"""Syntax nodes up to which a function is followed that gets a class: factories of layers."""
+
+
+def worth_following(frame: Frame, function: Function, arguments: Arguments, receiver: Value | None) -> bool:
     """Whether a call can matter to dtypes: the body computes with tensors, gets one, wraps a function, or is small.
 
     Docstring builders, registries and configuration code are most of what model code calls, and none of its dtypes.
@@ -269,14 +276,16 @@ def worth_following(frame: Frame, function: Function, arguments: Arguments) -> b
     if isinstance(function.node, ast.Lambda):
         return True
     body = function.namespace.body(function.node)
-    if function.namespace.path != frame.session.project.own and not body.stores and body.size > SMALL_ANSWER:
+    if not function.namespace.own and not body.stores and body.size > SMALL_ANSWER:
         returns = function.node.returns
         if not body.answers or (returns is not None and isinstance(promised(returns), Number)):
             return False
     if body.computes or body.size <= SMALL_BODY:
         return True
-    values = (*arguments.positional, *arguments.keywords.values())
+    values = (*arguments.positional[receiver is not None :], *arguments.keywords.values())
     if body.defines and any(isinstance(v, (Function, Decorated, Bound)) for v in values):
+        return True
+    if body.size <= CHOOSING_BODY and any(isinstance(v, (Class, TorchName, Partial)) for v in values):
         return True
     return any(map(carries_tensor, values))
 
@@ -324,4 +333,15 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
             else:
                 outer = Frame(frame.session, function.namespace, closure=function.closure)
                 bound[name] = generalised(evaluate(outer, default))
+    for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+        if _says_nothing(bound[parameter.arg]):
+            promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
+            bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
     return bound
+
+
+def _says_nothing(value: Value) -> bool:
+    """Whether a value is not known, or an attribute of what is not."""
+    if isinstance(value, TensorMethod):
+        return value.tensor.maybe
+    return value is UNKNOWN or (isinstance(value, Builtin) and value.name.startswith("unknown."))

@@ -93,6 +93,15 @@ def field_names(cls: Class) -> list[str]:
 
 
 def is_dataclass(cls: Class) -> bool:
-    """Whether a decorator writes the constructor."""
+    """Whether a decorator writes the constructor: that of the class, or of a base and nothing else does nearer by."""
+    for base in ancestry(cls):
+        if isinstance(base, Class) and "__init__" in base.members:
+            return False
+        if isinstance(base, Class) and _decorated_dataclass(base):
+            return True
+    return False
+
+
+def _decorated_dataclass(cls: Class) -> bool:
     names = (d.func if isinstance(d, ast.Call) else d for d in cls.node.decorator_list)
     return any((n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "")) == "dataclass" for n in names)

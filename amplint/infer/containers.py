@@ -19,6 +19,7 @@ from amplint.infer.values import (
     Mapping,
     Sequence,
     Tensor,
+    Text,
     TorchName,
     Value,
 )
@@ -79,6 +80,8 @@ def mapping_item(container: Mapping, index: Value) -> Value:
     """
     if isinstance(index, Const) and index.value in container.items:
         return container.items[index.value]
+    if isinstance(index, Text) and index.usual in container.items:
+        return container.items[index.usual]
     if container.other is not None and not container.items:
         return container.other
     if not isinstance(index, Const) and container.items:

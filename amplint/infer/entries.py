@@ -8,7 +8,8 @@ from dataclasses import replace
 from amplint.infer import classes, objects
 from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments
-from amplint.infer.frame import Frame, evaluate
+from amplint.infer.evidence import layers_passed
+from amplint.infer.frame import Frame, evaluate, unite
 from amplint.infer.session import Caller, Session
 from amplint.infer.values import (
     UNKNOWN,
@@ -19,8 +20,10 @@ from amplint.infer.values import (
     Instance,
     Number,
     Origin,
+    Partial,
     Sequence,
     Tensor,
+    Text,
     TorchName,
     Union,
     Value,
@@ -48,15 +51,27 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
     outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
         kind = PYTHON_NUMBERS.get(type(default.value).__name__)
-        return Number(kind) if kind else UNKNOWN
+        return Number(kind) if kind else Text(default.value) if isinstance(default.value, str) else UNKNOWN
     if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
         value = evaluate(outer, default)
-        return value if isinstance(value, TorchName) else UNKNOWN
+        if isinstance(value, Instance) and parameter.annotation is not None:
+            return _annotated(outer, function, parameter, parameter.annotation) or UNKNOWN
+        layer = isinstance(value, Class) and classes.is_module(value)
+        return value if layer or isinstance(value, (TorchName, Function, Partial)) else UNKNOWN
     optional = default is not None
+    building = function.name == "__init__" and frame.session.observer is not None
     if parameter.annotation is not None:
         annotated = _annotated(outer, function, parameter, parameter.annotation)
-        if annotated is not None:
-            return Union((annotated, Const(None))) if optional and annotated is not UNKNOWN else annotated
+        if annotated is not None and annotated is not UNKNOWN:
+            return Union((annotated, Const(None))) if optional else annotated
+        if annotated is UNKNOWN and not building:
+            return UNKNOWN
+    if building:
+        layers = layers_passed(outer, function.namespace, parameter.arg)
+        if layers is not UNKNOWN:
+            return unite(layers, Const(None)) if optional else layers
+        if parameter.annotation is not None and optional:
+            return Const(None) if _caller(frame.session, function) is Caller.USER else UNKNOWN
     return _passed(frame, function, parameter)
 
 
@@ -86,7 +101,7 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         if head == "Optional":
             return _annotated(frame, function, parameter, annotation.slice)
         if head in ("Tuple", "tuple", "List", "list", "Sequence"):
-            return Sequence(None, UNKNOWN)
+            return _several(frame, function, parameter, annotation.slice, fixed=head in ("Tuple", "tuple"))
         return UNKNOWN if head in ("Callable", "Dict", "dict", "Type", "type") else None
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         sides = [s for s in (annotation.left, annotation.right) if not _is_none(s)]
@@ -107,6 +122,14 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
     if name == "BoolTensor":
         return Tensor(frame.session.constant(1), 1)
     return _instance_of(frame, annotation)
+
+
+def _several(frame: Frame, function: Function, parameter: ast.arg, of: ast.expr, *, fixed: bool) -> Sequence:
+    """A sequence whose items are what an annotation promises of each; ``fixed``: a tuple, whose items may differ."""
+    parts = of.elts if isinstance(of, ast.Tuple) else [of]
+    items = [_annotated(frame, function, parameter, part) or UNKNOWN for part in parts]
+    counted = fixed and len(parts) > 1 and not (isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis)
+    return Sequence(tuple(items)) if counted else Sequence(None, items[0], not fixed)
 
 
 def _instance_of(frame: Frame, annotation: ast.expr) -> Value | None:

@@ -14,6 +14,7 @@ from amplint.infer.guards import narrow, split, truth
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute
 from amplint.infer.operations import apply_named
 from amplint.infer.session import OutOfBudget
+from amplint.infer.texts import joined
 from amplint.infer.values import (
     UNKNOWN,
     Builtin,
@@ -103,13 +104,12 @@ def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
             if isinstance(spread, Sequence) and spread.items is not None:
                 arguments.positional.extend(spread.items)
             else:
-                arguments.unknown = True
-                arguments.rest = element_of(frame.session, spread) if isinstance(spread, Sequence) else None
+                _spread(frame, arguments, spread)
         elif not arguments.unknown:
             arguments.nodes[len(arguments.positional)] = argument
             arguments.positional.append(evaluate(frame, argument))
         else:
-            evaluate(frame, argument)
+            _behind_spread(arguments, evaluate(frame, argument))
     for keyword in node.keywords:
         value = evaluate(frame, keyword.value)
         if keyword.arg is not None:
@@ -121,6 +121,25 @@ def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
         else:
             arguments.unknown = True
     return arguments
+
+
+def _spread(frame: Frame, arguments: Arguments, spread: Value) -> None:
+    """Pass a sequence of unknown length behind a ``*``."""
+    if isinstance(spread, Sequence):
+        element = element_of(frame.session, spread)
+        arguments.rest = unite(arguments.rest or UNKNOWN, element) if arguments.unknown else element
+        arguments.spread = None if arguments.unknown else spread
+    else:
+        arguments.rest = arguments.spread = None
+    arguments.unknown = True
+
+
+def _behind_spread(arguments: Arguments, value: Value) -> None:
+    if arguments.rest is not None:
+        arguments.rest = unite(arguments.rest, value)
+    if arguments.spread is not None:
+        head, tail = arguments.spread.head, arguments.spread.tail
+        arguments.spread = Sequence(None, unite(arguments.spread.element, value), True, head, (*tail, value))
 
 
 def _binary(frame: Frame, node: ast.BinOp) -> Value:
@@ -150,7 +169,7 @@ def binary_operator(
                 return Number("float")
             return Number("int")
         if isinstance(left, Const) and isinstance(left.value, str):
-            return UNKNOWN
+            return joined(left, right) if isinstance(op, ast.Add) else UNKNOWN
     if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
         if left.items is not None and right.items is not None:
             return Sequence(left.items + right.items, mutable=left.mutable)
@@ -235,8 +254,8 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     container = evaluate(frame, node.value)
     index = evaluate(frame, node.slice)
-    results = [containers.item(frame, option, index, node) for option in options_of(container)]
-    return unite(*results)
+    options = [option for option in options_of(container) if not _is_none(option)]
+    return unite(*(containers.item(frame, option, index, node) for option in options)) if options else UNKNOWN
 
 
 def _slice(frame: Frame, node: ast.Slice) -> Value:
@@ -260,7 +279,7 @@ def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> Value:
             items.extend(spread.items)
         else:
             items.append(evaluate(frame, element))
-    return Sequence(tuple(items), mutable=isinstance(node, ast.List))
+    return Sequence(tuple(items), mutable=isinstance(node, ast.List), made=frame.block)
 
 
 def _set(frame: Frame, node: ast.Set) -> Value:
@@ -289,29 +308,32 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
 def _comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
     saved, live = frame.variables, frame.live
     frame.variables = dict(saved)
-    _generators(frame, node.generators)
+    some = _generators(frame, node.generators)
     element = evaluate(frame, node.elt)
     frame.variables, frame.live = saved, live
-    return Sequence(None, element, True)
+    return Sequence(None, element, True) if some else Sequence((), mutable=True)
 
 
 def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
     saved, live = frame.variables, frame.live
     frame.variables = dict(saved)
-    _generators(frame, node.generators)
+    some = _generators(frame, node.generators)
     evaluate(frame, node.key)
     value = evaluate(frame, node.value)
     frame.variables, frame.live = saved, live
-    return Mapping({}, value)
+    return Mapping({}, value if some else None)
 
 
-def _generators(frame: Frame, generators: list[ast.comprehension]) -> None:
+def _generators(frame: Frame, generators: list[ast.comprehension]) -> bool:
+    """Bind what a comprehension runs over; whether there may be anything."""
+    some = True
     for generator in generators:
         source = evaluate(frame, generator.iter)
         if isinstance(source, Layer) and source.children is not None:
             source = source.children
         if isinstance(source, Sequence):
             item = element_of(frame.session, source)
+            some = some and source.items != ()
         elif isinstance(source, Tensor) and not source.maybe:
             item = Tensor(source.dtypes, None, source.origin)
         else:
@@ -321,6 +343,7 @@ def _generators(frame: Frame, generators: list[ast.comprehension]) -> None:
             yes, _ = split(frame, test)
             frame.live = yes or frame.live
             narrow(frame, test, True)
+    return some
 
 
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:

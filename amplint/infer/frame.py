@@ -79,6 +79,8 @@ class Frame:
         self.constructing = constructing
         self.receiver = receiver
         self.branches = 0
+        self.block = 0
+        """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
         self.returns: list[tuple[int, Value]] = []
         self.statement: ast.stmt | None = None
         self.function = 0
@@ -161,7 +163,7 @@ def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Val
             else a.items.get(k, b.items.get(k, UNKNOWN))
             for k in keys
         }
-        return Mapping(items, a.other or b.other)
+        return Mapping(items, a.other or b.other, loose=a.loose or b.loose or list(a.items) != list(b.items))
     numbers = (Const, Number)
     if isinstance(a, numbers) and isinstance(b, numbers):
         kinds = {number_kind(a), number_kind(b)}
@@ -215,6 +217,10 @@ def _join_sequences(session: Session, a: Sequence, a_live: int, b: Sequence, b_l
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         items = tuple(merge(session, x, a_live, y, b_live) for x, y in zip(a.items, b.items, strict=True))
         return Sequence(items, mutable=a.mutable)
+    if not a.items and a.items is not None:
+        return Sequence(None, element_of(session, b), b.mutable)
+    if not b.items and b.items is not None:
+        return Sequence(None, element_of(session, a), a.mutable)
     return Sequence(None, merge(session, element_of(session, a), a_live, element_of(session, b), b_live), a.mutable)
 
 
@@ -236,13 +242,13 @@ MAX_ITEMS = 32
 
 def grown(frame: Frame, sequence: Sequence, item: Value) -> Sequence:
     """A list after ``append``: its items stay known unless that may not have happened, or more than once."""
-    certain = frame.branches == 0
+    certain = frame.branches == 0 or (frame.block != 0 and sequence.made == frame.block)
     if certain and sequence.items is not None and len(sequence.items) < MAX_ITEMS:
-        return Sequence((*sequence.items, item), mutable=True)
+        return Sequence((*sequence.items, item), mutable=True, made=sequence.made)
     known = sequence.items is not None
     element = item if known and not sequence.items else unite(element_of(frame.session, sequence), item)
     head = sequence.items if sequence.items is not None else sequence.head
-    return Sequence(None, element, True, head, (*sequence.tail, item) if certain else ())
+    return Sequence(None, element, True, head, (*sequence.tail, item) if certain else (), sequence.made)
 
 
 def unite(*values: Value) -> Value:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import Lane
 from amplint.infer.frame import Frame, evaluate, options_of, unite
+from amplint.infer.texts import text_of
 from amplint.infer.values import (
     AutocastFlag,
     Bound,
@@ -22,8 +23,11 @@ from amplint.infer.values import (
     Function,
     Instance,
     Layer,
+    Mapping,
+    Partial,
     Sequence,
     Tensor,
+    Text,
     TorchName,
     Value,
 )
@@ -61,7 +65,7 @@ def truth(frame: Frame, value: Value, *, settled: bool = True) -> tuple[int, int
         return live, 0
     if isinstance(value, Const) and settled:
         return (live, 0) if value.value else (0, live)
-    if isinstance(value, (Function, Class, Bound, TorchName, Decorated)):
+    if isinstance(value, (Function, Class, Bound, TorchName, Decorated, Partial)):
         return live, 0
     return live, live
 
@@ -72,6 +76,10 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(b, Const) and b.value is None:
         yes, no = _none_test(a, live)
         return (yes, no) if isinstance(op, ast.Is) else (no, yes)
+    if isinstance(op, (ast.In, ast.NotIn)) and isinstance(b, Mapping) and (text_of(a) is not None):
+        held = text_of(a) in b.items
+        if not b.loose if held else b.other is None or b.shared:
+            return (live, 0) if held == isinstance(op, ast.In) else (0, live)
     if isinstance(a, Device):
         return _device_test(frame, a, op, b)
     if isinstance(a, DTypeValue):
@@ -116,7 +124,7 @@ def _none_test(value: Value, live: int) -> tuple[int, int]:
             else:
                 no = live
         elif (isinstance(option, Tensor) and not option.maybe) or isinstance(
-            option, (Layer, Instance, Function, Class)
+            option, (Layer, Instance, Function, Class, Partial, TorchName, Text)
         ):
             no = live
         else:

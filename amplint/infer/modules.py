@@ -1,20 +1,19 @@
 """``torch.nn``: parameters, buffers, layers and what calling a layer does.
 
-A layer is the functional operation of its name applied to its parameters, so its cast policy and its strictness come
-from the op table; here is only which parameters a layer has.
+What a layer holds, and which operation on its arguments and tensors a call is, comes from the table of layers.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amplint.infer import layer_lists
 from amplint.infer.arguments import Arguments
-from amplint.infer.dtypes import BITS, FLOAT32, UNKNOWN_LANE, Lane
-from amplint.infer.frame import Frame, call, element_of, grown, options_of, set_attribute, unite
+from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, UNKNOWN_LANE, Lane
+from amplint.infer.frame import Frame, element_of, options_of, set_attribute, unite
+from amplint.infer.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.operations import apply
-from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -32,82 +31,11 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Iterator
 
-_WEIGHT_BIAS = ("weight", "bias")
-_RUNNING = ("running_mean", "running_var")
+    from amplint.infer.torch_ops import Op
+    from amplint.source import Span
 
-_LAYERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "Linear": ("linear", _WEIGHT_BIAS, ()),
-    "LazyLinear": ("linear", _WEIGHT_BIAS, ()),
-    "Bilinear": ("bilinear", _WEIGHT_BIAS, ()),
-    "Embedding": ("embedding", ("weight",), ()),
-    "EmbeddingBag": ("embedding_bag", ("weight",), ()),
-    "LayerNorm": ("layer_norm", _WEIGHT_BIAS, ()),
-    "RMSNorm": ("rms_norm", ("weight",), ()),
-    "GroupNorm": ("group_norm", _WEIGHT_BIAS, ()),
-    "PReLU": ("prelu", ("weight",), ()),
-    **{f"Conv{n}d": (f"conv{n}d", _WEIGHT_BIAS, ()) for n in (1, 2, 3)},
-    **{f"ConvTranspose{n}d": (f"conv_transpose{n}d", _WEIGHT_BIAS, ()) for n in (1, 2, 3)},
-    **{f"BatchNorm{n}d": ("batch_norm", _WEIGHT_BIAS, _RUNNING) for n in (1, 2, 3)},
-    "SyncBatchNorm": ("batch_norm", _WEIGHT_BIAS, _RUNNING),
-    **{f"InstanceNorm{n}d": ("instance_norm", (), ()) for n in (1, 2, 3)},
-}
-"""Layers with parameters: functional operation, parameters, buffers."""
-
-_FUNCTIONAL_NAMES = {
-    "Softmax2d": "softmax",
-    "Upsample": "interpolate",
-    "UpsamplingBilinear2d": "interpolate",
-    "UpsamplingNearest2d": "interpolate",
-    "BCELoss": "binary_cross_entropy",
-    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
-    "NLLLoss": "nll_loss",
-    "MSELoss": "mse_loss",
-    "L1Loss": "l1_loss",
-    "SmoothL1Loss": "smooth_l1_loss",
-    "KLDivLoss": "kl_div",
-    "CTCLoss": "ctc_loss",
-    "CrossEntropyLoss": "cross_entropy",
-    "HuberLoss": "huber_loss",
-    "CosineEmbeddingLoss": "cosine_embedding_loss",
-    "GELU": "gelu",
-    "ReLU": "relu",
-    "ReLU6": "relu6",
-    "SiLU": "silu",
-    "ELU": "elu",
-    "CELU": "celu",
-    "SELU": "selu",
-    "GLU": "glu",
-    "RReLU": "rrelu",
-    "LeakyReLU": "leaky_relu",
-    "LogSoftmax": "log_softmax",
-    "AdaptiveAvgPool1d": "adaptive_avg_pool1d",
-    "AdaptiveAvgPool2d": "adaptive_avg_pool2d",
-    "AdaptiveAvgPool3d": "adaptive_avg_pool3d",
-}
-_PASS_THROUGH = re.compile(
-    r"torch\.nn\.(Identity|Dropout\w*|AlphaDropout|FeatureAlphaDropout|Flatten|Unflatten|\w*Pad[123]d|PixelShuffle"
-    r"|PixelUnshuffle|ChannelShuffle|Fold|Unfold|ZeroPad\w*)$"
-)
-_TRANSFORMER_PARAMS = {
-    "TransformerEncoderLayer": (
-        "d_model",
-        "nhead",
-        "dim_feedforward",
-        "dropout",
-        "activation",
-        "layer_norm_eps",
-        "batch_first",
-        "norm_first",
-        "bias",
-        "device",
-        "dtype",
-    ),
-    "TransformerEncoder": ("encoder_layer", "num_layers", "norm", "enable_nested_tensor", "mask_check"),
-}
-"""Constructor parameters in order, for the rules that ask how an encoder was built."""
-
-_RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 CONTAINERS = (
     "torch.nn.Sequential",
     "torch.nn.ModuleList",
@@ -162,71 +90,47 @@ def _placed_origin(frame: Frame, made: Tensor, placed: Tensor, node: ast.expr, r
 
 def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Layer:
     """Construct a ``torch.nn`` layer."""
-    short = name.removeprefix("torch.nn.")
     span = frame.namespace.source.span(node)
     if name in CONTAINERS:
-        return Layer(name, {}, _children(frame, short, arguments), span)
-    if short in _LAYERS:
-        _, parameters, buffers = _LAYERS[short]
-        tensors: dict[str, Value] = {}
-        for tensor_name in (*parameters, *buffers):
-            role = "buffers" if tensor_name in buffers else "parameters"
-            tensors[tensor_name] = _layer_tensor(frame, arguments, node, role, short)
-        bias = arguments.keywords.get("bias")
-        if isinstance(bias, Const) and bias.value is False:
-            tensors.pop("bias", None)
-        affine = arguments.keywords.get("elementwise_affine", arguments.keywords.get("affine"))
-        if isinstance(affine, Const) and affine.value is False:
-            tensors = {k: v for k, v in tensors.items() if k in buffers}
-        return Layer(name, tensors, None, span)
-    if name in (*_RECURRENT, "torch.nn.MultiheadAttention") or short.startswith("Transformer"):
-        weight = _layer_tensor(frame, arguments, node, "parameters", short)
-        return Layer(name, {"weight": weight}, None, span, arguments.bind(_TRANSFORMER_PARAMS.get(short, ())))
-    if short == "BCELoss" or short.endswith("Loss"):
-        weights = {k: v for k, v in arguments.keywords.items() if k in ("weight", "pos_weight")}
-        return Layer(name, weights, None, span)
-    return Layer(name, {}, None, span)
+        return Layer(name, {}, layer_lists.children(name, arguments), span)
+    found = find_layer(name)
+    if found is None:
+        return Layer(name, {}, None, span)
+    return _built(frame, found, arguments.bind(found.init), node, span, name)
 
 
-def _layer_tensor(frame: Frame, arguments: Arguments, node: ast.expr, role: str, short: str) -> Tensor:
-    dtype = arguments.keywords.get("dtype")
+def _built(
+    frame: Frame, found: LayerClass, options: dict[str, Value], node: ast.expr, span: Span, written: str
+) -> Layer:
+    """A layer of a class of the table, with the layers that it makes inside; ``written`` is the outermost's name."""
+    tensors: dict[str, Value] = {}
+    made: dict[str, Tensor] = {}
+    for name in found.tensor_names(options):
+        role = "buffers" if found.is_buffer(name) else "parameters"
+        given = options.get(name)
+        if isinstance(given, Tensor):
+            tensors[name] = place(frame, given, role)
+        elif name in found.integers:
+            tensors[name] = Tensor(frame.session.constant(BITS["int64"]), 0)
+        else:
+            if role not in made:
+                made[role] = _layer_tensor(frame, options.get("dtype"), node, role, written)
+            tensors[name] = made[role]
+    inner: dict[object, Value] = {}
+    for attribute, short in found.inner:
+        cls = find_layer("torch.nn." + short)
+        if cls is not None:
+            dtype = {"dtype": options["dtype"]} if "dtype" in options else {}
+            inner[attribute] = _built(frame, cls, dtype, node, span, written)
+    return Layer(found.name, tensors, Mapping(inner) if inner else None, span, options)
+
+
+def _layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str) -> Tensor:
     explicit = isinstance(dtype, DTypeValue) and dtype.written
     made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
     placed = place(frame, Tensor(made, 1, explicit=explicit), role)
-    what = f"parameters of nn.{short}" + (" made with this dtype" if explicit else "")
-    return replace(placed, leaf=True, origin=frame.here(node, what, placed.dtypes))
-
-
-def _children(frame: Frame, short: str, arguments: Arguments) -> Value:
-    first = arguments.positional[0] if arguments.positional else None
-    if short == "Sequential":
-        if isinstance(first, Mapping):
-            values = [*first.items.values(), *([first.other] if first.other else [])]
-            return Sequence(None, unite(*values) if values else UNKNOWN)
-        if arguments.unknown:
-            return Sequence(None, UNKNOWN)
-        return Sequence(tuple(arguments.positional))
-    if short in ("ModuleList", "ParameterList"):
-        if first is None:
-            return Sequence((), mutable=True)
-        return (
-            Sequence(first.items, first.element, True) if isinstance(first, Sequence) else Sequence(None, UNKNOWN, True)
-        )
-    if first is None:
-        return Mapping({})
-    return Mapping(dict(first.items), first.other) if isinstance(first, Mapping) else Mapping({}, UNKNOWN)
-
-
-def functional_of(name: str) -> str | None:
-    """The functional operation that a layer class applies, by qualified name."""
-    short = name.removeprefix("torch.nn.")
-    if short in _LAYERS:
-        return "torch.nn.functional." + _LAYERS[short][0]
-    if short in _FUNCTIONAL_NAMES:
-        return "torch.nn.functional." + _FUNCTIONAL_NAMES[short]
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", short).lower()
-    candidate = f"torch.nn.functional.{snake}"
-    return candidate if find_op(candidate) is not None else None
+    what = f"parameters of {name.removeprefix('torch.')}" + (" made with this dtype" if explicit else "")
+    return replace(placed, leaf=role == "parameters", origin=frame.here(node, what, placed.dtypes))
 
 
 def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr) -> Value:
@@ -235,81 +139,63 @@ def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr)
     if first is None:
         return UNKNOWN
     if layer.name == "torch.nn.Sequential":
-        return _sequential(frame, layer, arguments, node)
-    if _PASS_THROUGH.match(layer.name):
-        return first
-    if layer.name in _RECURRENT:
-        return _recurrent(frame, layer, first, arguments, node)
-    if layer.name == "torch.nn.MultiheadAttention":
-        return _attention(frame, layer, arguments, node)
-    functional = functional_of(layer.name)
-    op = find_op(functional) if functional is not None else None
-    if op is None or functional is None:
+        return layer_lists.run(frame, layer.children, arguments, node)
+    found = find_layer(layer.name)
+    if found is None or found.call is None:
         frame.session.recorder.torch_call(frame, layer.name, node, {})
         return UNKNOWN
-    bound = Arguments(list(arguments.positional), dict(arguments.keywords), dict(arguments.nodes), arguments.unknown)
-    if functional.endswith(("embedding", "embedding_bag")):
-        weight = layer.tensors.get("weight", UNKNOWN)
-        bound = Arguments([first, weight], {}, {0: arguments.nodes[0]} if 0 in arguments.nodes else {})
-    else:
-        for tensor_name, value in layer.tensors.items():
-            if tensor_name in op.params or tensor_name in op.tensors:
-                bound.keywords[tensor_name] = value
-                if arguments.callee is not None:
-                    bound.nodes[tensor_name] = arguments.callee
-    return apply(frame, op, bound, node)
+    if found.passes:
+        return first
+    stacked = layer.options.get("encoder_layer", layer.options.get("decoder_layer"))
+    if isinstance(stacked, Layer):
+        return _stacked(frame, stacked, layer.options.get("norm"), arguments, node)
+    return apply(frame, found.call, _with_tensors(found, found.call, layer, arguments), node)
 
 
-def _sequential(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr) -> Value:
-    children = layer.children
-    if not isinstance(children, Sequence):
-        return UNKNOWN
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
-    nodes = dict(arguments.nodes)
-    if children.items is None:
-        element = element_of(frame.session, children)
-        return unite(*(call(frame, option, Arguments([value]), node) for option in options_of(element)))
-    for child in children.items:
-        value = call(frame, child, Arguments([value], {}, nodes), node)
-        nodes = {}
-    return value
+def _with_tensors(found: LayerClass, call: Op, layer: Layer, arguments: Arguments) -> Arguments:
+    """The arguments of a call by name, with the layer's tensors and the options that the result depends on."""
+    keywords = {name: layer.options[name] for name in found.asks if not _is_off(layer.options.get(name))}
+    nodes: dict[int | str, ast.expr] = {}
+    for place_of, (name, value) in enumerate(zip(found.forward, arguments.positional, strict=False)):
+        keywords[name] = value
+        if place_of in arguments.nodes:
+            nodes[name] = arguments.nodes[place_of]
+    keywords.update(arguments.keywords)
+    nodes.update({name: expression for name, expression in arguments.nodes.items() if isinstance(name, str)})
+    held = layer.tensors
+    if call.slots and call.slots[-1].name == PARAMETERS:
+        tensors = list(_floating(layer))
+        held = {PARAMETERS: tensors[0] if len({t.dtypes for t in tensors}) == 1 else Sequence(tuple(tensors))}
+        held = held if tensors else {}
+    for name, tensor in held.items():
+        if name in call.params:
+            keywords[name] = tensor
+            if arguments.callee is not None:
+                nodes[name] = arguments.callee
+    return Arguments([], keywords, nodes, arguments.unknown)
 
 
-def _recurrent(frame: Frame, layer: Layer, first: Value, arguments: Arguments, node: ast.expr) -> Value:
-    """RNNs: strict without autocast; under CUDA's the cuDNN wrapper gives the low dtype (see the generator)."""
-    weight = layer.tensors.get("weight", UNKNOWN)
-    op = find_op("torch.nn.functional.linear")
-    if op is None or not isinstance(weight, Tensor):
-        return UNKNOWN
-    nodes: dict[int | str, ast.expr] = {0: arguments.nodes[0]} if 0 in arguments.nodes else {}
-    if arguments.callee is not None:
-        nodes["weight"] = arguments.callee
-    if frame.session.device != "cuda" and any(a.low for a in frame.autocast):
-        return UNKNOWN
-    output = apply(frame, op, Arguments([first], {"weight": weight}, nodes), node)
-    return Sequence((output, Sequence((output, output)) if layer.name.endswith("LSTM") else output))
+def _is_off(option: Value | None) -> bool:
+    """Whether an option is not given, or a number that is 0, as where it is not."""
+    return option is None or (isinstance(option, Const) and type(option.value) is int and option.value == 0)
 
 
-def _attention(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr) -> Value:
-    """``nn.MultiheadAttention``: query, key and value meet its projections."""
-    weight = layer.tensors.get("weight", UNKNOWN)
-    op = find_op("torch.nn.functional.linear")
-    if op is None or not isinstance(weight, Tensor):
-        return UNKNOWN
-    result: Value = UNKNOWN
-    for index, name in enumerate(("query", "key", "value")):
-        operand = arguments.get(index, name)
-        if operand is None:
-            continue
-        nodes: dict[int | str, ast.expr] = {}
-        expression = arguments.node(index, name)
-        if expression is not None:
-            nodes[0] = expression
-        if arguments.callee is not None:
-            nodes["weight"] = arguments.callee
-        output = apply(frame, op, Arguments([operand], {"weight": weight}, nodes), node)
-        result = output if index == 0 else result
-    return Sequence((result, UNKNOWN))
+def _floating(layer: Layer) -> Iterator[Tensor]:
+    """The floating tensors of a layer and of those inside it."""
+    for tensor in layer.tensors.values():
+        if isinstance(tensor, Tensor) and any(lane.mask & FLOATS or not lane.mask for lane in tensor.dtypes):
+            yield tensor
+    for child in layer.children.items.values() if isinstance(layer.children, Mapping) else ():
+        if isinstance(child, Layer):
+            yield from _floating(child)
+
+
+def _stacked(frame: Frame, stacked: Layer, norm: Value | None, arguments: Arguments, node: ast.expr) -> Value:
+    """``nn.TransformerEncoder`` and ``-Decoder``: copies of a layer one after the other, then a norm."""
+    value = call_layer(frame, stacked, arguments, node)
+    again = Arguments([value, *arguments.positional[1:]], arguments.keywords, arguments.nodes, arguments.unknown)
+    value = unite(value, call_layer(frame, stacked, again, node))
+    return call_layer(frame, norm, Arguments([value]), node) if isinstance(norm, Layer) else value
 
 
 def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
@@ -318,14 +204,21 @@ def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
         return layer
     tensors: dict[str, Value] = {}
     for name, value in layer.tensors.items():
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and any(lane.mask & FLOATS or not lane.mask for lane in value.dtypes):
             lanes = []
             for scenario, lane, wanted in zip(frame.session.scenarios, value.dtypes, dtype.dtypes, strict=True):
                 follows = frame.in_module and scenario.parameters != "float32" and not scenario.keeps_explicit
                 lanes.append(lane if follows else Lane(wanted.mask) if wanted.known else UNKNOWN_LANE)
             value = replace(value, dtypes=tuple(lanes), explicit=True)
         tensors[name] = value
-    return replace(layer, tensors=tensors)
+    children = layer.children
+    if isinstance(children, Mapping):
+        inner = {k: converted(frame, v, dtype) if isinstance(v, Layer) else v for k, v in children.items.items()}
+        children = Mapping(inner, children.other)
+    elif isinstance(children, Sequence) and children.items is not None:
+        items = tuple(converted(frame, v, dtype) if isinstance(v, Layer) else v for v in children.items)
+        children = Sequence(items, children.element, children.mutable)
+    return replace(layer, tensors=tensors, children=children)
 
 
 _MODULE_SAME = frozenset(
@@ -377,6 +270,10 @@ MODULE_METHODS = (
 )
 
 
+REGISTERING = frozenset(("register_buffer", "register_parameter", "add_module", "register_module"))
+"""Methods that set an attribute of the module itself, whatever it derives from."""
+
+
 def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Arguments, node: ast.expr) -> Value:
     """A method that every ``nn.Module`` has."""
     first = arguments.positional[0] if arguments.positional else None
@@ -387,7 +284,7 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         if isinstance(receiver, Layer):
             return converted(frame, receiver, dtype)
         return receiver if dtype is None and _only_devices(arguments) else UNKNOWN
-    if name in ("register_buffer", "register_parameter", "add_module", "register_module"):
+    if name in REGISTERING:
         value = arguments.get(1, {"register_buffer": "tensor", "register_parameter": "param"}.get(name, "module"))
         if isinstance(first, Const) and isinstance(first.value, str) and value is not None:
             if name == "register_buffer":
@@ -396,6 +293,8 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         else:
             open_instance(receiver)
         return NONE
+    if name == "children" and isinstance(receiver, Layer):
+        return layer_lists.held_by(receiver)
     if name in ("parameters", "buffers"):
         return Sequence(None, _any_tensor_of(frame, receiver, name))
     if (
@@ -404,10 +303,10 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         and isinstance(receiver.children, Sequence)
         and first is not None
     ):
-        _grow(frame, receiver, first, once=True)
+        layer_lists.grow(frame, receiver, first, once=True)
         return receiver
     if name == "extend" and isinstance(receiver, Layer) and isinstance(first, Sequence):
-        _grow(frame, receiver, element_of(frame.session, first), once=False)
+        layer_lists.grow(frame, receiver, element_of(frame.session, first), once=False)
         return receiver
     if isinstance(receiver, Layer) and isinstance(receiver.children, Mapping) and name in ("items", "values"):
         values = [*receiver.children.items.values(), *([receiver.children.other] if receiver.children.other else [])]
@@ -436,17 +335,6 @@ def open_instance(value: Value) -> None:
     """Attributes were set that the inference did not see."""
     if isinstance(value, Instance):
         value.open = True
-
-
-def _grow(frame: Frame, receiver: Layer, item: Value, *, once: bool) -> None:
-    children = receiver.children
-    if isinstance(children, Sequence):
-        if once:
-            changed = grown(frame, children, item)
-        else:
-            element = item if children.items == () else unite(element_of(frame.session, children), item)
-            changed = Sequence(None, element, True)
-        object.__setattr__(receiver, "children", changed)
 
 
 def _only_devices(arguments: Arguments) -> bool:

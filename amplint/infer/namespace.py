@@ -24,6 +24,7 @@ from amplint.infer.values import (
     ModuleValue,
     Number,
     Sequence,
+    Text,
     TorchName,
     Union,
     Value,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
-MAX_PROJECT_BYTES = 3_000_000
+MAX_PROJECT_BYTES = 8_000_000
 """Source of the project files kept parsed at a time."""
 
 Binding = ast.stmt | ast.alias
@@ -92,7 +93,7 @@ def lasts(value: Value) -> bool:
         return value.shared and all(map(lasts, value.items.values()))
     if isinstance(value, Builtin):
         return value.receiver is None
-    return value is UNKNOWN or isinstance(value, (Const, Number, TorchName, External, ModuleValue))
+    return value is UNKNOWN or isinstance(value, (Const, Number, Text, TorchName, External, ModuleValue))
 
 
 def shared(value: Value) -> Value:
@@ -112,6 +113,7 @@ class Namespace:
     def __init__(self, source: Source, package: str, is_package: bool, project: Project) -> None:
         self.source = source
         self.path = source.path
+        self._filename = str(source.path)
         self.package = package
         self.is_package = is_package
         self.project = project
@@ -133,6 +135,11 @@ class Namespace:
         return found
 
     @property
+    def own(self) -> bool:
+        """Whether it is the file that is being analysed."""
+        return self._filename == self.project.own_filename
+
+    @property
     def defined(self) -> list[str]:
         """Names of the functions and classes that the module defines itself, in order."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -144,7 +151,7 @@ class Namespace:
             self.forget_values()
         value = self.values.get(name)
         if value is not None:
-            if self.path != self.project.own:
+            if not self.own:
                 self.project.cut += 1
             return value
         bindings = self.bindings.get(name)
@@ -173,7 +180,7 @@ class Namespace:
         finally:
             self._pending.discard(name)
             project.end_needs(needs)
-        if self.path == project.own:
+        if self.own:
             self.values[name] = value
             return value
         value = shared(value)
@@ -195,7 +202,7 @@ class Namespace:
         self.values.clear()
         self._pending.clear()
         self._age = self.project.age
-        if self.path == self.project.own:
+        if self.own:
             self.lasting.clear()
 
     def imported(self, alias: ast.alias, statement: ast.Import | ast.ImportFrom, evaluate: Evaluate) -> Value:
@@ -241,9 +248,7 @@ class Namespace:
     @cached_property
     def _star_imports(self) -> tuple[ast.ImportFrom, ...]:
         return tuple(
-            s
-            for s in self.tree.body
-            if isinstance(s, ast.ImportFrom) and s.names[0].name == "*" and s.level <= 1
+            s for s in self.tree.body if isinstance(s, ast.ImportFrom) and s.names[0].name == "*" and s.level <= 1
         )
 
     def _absolute(self, name: str) -> Value:
@@ -316,6 +321,7 @@ class Project:
         self._namespaces: dict[Path, Namespace | None] = {}
         self.own: Path | None = None
         """The file that is being analysed."""
+        self.own_filename = ""
         self.age = 0
         """How many analyses have begun."""
         self.cut = 0
@@ -335,7 +341,7 @@ class Project:
         self.age += 1
         self._used.clear()
         self._needs.clear()
-        self.own = source.path
+        self.own, self.own_filename = source.path, str(source.path)
         namespace = self.open(source)
         namespace.forget_values()
         return namespace

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import builtins, classes, modules, tensors, torch_calls
+from amplint.infer import builtins, classes, layer_lists, modules, tensors, texts, torch_calls
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import called_plainly
 from amplint.infer.decorators import CustomDecorator, Decorated
@@ -29,6 +29,8 @@ from amplint.infer.values import (
     Layer,
     Mapping,
     ModuleValue,
+    Number,
+    Partial,
     Sequence,
     Super,
     Tensor,
@@ -49,7 +51,7 @@ def binding_evaluator(session: Session) -> Evaluate:
         if isinstance(binding, ast.alias):
             return namespace.imported(binding, statement, binding_evaluator(session)) if statement else UNKNOWN
         frame = Frame(session, namespace)
-        if namespace.path == session.project.own:
+        if namespace.own:
             execute(frame, [binding])
         else:
             with session.own_budget():
@@ -141,9 +143,11 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     if isinstance(value, Instance):
         return _instance_attribute(frame, value, name, node)
     if isinstance(value, TorchName):
+        if name == "__name__":
+            return texts.name_of(value)
         return torch_calls.attribute(frame, value, name)
     if isinstance(value, External):
-        return External(f"{value.name}.{name}")
+        return Number("float") if f"{value.name}.{name}" in _CONSTANTS else External(f"{value.name}.{name}")
     if isinstance(value, Layer):
         return _layer_attribute(frame, value, name)
     if isinstance(value, Union):
@@ -161,7 +165,9 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         if name == "apply" and classes.is_autograd_function(value):
             return Builtin("autograd.apply", value)
         member = classes.find_member(value, name)
-        return _plain(member) if member is not None else UNKNOWN
+        if member is None and name == "__name__":
+            return texts.name_of(value)
+        return _of_class(value, member) if member is not None else UNKNOWN
     if isinstance(value, AutogradContext):
         return _context_attribute(value, name)
     if isinstance(value, (Mapping, Sequence)):
@@ -176,6 +182,12 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         return Builtin(name, value)
     if isinstance(value, Device) and name == "type":
         return value
+    if texts.text_of(value) is not None:
+        return texts.method(value, name)
+    if isinstance(value, Partial):
+        return texts.attribute_of_partial(value, name)
+    if name == "__name__":
+        return texts.name_of(value)
     if name == "dtype":
         return DTypeValue(frame.session.unknown)
     if name == "device":
@@ -185,6 +197,9 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     return UNKNOWN
 
 
+_CONSTANTS = frozenset(
+    f"{module}.{name}" for module in ("math", "numpy") for name in ("pi", "e", "inf", "nan", "tau", "euler_gamma")
+)
 _FINFO = ("min", "max", "eps", "tiny", "smallest_normal", "bits", "resolution")
 
 
@@ -192,10 +207,15 @@ def _is_none(value: Value) -> bool:
     return isinstance(value, Const) and value.value is None
 
 
-def _plain(member: Value) -> Value:
-    """A class attribute reached through the class: static methods lose their wrapper."""
-    if isinstance(member, Decorated) and member.kind in ("static", "class"):
+def _of_class(cls: Class, member: Value) -> Value:
+    """A class attribute reached through the class: static methods lose their wrapper, class methods get the class."""
+    if isinstance(member, Decorated) and member.kind == "static":
         return member.function
+    if isinstance(member, Decorated) and member.kind == "class":
+        function = member.function
+        while isinstance(function, Decorated):
+            function = function.function
+        return Bound(function, cls) if isinstance(function, Function) else UNKNOWN
     return member
 
 
@@ -212,7 +232,7 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
         if name == "training":
             return Builtin("training")
         layer = instance.attributes.get("")
-        if isinstance(layer, Layer):
+        if isinstance(layer, Layer) and name not in modules.REGISTERING:
             found = _layer_attribute(frame, layer, name)
             if found is not UNKNOWN:
                 return found
@@ -237,7 +257,7 @@ def _bind(frame: Frame, member: Value, instance: Value, node: ast.expr) -> Value
         if member.kind == "static":
             return member.function
         if member.kind == "class":
-            return _bind(frame, member.function, instance, node)
+            return _of_class(instance.cls, member) if isinstance(instance, Instance) else UNKNOWN
         wrapper = _bind(frame, member.wrapper, instance, node) if member.wrapper is not None else None
         return replace(member, function=_bind(frame, member.function, instance, node), wrapper=wrapper)
     return member
@@ -299,6 +319,7 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
         certain = frame.constructing is value and frame.branches == 0
         if old is not None and not certain:
             new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
+        layer_lists.register(frame, value, name, new)
         value.attributes[name] = new
     elif isinstance(value, AutogradContext):
         old = value.attributes.get(name)
@@ -327,10 +348,12 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
 def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> None:
     """Run the constructor on a fresh instance."""
     member = classes.find_member(instance.cls, "__init__")
-    if classes.is_dataclass(instance.cls) and "__init__" not in instance.cls.members:
+    if classes.is_dataclass(instance.cls):
         for name, value in arguments.bind(tuple(classes.field_names(instance.cls))).items():
             instance.attributes[name] = value
-        return
+        member, arguments = classes.find_member(instance.cls, "__post_init__"), Arguments()
+        if not isinstance(member, Function) or classes.is_dict(instance.cls):
+            return
     if isinstance(member, Function):
         inside = Frame(
             frame.session,

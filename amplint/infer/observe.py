@@ -10,7 +10,6 @@ from amplint.infer.values import UNKNOWN, Tensor, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 OBSERVED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.AugAssign)
 
@@ -21,14 +20,13 @@ class Observer:
     Where the program's user reaches an expression, what others would have to pass does not count.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._seen: dict[int, tuple[ast.expr | ast.stmt, Value, int]] = {}
         self._from_user: set[int] = set()
 
     def saw(self, frame: Frame, node: ast.expr | ast.stmt, value: Value) -> None:
         """Note the value of a node in the scenarios that are live."""
-        if not isinstance(node, OBSERVED) or frame.namespace.path != self._path:
+        if not isinstance(node, OBSERVED) or not frame.namespace.own:
             return
         old = self._seen.get(id(node))
         if frame.session.from_user and id(node) not in self._from_user:

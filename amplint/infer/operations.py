@@ -7,65 +7,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer import conflicts
-from amplint.infer.dtypes import (
-    AUTOCASTABLE,
-    BITS,
-    BOOL,
-    FLOAT32,
-    FLOATS,
-    INTEGERS,
-    NAMES,
-    UNKNOWN_LANE,
-    Dtypes,
-    Lane,
-    complex_of,
-    real_of,
-)
+from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand
-from amplint.infer.frame import Frame, element_of, number_kind, options_of
-from amplint.infer.torch_ops import BANNED, FP32, LOWER, PROMOTE, Op, find_op
-from amplint.infer.values import (
-    NONE,
-    UNKNOWN,
-    Const,
-    DTypeValue,
-    Number,
-    Origin,
-    Sequence,
-    Tensor,
-    Value,
+from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
+from amplint.infer.results import (
+    PYTHON,
+    dtypes_by_rule,
+    dtypes_under,
+    number_result,
+    python_result,
+    result_dim,
+    where_sure,
 )
+from amplint.infer.torch_ops import BANNED, FP32, LOWER, PROMOTE, Op, Rule, Slot, find_op
+from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Number, Origin, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
 
 FP32_RESULT = "fp32_out"
-
-_REDUCTIONS = frozenset(
-    [
-        "sum",
-        "mean",
-        "prod",
-        "norm",
-        "max",
-        "min",
-        "amax",
-        "amin",
-        "var",
-        "std",
-        "logsumexp",
-        "median",
-        "nanmean",
-        "nansum",
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "count_nonzero",
-        "dist",
-    ]
-)
-_DIM_PARAMS = ("dim", "axis", "keepdim")
 
 
 def apply_named(frame: Frame, name: str, arguments: Arguments, node: ast.expr | ast.stmt) -> Value:
@@ -77,36 +37,53 @@ def apply_named(frame: Frame, name: str, arguments: Arguments, node: ast.expr | 
 def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt) -> Value:
     """Apply an operation: what autocast casts, whether the operands agree, what comes out."""
     bound = arguments.bind(op.params)
-    op = op.for_call(bound, frame.session.device, frame.session.torch_version)
-    frame.session.recorder.torch_call(frame, op.name, node, bound)
-    operands = _operands(frame, op, arguments, bound)
-    out = _destination(bound)
-    wider = bound.get("out_dtype")
-    if wider is not None and not (isinstance(wider, Const) and wider.value is None):
+    if not op.cases:
+        return _apply(frame, op, arguments, bound, node)
+    variants = op.variants(arguments, bound)
+    return unite(*(_apply(frame, variant, arguments, own, node) for variant, own in variants))
+
+
+def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], node: ast.expr | ast.stmt) -> Value:
+    session = frame.session
+    session.recorder.torch_call(frame, op.name, node, bound)
+    if op.passes and "out" not in bound:
+        first = bound.get(op.params[0])
+        if isinstance(first, Tensor):
+            kept = op.result == "self" or not (first.leaf or first.optional)
+            return first if kept else replace(first, leaf=False, optional=False)
+    operands, numbers = _operands(frame, op, arguments, bound)
+    out = _destination(bound) if "out" in bound else None
+    if "out_dtype" in bound and not _is_none(bound["out_dtype"]):
         op = _with_out_dtype(op, operands)
-    policy = None if out is not None else op.policy.get(frame.session.device)
+    policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
     if policy == LOWER or conflicts.is_matmul_variant(op, out is not None):
-        frame.session.recorder.sensitive(frame, node, op.name)
-    seen = _after_autocast(frame, operands, policy)
+        session.recorder.sensitive(frame, node, op.name)
+    seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         conflicts.undone_upcast(frame, node, op, operands)
     failing: dict[int, conflicts.Strength] = {}
-    strict = op.strict or _strict_without(op, bound)
+    strict = op.strict or (_strict_without(op, bound) if op.strict_without else ())
     if strict:
-        op = replace(op, strict=strict)
-        checked = list(seen)
+        if strict is not op.strict:
+            op = replace(op, strict=strict)
+        checked = seen
         if out is not None and op.dtype_arg != "out_dtype":
-            checked.append(Operand("out", arguments.node(None, "out"), out))
+            checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
         failing = conflicts.check(frame, node, op, checked, out is not None)
     if out is not None:
         return out
-    numbers = [number_kind(v) for name, v in bound.items() if name in op.tensors and isinstance(v, (Const, Number))]
-    return _result(frame, op, bound, operands, seen, numbers, policy, failing, node)
+    if strict and not frame.backward:
+        seen = _agreeing(seen, op.strict)
+    return _Result(frame, op, bound, operands, seen, numbers, policy, failing, node).of(op.result)
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is None
 
 
 def _destination(bound: dict[str, Value]) -> Tensor | None:
     """The tensor that ``out=`` names, marked where it may be None."""
-    options = options_of(bound["out"]) if "out" in bound else ()
+    options = options_of(bound["out"])
     for option in options:
         if isinstance(option, Tensor):
             return replace(option, optional=True) if len(options) > 1 else option
@@ -129,44 +106,88 @@ def _strict_without(op: Op, bound: dict[str, Value]) -> tuple[tuple[str, ...], .
     return ()
 
 
-def _operands(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value]) -> list[Operand]:
-    operands = []
-    for name in op.tensors:
-        listed = name.endswith("*")
-        bare = name.rstrip("*")
-        position = op.params.index(name) if name in op.params else op.params.index(bare) if bare in op.params else None
-        value = bound.get(name, bound.get(bare))
-        if value is None:
-            continue
-        expression = arguments.node(position, bare)
-        if listed:
-            operands.extend(_listed(frame, bare, value, expression, arguments, position))
-        else:
-            tensor = _tensor(frame, value)
-            if tensor is not None:
-                operands.append(Operand(bare, expression, tensor))
+def _agreeing(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> list[Operand]:
+    """The operands as they are if the operation runs: one that is not known has the dtype of one that is."""
+    if all(lane.exact and lane.mask & FLOATS for o in operands for lane in o.value.dtypes):
+        return operands
+    for group in strict:
+        names = [name.rstrip("*") for name in group]
+        known = [o.value.dtypes for o in operands if o.name in names]
+        agreed = [
+            next((d[lane] for d in known if d[lane].exact and d[lane].mask & FLOATS), None)
+            for lane in range(len(operands[0].value.dtypes))
+        ]
+        integral = [o for o in operands if o.name in names and _is_integral(o)]
+        settled = [o for o in operands if o.name in names and (len(integral) == 1 or o not in integral)]
+        operands = [_settled(o, agreed) if o in settled else o for o in operands]
     return operands
 
 
-def _listed(
-    frame: Frame, name: str, value: Value, expression: ast.expr | None, arguments: Arguments, position: int | None
-) -> list[Operand]:
+def _is_integral(operand: Operand) -> bool:
+    return all(lane.known and not lane.mask & ~(INTEGERS | BOOL) for lane in operand.value.dtypes)
+
+
+def _settled(operand: Operand, agreed: list[Lane | None]) -> Operand:
+    """An operand with the dtypes agreed on, where its own are not settled but may be those.
+
+    One that is said to be an integer tensor is not, where torch would take none beside floating ones.
+    """
+    lanes = []
+    for lane, other in zip(operand.value.dtypes, agreed, strict=True):
+        open_to = not lane.exact and (lane.mask & (other.mask if other else 0) or not lane.known)
+        lanes.append(other if other is not None and (open_to or not lane.mask & ~(INTEGERS | BOOL)) else lane)
+    return _seen_as(operand, tuple(lanes))
+
+
+# ---- operands ---------------------------------------------------------------------------------------------------
+
+
+def _operands(
+    frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value]
+) -> tuple[list[Operand], list[str | None]]:
+    """The tensors that decide dtypes, and the kinds of the Python numbers in their places."""
+    operands: list[Operand] = []
+    numbers: list[str | None] = []
+    for slot in op.slots:
+        value = bound.get(slot.name)
+        if value is None:
+            continue
+        if isinstance(value, Tensor) and not slot.listed:
+            operands.append(Operand(slot.name, arguments.node(slot.position, slot.name), value))
+        elif isinstance(value, (Const, Number)):
+            numbers.append(number_kind(value))
+        elif slot.listed:
+            operands.extend(_listed(frame, op, slot, value, arguments))
+        else:
+            tensor = _tensor(frame, value)
+            if tensor is not None:
+                operands.append(Operand(slot.name, arguments.node(slot.position, slot.name), tensor))
+    return operands, numbers
+
+
+def _listed(frame: Frame, op: Op, slot: Slot, value: Value, arguments: Arguments) -> list[Operand]:
     """The operands of a parameter that takes several tensors, as one list or as the rest of the arguments."""
+    position = slot.position
     if isinstance(value, Sequence):
         if value.items is None:
             tensor = _tensor(frame, value.element)
-            return [Operand(name, None, tensor)] if tensor is not None else []
+            return [Operand(slot.name, None, tensor)] if tensor is not None else []
+        expression = arguments.node(position, slot.name)
         elements = expression.elts if isinstance(expression, (ast.List, ast.Tuple)) else []
         nodes = elements if len(elements) == len(value.items) else [None] * len(value.items)
         pairs = list(zip(nodes, value.items, strict=True))
+    elif op.variadic == slot.name and position is not None:
+        rest = arguments.positional[position:]
+        pairs = [(arguments.nodes.get(position + i), item) for i, item in enumerate(rest)]
     else:
-        rest = arguments.positional[position:] if position is not None else [value]
-        pairs = [(arguments.nodes.get((position or 0) + i), item) for i, item in enumerate(rest)]
-    return [Operand(name, node, tensor) for node, item in pairs if (tensor := _tensor(frame, item)) is not None]
+        pairs = [(arguments.node(position, slot.name), value)]
+    return [Operand(slot.name, node, tensor) for node, item in pairs if (tensor := _tensor(frame, item)) is not None]
 
 
 def _tensor(frame: Frame, value: Value) -> Tensor | None:
     """The tensor among a value's alternatives; an unknown value counts as a tensor of unknown dtype."""
+    if isinstance(value, Tensor):
+        return value
     unknown = False
     options = options_of(value)
     for option in options:
@@ -180,35 +201,35 @@ def _tensor(frame: Frame, value: Value) -> Tensor | None:
     return Tensor(frame.session.unknown, None, maybe=True) if unknown else None
 
 
-def _after_autocast(frame: Frame, operands: list[Operand], policy: str | None) -> list[Operand]:
+# ---- autocast ---------------------------------------------------------------------------------------------------
+
+
+def _after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[Operand]:
     """The operands with the dtypes that the kernel sees."""
-    if policy is None or not any(a.low for a in frame.autocast):
+    autocast = frame.autocast
+    if policy == FP32_RESULT or not any(state.low for state in autocast):
         return operands
     session = frame.session
     if policy == BANNED:
-        refused = tuple(UNKNOWN_LANE for _ in frame.autocast)
-        return [replace(o, value=replace(o.value, dtypes=_select_on(frame, refused, o.value.dtypes))) for o in operands]
+        return [_seen_as(o, _select_on(frame, session.unknown, o.value.dtypes)) for o in operands]
     if policy == PROMOTE:
         wide = _widest(operands, session.unknown)
-        return [
-            replace(
-                o, value=replace(o.value, dtypes=_select_on(frame, _promoted(o.value.dtypes, wide), o.value.dtypes))
-            )
-            for o in operands
-        ]
-    if policy == FP32_RESULT:
-        return operands
+        return [_seen_as(o, _select_on(frame, _promoted(o.value.dtypes, wide), o.value.dtypes)) for o in operands]
     target = FLOAT32 if policy == FP32 else None
     sure = [any(_autocast_casts(o, lane) for o in operands) for lane in range(session.lanes)]
-    return [
-        replace(o, value=replace(o.value, dtypes=session.autocast_dtypes(o.value.dtypes, frame.autocast, target, sure)))
-        for o in operands
-    ]
+    return [_seen_as(o, session.autocast_dtypes(o.value.dtypes, autocast, target, sure)) for o in operands]
+
+
+def _seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
+    """An operand with other dtypes."""
+    if dtypes == operand.value.dtypes:
+        return operand
+    return Operand(operand.name, operand.node, replace(operand.value, dtypes=dtypes))
 
 
 def _autocast_casts(operand: Operand, lane: int) -> bool:
-    dtype = operand.value.dtypes[lane]
-    return bool(dtype.mask & AUTOCASTABLE) and not dtype.mask & ~AUTOCASTABLE
+    mask = operand.value.dtypes[lane].mask
+    return bool(mask & AUTOCASTABLE) and not mask & ~AUTOCASTABLE
 
 
 def _widest(operands: list[Operand], unknown: Dtypes) -> Dtypes:
@@ -238,119 +259,97 @@ def _select_on(frame: Frame, on: Dtypes, off: Dtypes) -> Dtypes:
     )
 
 
-def _result(
-    frame: Frame,
-    op: Op,
-    bound: dict[str, Value],
-    before: list[Operand],
-    operands: list[Operand],
-    numbers: list[str | None],
-    policy: str | None,
-    failing: dict[int, conflicts.Strength],
-    node: ast.expr | ast.stmt,
-) -> Value:
-    if isinstance(op.result, tuple):
-        items = [
-            _one_result(frame, op, part, bound, before, operands, numbers, policy, failing, node) for part in op.result
-        ]
-        return Sequence(tuple(items))
-    return _one_result(frame, op, op.result, bound, before, operands, numbers, policy, failing, node)
+# ---- results ----------------------------------------------------------------------------------------------------
 
 
-def _one_result(
-    frame: Frame,
-    op: Op,
-    rule: str,
-    bound: dict[str, Value],
-    before: list[Operand],
-    operands: list[Operand],
-    numbers: list[str | None],
-    policy: str | None,
-    failing: dict[int, conflicts.Strength],
-    node: ast.expr | ast.stmt,
-) -> Value:
-    if rule == "none":
-        return UNKNOWN
-    several = rule.endswith("*")
-    rule = rule.rstrip("*")
-    session = frame.session
-    dim = result_dim(op, bound, operands, rule)
-    dtypes = _dtypes_by_rule(frame, rule, operands, numbers)
-    if policy == FP32_RESULT:
-        dtypes = _select_on(frame, tuple(Lane(FLOAT32) if d.mask & AUTOCASTABLE else d for d in dtypes), dtypes)
-    requested = bound.get(op.dtype_arg) if op.dtype_arg else None
-    written = False
-    if requested is not None and not (isinstance(requested, Const) and requested.value is None):
-        dtypes = requested.dtypes if isinstance(requested, DTypeValue) else session.unknown
-        written = isinstance(requested, DTypeValue) and requested.written
-    if failing:
-        dtypes = tuple(UNKNOWN_LANE if lane in failing else d for lane, d in enumerate(dtypes))
-    if policy == BANNED:
-        dtypes = tuple(d if not state.low else UNKNOWN_LANE for d, state in zip(dtypes, frame.autocast, strict=True))
-    if op.in_place and before and rule in ("self", "first"):
-        return before[0].value
-    maybe = bool(operands) and all(o.value.maybe for o in operands) and not op.strict and not numbers
-    tensor = Tensor(
-        dtypes,
-        dim,
-        _origin(frame, op, node, dtypes, before, policy, written),
-        maybe=maybe and rule in ("first", "promote", "self"),
-        explicit=written or (bool(operands) and all(o.value.explicit for o in operands)),
-        gradient=any(o.value.gradient for o in operands) and rule in ("first", "self"),
-    )
-    return Sequence(None, tensor) if several else tensor
+class _Result:
+    """What one application of an operation gives."""
 
+    __slots__ = ("before", "bound", "failing", "frame", "node", "numbers", "op", "policy", "seen")
 
-def _dtypes_by_rule(frame: Frame, rule: str, operands: list[Operand], numbers: list[str | None]) -> Dtypes:
-    session = frame.session
-    if rule in NAMES:
-        return session.constant(BITS[rule])
-    if not operands:
-        return session.unknown
-    if rule == "first":
-        return operands[0].value.dtypes
-    if rule in ("promote", "float", "sum"):
-        dtypes, dim = operands[0].value.dtypes, operands[0].value.dim
-        for operand in operands[1:] if rule != "sum" else []:
-            dtypes = session.promote(dtypes, dim, operand.value.dtypes, operand.value.dim)
-            dims = {dim, operand.value.dim}
-            dim = 1 if 1 in dims else None if None in dims else 0
-        return tuple(_with_numbers(lane, rule, numbers) for lane in dtypes)
-    if rule == "real":
-        return tuple(lane._replace(mask=real_of(lane.mask)) for lane in operands[0].value.dtypes)
-    if rule == "complex":
-        return tuple(Lane(complex_of(lane.mask), None, lane.assumed, lane.open) for lane in operands[0].value.dtypes)
-    named = next((o for o in operands if o.name == rule), None)
-    return named.value.dtypes if named is not None else session.unknown
+    def __init__(
+        self,
+        frame: Frame,
+        op: Op,
+        bound: dict[str, Value],
+        before: list[Operand],
+        seen: list[Operand],
+        numbers: list[str | None],
+        policy: str | None,
+        failing: dict[int, conflicts.Strength],
+        node: ast.expr | ast.stmt,
+    ) -> None:
+        self.frame, self.op, self.bound, self.node = frame, op, bound, node
+        self.before, self.seen, self.numbers = before, seen, numbers
+        self.policy, self.failing = policy, failing
 
+    def of(self, rule: Rule) -> Value:
+        """The result by a rule."""
+        under = self.op.under.get(self.frame.session.device) if self.op.under else None
+        return self._part(rule, under)
 
-def _with_numbers(lane: Lane, rule: str, numbers: list[str | None]) -> Lane:
-    """Python numbers among the operands, and what an operation makes of integers."""
-    integral = lane.mask & (INTEGERS | BOOL)
-    if not integral:
-        return lane
-    if rule == "float" or "float" in numbers:
-        changed = FLOAT32
-    elif rule == "sum":
-        changed = BITS["int64"]
-    elif "int" in numbers and lane.mask & BOOL:
-        changed = BITS["int64"] | (lane.mask & INTEGERS)
-    else:
-        return lane
-    return Lane(lane.mask & ~(INTEGERS | BOOL) | changed, None, lane.assumed, lane.open)
+    def _part(self, rule: Rule, under: Rule | None) -> Value:
+        if isinstance(rule, tuple):
+            parts = under if isinstance(under, tuple) and len(under) == len(rule) else (under,) * len(rule)
+            items = tuple(self._part(part, other) for part, other in zip(rule, parts, strict=True))
+            return Sequence(items)
+        if rule == "none":
+            return UNKNOWN
+        if rule.startswith(PYTHON):
+            return python_result(rule, self.before)
+        if rule == "each":
+            return Sequence(tuple(replace(o.value, leaf=False) for o in self.before))
+        if rule == "self" and self.before:
+            return self.before[0].value
+        several = rule.endswith("*") and rule not in self.op.tensors
+        tensor = self._tensor(rule.rstrip("*") if several else rule, under if isinstance(under, str) else None)
+        return Sequence(None, tensor) if several else tensor
 
+    def _tensor(self, rule: str, under: str | None) -> Tensor:
+        frame, op, operands = self.frame, self.op, self.seen
+        session = frame.session
+        dtypes = self._dtypes(rule, under)
+        requested = self.bound.get(op.dtype_arg) if op.dtype_arg else None
+        written = False
+        if requested is not None and not _is_none(requested):
+            dtypes = requested.dtypes if isinstance(requested, DTypeValue) else session.unknown
+            written = isinstance(requested, DTypeValue) and requested.written
+        if self.failing:
+            dtypes = tuple(UNKNOWN_LANE if lane in self.failing else d for lane, d in enumerate(dtypes))
+        if self.policy == BANNED:
+            dtypes = tuple(
+                d if not state.low else UNKNOWN_LANE for d, state in zip(dtypes, frame.autocast, strict=True)
+            )
+        maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
+        return Tensor(
+            dtypes,
+            result_dim(op, self.bound, operands),
+            _origin(frame, op, self.node, dtypes, self.before, self.policy, written),
+            maybe=maybe and rule in ("first", "promote"),
+            explicit=written or (bool(operands) and all(o.value.explicit for o in operands)),
+            gradient=rule == "first" and any(o.value.gradient for o in operands),
+        )
 
-def result_dim(op: Op, bound: dict[str, Value], operands: list[Operand], rule: str) -> int | None:
-    """0 for a full reduction, 1 where an operand has dimensions and the operation keeps them, None where unknown."""
-    short = op.name.rsplit(".", 1)[1].rstrip("_")
-    if short in _REDUCTIONS:
-        return 0 if not any(name in bound for name in _DIM_PARAMS) and len(bound) <= 1 else None
-    if short in ("item", "select", "squeeze", "dot", "vdot", "trace", "det"):
-        return None
-    if "loss" in short or short == "cross_entropy":
-        return None
-    dims = {o.value.dim for o in operands}
-    return 1 if 1 in dims else None if None in dims or not dims else 0
+    def _dtypes(self, rule: str, under: str | None) -> Dtypes:
+        frame, op = self.frame, self.op
+        session = frame.session
+        if rule == "numbers":
+            kinds = [number_kind(v) if isinstance(v, (Const, Number)) else None for v in self._numbers()]
+            mask = number_result(kinds)
+            return session.constant(mask) if mask else session.unknown
+        dtypes = dtypes_by_rule(session, op, rule, self.seen, self.numbers)
+        if self.policy == FP32_RESULT:
+            on = tuple(Lane(FLOAT32) if d.mask & AUTOCASTABLE else d for d in dtypes)
+            dtypes = _select_on(frame, on, dtypes)
+        if under is not None and any(state.low for state in frame.autocast):
+            dtypes = dtypes_under(session, op, under, self.before, frame.autocast, dtypes)
+        if op.unsure_under and any(state.low for state in frame.autocast):
+            dtypes = where_sure(op, dtypes, self.before, frame.autocast)
+        return dtypes
+
+    def _numbers(self) -> list[Value]:
+        """The Python numbers that decide a constructor's dtype."""
+        return [self.bound[name] for name in self.op.numbers if name in self.bound and not _is_none(self.bound[name])]
 
 
 def _origin(
@@ -370,23 +369,14 @@ def _origin(
     if written:
         what = f"dtype written in the call of {short}"
     elif len(before) > 1 and op.result == "promote":
-        what = f"{short} of " + " and ".join(dict.fromkeys(_short_dtype(frame, o) for o in before[:3]))
+        what = f"{short} of " + " and ".join(dict.fromkeys(_short_dtype(o) for o in before[:3]))
     else:
         what = f"result of {short}"
     chosen = 0
     if policy is not None and not written:
         chosen = sum(1 << lane for lane, state in enumerate(frame.autocast) if state.on)
-    return replace(frame.here(node, what, dtypes, *parents), cast=written, autocast=chosen)
+    return Origin(frame.namespace.source, node, what, dtypes, parents, written, chosen)
 
 
-def _short_dtype(frame: Frame, operand: Operand) -> str:
-    return f"`{ast.unparse(operand.node)}`" if operand.node is not None and _is_short(operand.node) else operand.name
-
-
-def _is_short(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Name, ast.Attribute))
-
-
-def passed_on(tensor: Tensor, **changes: object) -> Tensor:
-    """A tensor of the same dtype: a view, a copy, a part."""
-    return replace(tensor, **changes)  # type: ignore[arg-type]
+def _short_dtype(operand: Operand) -> str:
+    return f"`{ast.unparse(operand.node)}`" if isinstance(operand.node, (ast.Name, ast.Attribute)) else operand.name

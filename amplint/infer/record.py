@@ -12,7 +12,6 @@ from amplint.infer.facts import Conflict, Kind, Region, TorchCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from amplint.infer.frame import Frame
     from amplint.infer.values import Value
@@ -29,15 +28,14 @@ class Recorder:
     A node that fails in several contexts is recorded once, with the scenarios of all of them.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self._conflicts: dict[int, Conflict] = {}
         self._regions: dict[int, Region] = {}
         self._calls: dict[int, TorchCall] = {}
         self._sensitive: list[dict[int, tuple[Cause, str]]] = []
 
     def concerns(self, frame: Frame) -> bool:
-        return frame.namespace.path == self.path
+        return frame.namespace.own
 
     def conflict(self, frame: Frame, conflict: Conflict) -> None:
         if not self.concerns(frame):

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from amplint.infer.evidence import passed_by_keyword
 from amplint.infer.namespace import LIBRARY_FOLDERS
 from amplint.infer.values import Class, Function
 
@@ -48,11 +49,11 @@ def roots(namespace: Namespace, defined: Iterable[Class | Function]) -> Iterator
 def _used(tree: ast.Module, is_shared: Callable[[str], bool]) -> set[str]:
     """Names that classes mention other than their own, and those that functions and tables mention which they use.
 
-    Functions that several other files call count as used.
+    Functions that several other files call count as used, and so does what any function passes by keyword.
     """
     users: dict[str, set[str]] = {}
     used: set[str] = set()
-    pending: list[str] = []
+    pending: list[str] = [*passed_by_keyword(tree)]
     for statement in tree.body:
         names = set(_mentioned(statement))
         if isinstance(statement, ast.ClassDef):

@@ -67,6 +67,7 @@ def _assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
     if isinstance(container, Tensor):
         index_write(frame, target, container, index, value)
     elif isinstance(container, Mapping) and not container.shared:
+        container.loose = container.loose or frame.branches > 0
         if isinstance(index, Const):
             container.items[index.value] = value
         else:
@@ -146,16 +147,17 @@ def _stop(frame: Frame, statement: ast.stmt) -> None:
 
 def _branch(frame: Frame, statement: ast.If) -> None:
     yes, no = split(frame, statement.test)
-    before, live = frame.variables, frame.live
+    before, live, block = frame.variables, frame.live, frame.block
     frame.branches += 1
-    frame.variables, frame.live = dict(before), yes
+    frame.variables, frame.live, frame.block = dict(before), yes, id(statement.body)
     narrow(frame, statement.test, True)
     execute(frame, statement.body)
     left, left_live = frame.variables, frame.live
-    frame.variables, frame.live = dict(before), no
+    frame.variables, frame.live, frame.block = dict(before), no, id(statement.orelse)
     narrow(frame, statement.test, False)
     execute(frame, statement.orelse)
     frame.branches -= 1
+    frame.block = block
     _meet(frame, left, left_live, frame.variables, frame.live)
     if not live:
         frame.live = 0
@@ -184,6 +186,7 @@ def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
     source = None if isinstance(statement, ast.While) else evaluate(frame, statement.iter)
     items = _iterations(frame, source)
     settled = all(item.key == items[0].key for item in items)
+    block, frame.block = frame.block, id(statement.body)
     frame.branches += 1
     for item in items:
         before, live = dict(frame.variables), frame.live
@@ -198,6 +201,7 @@ def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
         if settled and not _changed(frame.variables, before):
             break
     frame.branches -= 1
+    frame.block = block
     execute(frame, statement.orelse)
 
 
@@ -234,9 +238,11 @@ def _with(frame: Frame, statement: ast.With | ast.AsyncWith) -> None:
 
 def _try(frame: Frame, statement: ast.Try) -> None:
     before, live = dict(frame.variables), frame.live
+    block, frame.block = frame.block, id(statement.body)
     frame.branches += 1
     execute(frame, statement.body)
     execute(frame, statement.orelse)
+    frame.block = 0
     for handler in statement.handlers:
         if _for_old_releases(handler):
             continue
@@ -247,6 +253,7 @@ def _try(frame: Frame, statement: ast.Try) -> None:
         execute(frame, handler.body)
         _meet(frame, done, done_live, frame.variables, frame.live)
     frame.branches -= 1
+    frame.block = block
     reached = frame.live
     frame.live = live
     execute(frame, statement.finalbody)
@@ -264,11 +271,11 @@ def _for_old_releases(handler: ast.ExceptHandler) -> bool:
 
 def _match(frame: Frame, statement: ast.Match) -> None:
     evaluate(frame, statement.subject)
-    before, live = dict(frame.variables), frame.live
+    before, live, block = dict(frame.variables), frame.live, frame.block
     frame.branches += 1
     for case in statement.cases:
         done, done_live = frame.variables, frame.live
-        frame.variables, frame.live = dict(before), live
+        frame.variables, frame.live, frame.block = dict(before), live, id(case.body)
         for node in ast.walk(case.pattern):
             name = getattr(node, "name", None) or getattr(node, "rest", None)
             if isinstance(name, str):
@@ -276,6 +283,7 @@ def _match(frame: Frame, statement: ast.Match) -> None:
         execute(frame, case.body)
         _meet(frame, done, done_live, frame.variables, frame.live)
     frame.branches -= 1
+    frame.block = block
 
 
 def _define(frame: Frame, statement: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -302,7 +310,7 @@ def _import_from(frame: Frame, statement: ast.ImportFrom) -> None:
 def _assert(frame: Frame, statement: ast.Assert) -> None:
     evaluate(frame, statement.test)
     yes, _ = split(frame, statement.test)
-    if yes:
+    if yes or isinstance(statement.test, ast.Constant):
         frame.live = yes
         narrow(frame, statement.test, True)
 

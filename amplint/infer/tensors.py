@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import ALIASES, BITS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.frame import Frame, options_of
-from amplint.infer.operations import apply, apply_named
-from amplint.infer.torch_ops import find_op
+from amplint.infer.operations import apply
+from amplint.infer.results import PYTHON, python_result
+from amplint.infer.torch_ops import find_method
 from amplint.infer.values import (
     UNKNOWN,
     Const,
     Device,
     DTypeValue,
-    Number,
     Origin,
-    Sequence,
     Tensor,
     TensorMethod,
     Value,
 )
+
+if TYPE_CHECKING:
+    from amplint.infer.torch_ops import Op
 
 CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "int", "long", "short", "bool")} | {
     "byte": BITS["uint8"],
@@ -30,69 +33,8 @@ CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "i
     "cdouble": BITS["complex128"],
 }
 
-_SAME_ATTRIBUTES = ("T", "mT", "H", "mH", "data", "grad")
-_SAME_METHODS = frozenset(
-    [
-        "cuda",
-        "cpu",
-        "contiguous",
-        "clone",
-        "detach",
-        "detach_",
-        "requires_grad_",
-        "pin_memory",
-        "share_memory_",
-        "to_dense",
-        "coalesce",
-        "retain_grad",
-        "view_as",
-        "reshape_as",
-        "expand_as",
-        "as_subclass",
-        "rename",
-        "align_to",
-        "refine_names",
-        "unfold",
-        "index_select",
-        "gather",
-        "masked_select",
-        "resize_",
-        "normal_",
-        "uniform_",
-        "zero_",
-        "fill_",
-        "copy_",
-        "set_",
-        "random_",
-        "exponential_",
-        "bernoulli_",
-        "t_",
-        "squeeze_",
-        "unsqueeze_",
-        "transpose_",
-        "masked_fill",
-        "masked_fill_",
-        "nan_to_num",
-        "nan_to_num_",
-        "data_ptr",
-    ]
-)
-_NUMBERS = {
-    "size": None,
-    "dim": "int",
-    "ndimension": "int",
-    "numel": "int",
-    "nelement": "int",
-    "element_size": "int",
-    "stride": None,
-    "is_floating_point": "bool",
-    "is_complex": "bool",
-    "is_contiguous": "bool",
-    "get_device": "int",
-    "item": "float",
-    "storage_offset": "int",
-}
-_NEW = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "new_empty_strided")
+_ELSEWHERE = frozenset(("cuda", "xpu", "hpu", "ipu", "mtia", "pin_memory", "coalesce"))
+"""Methods that give the same dtype, and cannot be measured on a CPU or on tensors that are not sparse."""
 
 
 def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
@@ -101,29 +43,21 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
         return DTypeValue(tensor.dtypes, False, tensor.origin)
     if name == "device":
         return Device(None)
-    if name in ("shape",):
-        return Sequence(None, Number("int"))
-    if name in ("ndim", "itemsize", "nbytes"):
-        return Number("int")
-    if name in _SAME_ATTRIBUTES:
-        return replace(tensor, leaf=False)
-    if name in ("real", "imag"):
-        return apply_named(frame, f"torch.{name}", Arguments([tensor], {}, {}), node)
-    if name in (
-        "is_cuda",
-        "is_cpu",
-        "is_mps",
-        "is_xpu",
-        "is_meta",
-        "is_sparse",
-        "is_nested",
-        "requires_grad",
-        "is_leaf",
-    ):
-        return Number("bool")
+    op = find_method(name)
+    if op is not None and op.attribute:
+        return _read(frame, tensor, op, node)
     if tensor.maybe and name.startswith("_"):
         return UNKNOWN
     return TensorMethod(tensor, name, node.value if isinstance(node, ast.Attribute) else None)
+
+
+def _read(frame: Frame, tensor: Tensor, op: Op, node: ast.expr) -> Value:
+    """An attribute that is no method."""
+    if op.passes:
+        return replace(tensor, leaf=False)
+    if isinstance(op.result, str) and op.result.startswith(PYTHON):
+        return python_result(op.result, [])
+    return apply(frame, op, Arguments([tensor], {}, {}), node)
 
 
 def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: ast.expr) -> Value:
@@ -135,23 +69,14 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
         return _to(frame, tensor, arguments, node)
     if name in ("type", "type_as"):
         return _type(frame, tensor, name, arguments, node)
-    if name in _NUMBERS:
-        kind = _NUMBERS[name]
-        if kind is None:
-            return Number("int") if arguments.positional else Sequence(None, Number("int"))
-        return Number(kind)
-    if name in ("tolist", "numpy", "storage", "untyped_storage", "backward", "register_hook", "__array__"):
-        return UNKNOWN
-    if name in _NEW:
-        return _new(frame, tensor, arguments, node)
-    if name in ("split", "chunk", "unbind", "tensor_split", "split_with_sizes", "hsplit", "vsplit", "dsplit"):
-        return Sequence(None, replace(tensor, leaf=False))
-    op = find_op(f"torch.Tensor.{name}")
+    if name == "view" and arguments.positional and isinstance(arguments.positional[0], DTypeValue):
+        return Tensor(arguments.positional[0].dtypes, tensor.dim)
+    op = find_method(name)
     if op is not None:
+        if op.creates:
+            return _new(frame, tensor, arguments, node)
         return apply(frame, op, arguments.shifted((tensor, method.node)), node)
-    if name in _SAME_METHODS:
-        return replace(tensor, leaf=False)
-    return UNKNOWN
+    return replace(tensor, leaf=False) if name in _ELSEWHERE else UNKNOWN
 
 
 def cast(
@@ -211,6 +136,8 @@ _TYPE_STRINGS = {
     "Double": "float64",
     "Long": "int64",
     "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
     "Bool": "bool",
     "Byte": "uint8",
 }

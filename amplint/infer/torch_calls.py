@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from amplint.infer import autocast, modules
 from amplint.infer.arguments import Arguments
 from amplint.infer.decorators import Decorated, custom_decorator
-from amplint.infer.dtypes import BITS, FLOAT32, Dtypes, Lane
+from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane
 from amplint.infer.frame import Frame, call, number_kind, options_of
 from amplint.infer.namespace import canonical
 from amplint.infer.operations import apply
+from amplint.infer.results import constant_of, number_result
 from amplint.infer.tensors import cast, dtype_of_tensor_type, is_dtype_name
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
@@ -34,29 +36,11 @@ from amplint.infer.values import (
     Value,
 )
 
-_FLOAT_CONSTRUCTORS = frozenset(
-    f"torch.{name}"
-    for name in (
-        [
-            "zeros",
-            "ones",
-            "empty",
-            "rand",
-            "randn",
-            "linspace",
-            "logspace",
-            "eye",
-            "hann_window",
-            "hamming_window",
-            "blackman_window",
-            "bartlett_window",
-            "kaiser_window",
-            "empty_strided",
-        ]
-    )
-)
-_LIKE = frozenset(f"torch.{n}_like" for n in ["zeros", "ones", "empty", "rand", "randn", "full", "randint"])
-_INT_CONSTRUCTORS = frozenset(("torch.randint", "torch.randperm", "torch.tril_indices", "torch.triu_indices"))
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amplint.infer.torch_ops import Op
+
 _TRANSPARENT_DECORATORS = frozenset(
     [
         "torch.no_grad",
@@ -87,75 +71,142 @@ _NEVER = frozenset(
 )
 """Questions whose answer is no in the runs judged here."""
 
-_CUSTOM = {
-    "torch.amp.custom_fwd": "forward",
-    "torch.cuda.amp.custom_fwd": "forward",
-    "torch.amp.custom_bwd": "backward",
-    "torch.cuda.amp.custom_bwd": "backward",
-}
+_EITHER = frozenset(("torch.is_tensor", "torch.is_grad_enabled"))
+_CUSTOM = tuple(f"torch.{place}.custom_{which}" for place in ("amp", "cuda.amp") for which in ("fwd", "bwd"))
+_HAND_BACK = tuple(
+    f"torch.nn.utils.{name}"
+    for name in (
+        [
+            "weight_norm",
+            "spectral_norm",
+            "remove_weight_norm",
+            "remove_spectral_norm",
+            "parametrizations.weight_norm",
+            "parametrizations.spectral_norm",
+            "parametrizations.orthogonal",
+        ]
+    )
+)
+"""Functions that change a module and hand it back."""
 
 
 def attribute(frame: Frame, value: TorchName, name: str) -> Value:
     """``torch.….name``."""
     if value.name == "torch" and is_dtype_name(name):
         return frame.session.dtype(name)
+    if value.name == "torch" and name in ("pi", "e", "inf", "nan"):
+        return Number("float")
     return TorchName(canonical(f"{value.name}.{name}"))
 
 
 def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.expr) -> Value:
     """Call a torch function or class."""
     name = callee.name
-    first = arguments.positional[0] if arguments.positional else None
-    if name in autocast.LEGACY or name == autocast.MODERN:
-        _record(frame, name, node, arguments)
-        return autocast.context(frame, name, arguments, node)
-    if name in _AUTOCAST_QUERIES:
-        return autocast.query(frame, name, arguments)
-    if name in _DTYPE_QUERIES:
-        return autocast.dtype_query(frame, name, arguments)
-    if name in _TRANSPARENT_DECORATORS:
-        if isinstance(first, (Function, Class)) or callable_value(first):
-            return first or UNKNOWN
-        return External("functools.wraps.decorator")
-    if name in _CUSTOM:
-        return custom_decorator(name, arguments)
-    if name == "torch.nn.Parameter":
-        data = first or arguments.keywords.get("data")
-        return modules.parameter(frame, data, node)
-    if name in ("torch.nn.Buffer", "torch.nn.parameter.Buffer"):
-        return modules.buffer(frame, first or arguments.keywords.get("data"))
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(frame, name, arguments, node)
+    op = find_op(name)
+    if op is not None:
+        return _created(frame, op, arguments, node) if op.creates else apply(frame, op, arguments, node)
     if name.startswith("torch.nn.") and name.count(".") == 2 and name[9:10].isupper():
         layer = modules.build_layer(frame, name, arguments, node)
         _record(frame, name, node, Arguments([], layer.options))
         return layer
-    constructed = _construct(frame, name, arguments, node)
-    if constructed is not None:
-        return constructed
-    if name == "torch.device":
-        return Device(autocast.device_type(first))
-    if name in ("torch.finfo", "torch.iinfo"):
-        return Mapping({}, Number("float"))
-    if name in _NEVER:
-        return Const(False)
-    if name == "torch.get_default_dtype":
-        return DTypeValue(frame.session.constant(FLOAT32))
-    if name in ("torch.promote_types", "torch.result_type"):
-        return _promoted_dtype(frame, arguments)
-    if name in ("torch.is_floating_point", "torch.is_tensor", "torch.is_grad_enabled", "torch.equal", "torch.allclose"):
-        return Number("bool")
-    if name == "torch.utils.checkpoint.checkpoint" and first is not None:
-        keywords = {k: v for k, v in arguments.keywords.items() if k not in _CHECKPOINT_OPTIONS}
-        nodes: dict[int | str, ast.expr] = {
-            (k - 1 if isinstance(k, int) else k): v for k, v in arguments.nodes.items() if k != 0
-        }
-        return call(frame, first, Arguments(arguments.positional[1:], keywords, nodes, arguments.unknown), node)
     dtype = dtype_of_tensor_type(name)
     if dtype is not None:
         return Tensor(frame.session.constant(BITS[dtype]), 1, explicit=True)
-    if name in ("torch.Tensor", "torch.FloatTensor"):
-        dtypes = frame.session.constant(FLOAT32)
-        return Tensor(dtypes, 1, frame.here(node, "torch.Tensor() is always float32", dtypes))
-    return _operation(frame, name, arguments, node)
+    if name.startswith("torch.Tensor.") and arguments.positional and isinstance(arguments.positional[0], Tensor):
+        method = TensorMethod(arguments.positional[0], name.removeprefix("torch.Tensor."), arguments.nodes.get(0))
+        return call(frame, method, _behind_first(arguments), node)
+    _record(frame, name, node, arguments)
+    return UNKNOWN
+
+
+# ---- no operations ----------------------------------------------------------------------------------------------
+
+
+def _autocast_context(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    _record(frame, name, node, arguments)
+    return autocast.context(frame, name, arguments, node)
+
+
+def _autocast_query(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return autocast.query(frame, name, arguments)
+
+
+def _autocast_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return autocast.dtype_query(frame, name, arguments)
+
+
+def _transparent(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """A decorator that leaves a function or module as it is, with or without arguments of its own."""
+    first = arguments.positional[0] if arguments.positional else None
+    if first is not None and callable_value(first):
+        return first
+    return External("functools.wraps.decorator")
+
+
+def _custom(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return custom_decorator(name, arguments)
+
+
+def _parameter(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return modules.parameter(frame, arguments.get(0, "data"), node)
+
+
+def _buffer(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return modules.buffer(frame, arguments.get(0, "data"))
+
+
+def _device(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return Device(autocast.device_type(arguments.positional[0] if arguments.positional else None))
+
+
+def _limits(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return Mapping({}, Number("float" if name == "torch.finfo" else "int"))
+
+
+def _no(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return Const(False)
+
+
+def _either(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return Number("bool")
+
+
+def _default_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return DTypeValue(frame.session.constant(FLOAT32))
+
+
+def _checkpoint(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """``checkpoint(function, …)``: calls the function."""
+    if not arguments.positional:
+        return UNKNOWN
+    rest = _behind_first(arguments)
+    keywords = {k: v for k, v in rest.keywords.items() if k not in _CHECKPOINT_OPTIONS}
+    return call(frame, arguments.positional[0], Arguments(rest.positional, keywords, rest.nodes, rest.unknown), node)
+
+
+def _gradients(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """``torch.autograd.grad``: a gradient for each input, of its dtype."""
+    inputs = arguments.get(1, "inputs")
+    if isinstance(inputs, Tensor):
+        return Sequence((replace(inputs, leaf=False),))
+    if isinstance(inputs, Sequence):
+        return replace(inputs, mutable=False)
+    return UNKNOWN
+
+
+def _handed_back(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return arguments.get(0, "module") or UNKNOWN
+
+
+def _behind_first(arguments: Arguments) -> Arguments:
+    """The arguments without the first."""
+    nodes: dict[int | str, ast.expr] = {
+        (k - 1 if isinstance(k, int) else k): v for k, v in arguments.nodes.items() if k != 0
+    }
+    return Arguments(arguments.positional[1:], arguments.keywords, nodes, arguments.unknown, rest=arguments.rest)
 
 
 _CHECKPOINT_OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "context_fn", "debug")
@@ -166,84 +217,63 @@ def callable_value(value: Value | None) -> bool:
     return isinstance(value, (Function, Class, Bound, Layer, Instance, Decorated))
 
 
-def _operation(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
-    op = find_op(name)
-    if op is not None:
-        return apply(frame, op, arguments, node)
-    if name.startswith("torch.Tensor.") and arguments.positional and isinstance(arguments.positional[0], Tensor):
-        method = TensorMethod(arguments.positional[0], name.removeprefix("torch.Tensor."), arguments.nodes.get(0))
-        nodes: dict[int | str, ast.expr] = {
-            (k - 1 if isinstance(k, int) else k): v for k, v in arguments.nodes.items() if k != 0
-        }
-        return call(frame, method, Arguments(arguments.positional[1:], arguments.keywords, nodes), node)
-    _record(frame, name, node, arguments)
-    return UNKNOWN
-
-
 def _record(frame: Frame, name: str, node: ast.expr, arguments: Arguments) -> None:
     bound: dict[str, Value] = {str(index): value for index, value in enumerate(arguments.positional)}
     frame.session.recorder.torch_call(frame, name, node, {**bound, **arguments.keywords})
 
 
-def _construct(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value | None:
-    """A constructor's tensor; None where ``name`` constructs nothing."""
-    first = arguments.positional[0] if arguments.positional else None
-    if name in _LIKE:
-        source = next(
-            (o for o in options_of(first or arguments.keywords.get("input", UNKNOWN)) if isinstance(o, Tensor)), None
-        )
+# ---- new tensors ------------------------------------------------------------------------------------------------
+
+
+def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tensor:
+    """A new tensor: of the ``dtype`` argument where there is one, else as the table says."""
+    bound = arguments.bind(op.params)
+    if op.tensors and op.result == "first":
+        source = next((o for o in options_of(bound.get(op.params[0], UNKNOWN)) if isinstance(o, Tensor)), None)
         dtypes = source.dtypes if source is not None else frame.session.unknown
-        made = _with_dtype(frame, arguments, node, dtypes, "")
+        made = with_dtype(frame, arguments, node, dtypes, "")
         return replace(
             made, dim=source.dim if source else None, origin=made.origin or (source.origin if source else None)
         )
-    if name in _FLOAT_CONSTRUCTORS:
-        return _default(frame, name, arguments, node, FLOAT32)
-    if name in _INT_CONSTRUCTORS:
-        return _default(frame, name, arguments, node, BITS["int64"])
-    if name == "torch.arange":
-        keywords = ("start", "end", "step")
-        numbers = [*arguments.positional, *(arguments.keywords[k] for k in keywords if k in arguments.keywords)]
-        kinds = {number_kind(v) if isinstance(v, (Const, Number)) else "unknown" for v in numbers}
-        mask = FLOAT32 if "float" in kinds else BITS["int64"]
-        if "unknown" in kinds and "float" not in kinds:
-            return _with_dtype(frame, arguments, node, _default_or_unknown(frame, kinds, numbers), "")
-        return _default(frame, name, arguments, node, mask)
-    if name == "torch.full":
-        fill = arguments.get(1, "fill_value")
-        kind = number_kind(fill) if isinstance(fill, (Const, Number)) else None
-        masks = {"float": FLOAT32, "int": BITS["int64"], "bool": BITS["bool"]}
-        if kind is None:
-            return _with_dtype(frame, arguments, node, frame.session.unknown, "")
-        return _default(frame, name, arguments, node, masks[kind])
-    if name in ("torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor"):
-        return _from_data(frame, name, first, arguments, node)
-    if name == "torch.complex":
-        return None
-    return None
-
-
-def _default_or_unknown(frame: Frame, kinds: set[str | None], numbers: list[Value]) -> Dtypes:
-    """``arange`` over sizes: integers, unless an argument that is not followed was a float."""
-    tensors = [v for v in numbers if isinstance(v, Tensor) and not v.maybe]
-    if tensors and all(isinstance(v, (Tensor, Const, Number)) for v in numbers):
-        return tensors[0].dtypes
-    return tuple(Lane(BITS["int64"], None, False, True) for _ in range(frame.session.lanes))
-
-
-def _default(frame: Frame, name: str, arguments: Arguments, node: ast.expr, mask: int) -> Tensor:
-    short = name.removeprefix("torch.")
-    what = f"torch.{short}() without dtype"
-    made = _with_dtype(frame, arguments, node, frame.session.constant(mask), what)
-    size = arguments.positional[0] if arguments.positional else None
-    scalar = isinstance(size, Sequence) and size.items == ()
+    numbers = [bound[name] for name in op.numbers if name in bound and not _is_none(bound[name])]
+    default = constant_of(op.result) if isinstance(op.result, str) else None
+    if default is None:
+        default = number_result([_kind(value) for value in numbers])
+    if default:
+        dtypes = frame.session.constant(default)
+    else:
+        dtypes = _sizes(frame) if op.name == "torch.arange" and numbers else frame.session.unknown
+    made = with_dtype(frame, arguments, node, dtypes, f"{op.name}() without dtype" if default else "")
+    size = bound.get("size")
+    scalar = (isinstance(size, Sequence) and size.items == ()) or op.name == "torch.scalar_tensor"
     return replace(made, dim=0 if scalar else 1)
 
 
-def _with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
-    """A new tensor: of the ``dtype`` argument where there is one, else of the default."""
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is None
+
+
+def _kind(value: Value) -> str | None:
+    """What kind of number a value is, for a constructor that takes numbers: of a tensor, what it holds."""
+    if isinstance(value, (Const, Number)):
+        return number_kind(value)
+    if isinstance(value, Tensor) and not value.maybe and all(lane.known for lane in value.dtypes):
+        mask = 0
+        for lane in value.dtypes:
+            mask |= lane.mask
+        return "float" if not mask & ~FLOATS else "int" if not mask & ~INTEGERS else None
+    return None
+
+
+def _sizes(frame: Frame) -> Dtypes:
+    """``arange`` over sizes: integers, unless an argument that is not followed was a float."""
+    return tuple(Lane(BITS["int64"], None, False, True) for _ in range(frame.session.lanes))
+
+
+def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
+    """A new tensor of the ``dtype`` argument where there is one, else of the default."""
     dtype = arguments.keywords.get("dtype")
-    if (dtype is None and not arguments.unknown) or (isinstance(dtype, Const) and dtype.value is None):
+    if (dtype is None and not _may_hide_keywords(arguments, node)) or (dtype is not None and _is_none(dtype)):
         origin = frame.here(node, what, default) if what else None
         return Tensor(default, 1, origin)
     if isinstance(dtype, DTypeValue):
@@ -254,40 +284,68 @@ def _with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dty
     return Tensor(frame.session.unknown, 1)
 
 
+def _may_hide_keywords(arguments: Arguments, node: ast.expr) -> bool:
+    """Whether keywords that are not known are passed."""
+    return arguments.unknown and (not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords))
+
+
 def _keyword(node: ast.expr, name: str) -> ast.expr | None:
     if isinstance(node, ast.Call):
         return next((k.value for k in node.keywords if k.arg == name), None)
     return None
 
 
-def _from_data(frame: Frame, name: str, data: Value | None, arguments: Arguments, node: ast.expr) -> Value:
-    kinds: set[str | None] = set()
-    dim: int | None = 1
-    default = frame.session.unknown
+def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """``torch.tensor`` and its like: the dtype of what is handed over."""
+    data = arguments.get(0, "obj" if name == "torch.asarray" else "data")
     if isinstance(data, Tensor):
-        made = _with_dtype(frame, arguments, node, data.dtypes, "")
-        if isinstance(arguments.keywords.get("dtype"), DTypeValue):
-            dtype = arguments.keywords["dtype"]
-            assert isinstance(dtype, DTypeValue)
+        dtype = arguments.keywords.get("dtype")
+        if isinstance(dtype, DTypeValue):
             return replace(cast(frame, data, dtype.dtypes, node, f"cast by {name}()", dtype.written), dim=data.dim)
-        return replace(made, dim=data.dim, origin=data.origin)
-    if isinstance(data, (Const, Number)):
-        kinds, dim = {number_kind(data)}, 0
-    elif isinstance(data, Sequence):
+        return replace(with_dtype(frame, arguments, node, data.dtypes, ""), dim=data.dim, origin=data.origin)
+    kinds: list[str | None] = []
+    if isinstance(data, Sequence):
         items = data.items if data.items is not None else (data.element,)
         while items and isinstance(items[0], Sequence):
             items = items[0].items if items[0].items is not None else (items[0].element,)
-        kinds = {number_kind(i) if isinstance(i, (Const, Number)) else None for i in items}
-    if kinds and None not in kinds:
-        kind = "float" if "float" in kinds else "int" if "int" in kinds else "bool"
-        mask = {"float": FLOAT32, "int": BITS["int64"], "bool": BITS["bool"]}[kind]
-        default = frame.session.constant(mask)
-    made = _with_dtype(frame, arguments, node, default, f"{name}() of Python numbers, without dtype")
-    return replace(made, dim=dim)
+        kinds = [_kind(item) for item in items]
+    elif isinstance(data, (Const, Number)):
+        kinds = [number_kind(data)]
+    default = number_result(kinds) if kinds else None
+    dtypes = frame.session.constant(default) if default else frame.session.unknown
+    made = with_dtype(frame, arguments, node, dtypes, f"{name}() of Python numbers, without dtype")
+    return replace(made, dim=0 if isinstance(data, (Const, Number)) else 1)
 
 
-def _promoted_dtype(frame: Frame, arguments: Arguments) -> Value:
+def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    dtypes = frame.session.constant(FLOAT32)
+    return Tensor(dtypes, 1, frame.here(node, "torch.Tensor() is always float32", dtypes))
+
+
+def _promoted_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     dtypes = [v.dtypes for v in arguments.positional if isinstance(v, (DTypeValue, Tensor))]
     if len(dtypes) == 2:
         return DTypeValue(frame.session.promote(dtypes[0], 1, dtypes[1], 1))
     return UNKNOWN
+
+
+_SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
+    **dict.fromkeys((autocast.MODERN, *autocast.LEGACY), _autocast_context),
+    **dict.fromkeys(_AUTOCAST_QUERIES, _autocast_query),
+    **dict.fromkeys(_DTYPE_QUERIES, _autocast_dtype),
+    **dict.fromkeys(_TRANSPARENT_DECORATORS, _transparent),
+    **dict.fromkeys(_CUSTOM, _custom),
+    **dict.fromkeys(_NEVER, _no),
+    **dict.fromkeys(_EITHER, _either),
+    **dict.fromkeys(_HAND_BACK, _handed_back),
+    **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), _from_data),
+    **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
+    "torch.Tensor": _legacy_tensor,
+    **dict.fromkeys(("torch.finfo", "torch.iinfo"), _limits),
+    **dict.fromkeys(("torch.promote_types", "torch.result_type"), _promoted_dtype),
+    "torch.nn.Parameter": _parameter,
+    "torch.device": _device,
+    "torch.get_default_dtype": _default_dtype,
+    "torch.utils.checkpoint.checkpoint": _checkpoint,
+    "torch.autograd.grad": _gradients,
+}

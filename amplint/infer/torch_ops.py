@@ -6,14 +6,37 @@ Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes b
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from amplint.infer.values import Const, Tensor, Value
+from amplint.infer.values import Const, Number, Sequence, Tensor, Union, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.arguments import Arguments
 
 LOWER, FP32, PROMOTE, BANNED = "lower", "fp32", "promote", "banned"
+Rule = str | tuple["Rule", ...]
+"""What gives a result's dtype, by name (see ``amplint.data._rules``); a tuple for a result of several parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A parameter that takes a tensor: its name, its position, whether it takes several."""
+
+    name: str
+    position: int | None
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An operation as it is where certain parameters are passed."""
+
+    needs: tuple[str, ...]
+    params: tuple[str, ...] | None
+    op: Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,47 +44,101 @@ class Op:
     """One torch function or method, by the name that Python calls it.
 
     ``params``: positional parameters in order. ``tensors``: those whose dtype matters; a trailing ``*`` marks a list of
-    tensors. ``result``: the dtype of the result without autocast, as a function of the operands' (see the generator).
-    ``strict``: groups of parameters whose floating dtypes must be equal, else torch raises. ``policy``: what autocast
-    does with the operands, by device.
+    tensors. ``result``: the dtype of the result, as a function of the operands' as the kernel sees them. ``holds``: the
+    operands that it is known for. ``strict``: groups of parameters whose floating dtypes must be equal, else torch
+    raises. ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
+    does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
+    ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
+    numbers, or like another one.
     """
 
     name: str
     params: tuple[str, ...]
     tensors: tuple[str, ...]
-    result: str | tuple[str, ...]
+    slots: tuple[Slot, ...]
+    result: Rule
+    holds: str
+    even: bool
+    variadic: str | None
     strict: tuple[tuple[str, ...], ...]
     policy: dict[str, str]
+    since: dict[str, tuple[int, int]]
+    under: dict[str, Rule]
+    unsure_under: tuple[str, ...]
     dtype_arg: str | None
-    since: dict[str, str] = field(default_factory=dict)
-    cases: tuple[tuple[tuple[str, ...], str | tuple[str, ...]], ...] = ()
-    strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = ()
+    scalar: tuple[str, ...] | None
+    keeps_dims: bool
+    fields: tuple[str, ...]
+    numbers: tuple[str, ...]
+    attribute: bool
+    in_place: bool
+    passes: bool
+    creates: bool
+    cases: tuple[Case, ...]
+    strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
 
-    @property
-    def in_place(self) -> bool:
-        return self.name.endswith("_") and not self.name.endswith("__")
+    def policy_on(self, device: str, torch_version: tuple[int, int]) -> str | None:
+        """What autocast on a device does with the operands in a release of torch."""
+        policy = self.policy.get(device)
+        if policy is not None and torch_version < self.since.get(device, torch_version):
+            return None
+        return policy
 
-    def for_call(self, bound: dict[str, Value], device: str, torch_version: tuple[int, int]) -> Op:
-        """The operation as these arguments and this release have it: another result, or no cast policy yet."""
-        op = self
-        for needs, result in self.cases:
-            if all(_given(bound, need) for need in needs):
-                op = replace(op, result=result)
-                break
-        since = self.since.get(device)
-        if since is not None and torch_version < _version(since) and device in op.policy:
-            op = replace(op, policy={k: v for k, v in op.policy.items() if k != device})
-        return op
+    def variants(self, arguments: Arguments, bound: dict[str, Value]) -> list[tuple[Op, dict[str, Value]]]:
+        """The operation as these arguments have it, with the arguments by parameter.
+
+        Several where it depends on an argument that is not known; the usual one last.
+        """
+        found: list[tuple[Op, dict[str, Value]]] = []
+        for case in self.cases:
+            own = bound if case.params is None else arguments.bind(case.params)
+            answers = [
+                self._several(arguments, own) if need.endswith("*") else _passed(own, need, case.params is not None)
+                for need in case.needs
+            ]
+            if False in answers:
+                continue
+            found.append((case.op, own))
+            if None not in answers:
+                return found
+        found.append((self, bound))
+        return found
+
+    def _several(self, arguments: Arguments, bound: dict[str, Value]) -> bool:
+        """Whether more than one tensor is passed, as a list or as the rest of the arguments."""
+        slot = self.slots[0]
+        value = bound.get(slot.name)
+        if isinstance(value, Sequence):
+            return value.items is None or len(value.items) > 1
+        return slot.name == self.variadic and len(arguments.positional) > (slot.position or 0) + 1
 
 
-def _given(bound: dict[str, Value], need: str) -> bool:
-    name, _, wanted = need.partition("=")
+def _passed(bound: dict[str, Value], need: str, overload: bool) -> bool | None:
+    """Whether a parameter is passed, as ``needs`` of a case asks; None where that is not known.
+
+    ``overload``: the parameter shares its position with another overload's, which takes a tensor there.
+    """
+    name, equals, wanted = need.partition("=")
     value = bound.get(name)
     if value is None:
         return False
-    if wanted:
-        return isinstance(value, Const) and str(value.value) == wanted
-    return not isinstance(value, Tensor)
+    if isinstance(value, Const):
+        if name == "equation" and isinstance(value.value, str):
+            return (wanted == "outer") == sums_nothing(value.value)
+        return str(value.value) == wanted if equals else value.value is not None
+    if name == "equation":
+        return wanted != "outer"
+    if equals or isinstance(value, Union):
+        return False if isinstance(value, (Tensor, Sequence)) else None
+    if isinstance(value, Tensor):
+        return not overload
+    return True if not overload or isinstance(value, (Number, Sequence)) else None
+
+
+def sums_nothing(equation: str) -> bool:
+    """Whether an equation of ``einsum`` with several operands sums over no index: then it only multiplies."""
+    operands, arrow, result = equation.replace(" ", "").partition("->")
+    return bool(arrow) and "," in operands and {*operands} - {","} <= {*result}
 
 
 def _version(text: str) -> tuple[int, int]:
@@ -80,29 +157,80 @@ def _table() -> dict[str, dict[str, Any]]:
 def find_op(name: str) -> Op | None:
     """The operation of a qualified name such as ``torch.nn.functional.linear`` or ``torch.Tensor.index_add_``."""
     row = _table().get(name)
-    if row is None:
-        return None
-    return Op(
+    return None if row is None else op_of(name, row)
+
+
+@cache
+def find_method(name: str) -> Op | None:
+    """The operation that a method or attribute of a tensor is."""
+    return find_op(f"torch.Tensor.{name}")
+
+
+def op_of(name: str, row: dict[str, Any]) -> Op:
+    """An entry of a table, read."""
+    params, tensors = tuple(row["params"]), tuple(row["tensors"])
+    positions = {param: place for place, param in enumerate(params)}
+    op = Op(
         name=name,
-        params=tuple(row["params"]),
-        tensors=tuple(row["tensors"]),
-        result=_result(row["result"]),
-        strict=tuple(tuple(group) for group in row.get("strict", ())),
+        params=params,
+        tensors=tensors,
+        slots=tuple(Slot(t.rstrip("*"), positions.get(t.rstrip("*")), t.endswith("*")) for t in tensors),
+        result=_rule(row["result"]),
+        holds=row.get("holds", "everything"),
+        even=row.get("even", False),
+        variadic=row.get("variadic"),
+        strict=_groups(row.get("strict", ())),
         policy=row.get("policy", {}),
+        since={device: _version(text) for device, text in row.get("since", {}).items()},
+        under={device: _rule(rule) for device, rule in row.get("under", {}).items()},
+        unsure_under=tuple(row.get("unsure_under", ())),
         dtype_arg=row.get("dtype_arg"),
-        since=row.get("since", {}),
-        cases=tuple((tuple(case["needs"]), _result(case["result"])) for case in row.get("cases", ())),
-        strict_without=tuple(
-            (param, tuple(tuple(group) for group in groups)) for param, groups in row.get("strict_without", {}).items()
-        ),
+        scalar=tuple(row["scalar"]) if row.get("scalar") is not None else None,
+        keeps_dims="scalar" not in row,
+        fields=tuple(row.get("fields", ())),
+        numbers=tuple(row.get("numbers", ())),
+        attribute=row.get("attribute", False),
+        in_place=name.endswith("_") and not name.endswith("__"),
+        passes=_passes(row, tensors == params[:1]),
+        creates=_creates(name, row),
+        cases=(),
+        strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
     )
+    cases = tuple(_case(op, case) for case in row.get("cases", ()))
+    return replace(op, cases=cases) if cases else op
 
 
-def _result(value: str | list[str]) -> str | tuple[str, ...]:
-    return tuple(value) if isinstance(value, list) else value
+def _passes(row: dict[str, Any], alone: bool) -> bool:
+    """Whether only the first argument matters, and the result is like it."""
+    if row.keys() - {"params", "tensors", "result", "unsupported", "attribute", "variadic", "one_way"}:
+        return False
+    return row["result"] == "self" or (row["result"] == "first" and alone)
 
 
-def table_torch_version() -> str:
-    """The torch release that the table was measured on."""
-    text = files("amplint.data").joinpath("ops.json").read_text(encoding="utf-8")
-    return str(json.loads(text)["torch"])
+def _creates(name: str, row: dict[str, Any]) -> bool:
+    """Whether a new tensor comes out, of the dtype argument if there is one."""
+    if "dtype_arg" not in row:
+        return False
+    short = name.rpartition(".")[2]
+    like = short.endswith("_like") or short.startswith("new_")
+    return row["result"] in ("default", "numbers") or not row["tensors"] or (row["result"] == "first" and like)
+
+
+def _case(op: Op, row: dict[str, Any]) -> Case:
+    params = tuple(row["params"]) if "params" in row else None
+    other = replace(
+        op,
+        result=_rule(row["result"]) if "result" in row else op.result,
+        under={**op.under, **{device: _rule(rule) for device, rule in row.get("under", {}).items()}},
+        params=params or op.params,
+        strict=_groups(row["strict"]) if "strict" in row else op.strict,
+    )
+    return Case(tuple(row["needs"]), params, other)
+
+
+def _groups(groups: Any) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(group) for group in groups)
+
+
+def _rule(value: Any) -> Rule:
+    return tuple(_rule(part) for part in value) if isinstance(value, list) else str(value)

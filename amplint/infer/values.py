@@ -78,6 +78,20 @@ NONE = Const(None)
 
 
 @dataclass(frozen=True, slots=True)
+class Text(Value):
+    """A string that a caller may choose: ``usual`` where it passes none.
+
+    It selects from registries; comparisons with it stay open.
+    """
+
+    usual: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("text", self.usual)
+
+
+@dataclass(frozen=True, slots=True)
 class Number(Value):
     """A Python number that is not known: ``kind`` is bool, int or float."""
 
@@ -140,7 +154,8 @@ class Device(Value):
 class Sequence(Value):
     """A tuple or list: its items where their number is known, else the join of all as ``element``.
 
-    ``head`` and ``tail`` are the first and last items of one whose number of items is not known.
+    ``head`` and ``tail`` are the first and last items of one whose number of items is not known. ``made``: the branch
+    that a list was made in, as ``Frame.block``.
     """
 
     items: tuple[Value, ...] | None
@@ -148,6 +163,7 @@ class Sequence(Value):
     mutable: bool = False
     head: tuple[Value, ...] = ()
     tail: tuple[Value, ...] = ()
+    made: int = 0
 
     @property
     def key(self) -> Hashable:
@@ -172,6 +188,8 @@ class Mapping(Value):
     items: dict[object, Value]
     other: Value | None = None
     shared: bool = False
+    loose: bool = False
+    """Not every key need be there, nor in this order: some were written on some paths only."""
 
     @property
     def key(self) -> Hashable:

@@ -60,7 +60,7 @@ def snippets(source: Source, findings: Sequence[Finding], options: Options) -> d
     if not findings:
         return {}
     scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
-    witness = Witness(source.path, {finding.span for finding in findings})
+    witness = Witness({finding.span for finding in findings})
     try:
         facts = analyse(
             source,

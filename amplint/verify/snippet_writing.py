@@ -16,6 +16,7 @@ from amplint.infer.values import (
     Device,
     DTypeValue,
     Layer,
+    Mapping,
     Number,
     Sequence,
     Tensor,
@@ -240,7 +241,7 @@ class _Writer:
 
     def _layer_part(self, layer: Layer, node: ast.expr) -> LayerPart:
         children: tuple[LayerPart, ...] = ()
-        if layer.children is not None:
+        if layer.children is not None and not isinstance(layer.children, Mapping):
             items = layer.children.items if isinstance(layer.children, Sequence) else None
             if items is None or not all(isinstance(item, Layer) for item in items):
                 raise Unknown(f"the layers in {_quote(node)} are not known")

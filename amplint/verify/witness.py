@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from amplint.finding import Certainty
 from amplint.infer.expressions import evaluate
+from amplint.infer.layers import find_layer
 from amplint.infer.record import Recorder
 from amplint.infer.session import OutOfBudget
 from amplint.infer.torch_ops import Op, find_op
@@ -20,7 +21,6 @@ from amplint.infer.values import TensorMethod, TorchName, Value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from pathlib import Path
 
     from amplint.infer.dtypes import Autocast
     from amplint.infer.facts import Conflict, Operand
@@ -57,8 +57,8 @@ class Sight:
 class Witness(Recorder):
     """A recorder that also remembers every context of the operations at the ``wanted`` spans."""
 
-    def __init__(self, path: Path, wanted: Collection[Span]) -> None:
-        super().__init__(path)
+    def __init__(self, wanted: Collection[Span]) -> None:
+        super().__init__()
         self._wanted = frozenset(wanted)
         self._looking = False
         self._arguments: dict[int, tuple[str, dict[str, Value]]] = {}
@@ -77,7 +77,7 @@ class Witness(Recorder):
 
     def conflict(self, frame: Frame, conflict: Conflict) -> None:
         super().conflict(frame, conflict)
-        op = find_op(conflict.op)
+        op = _op(conflict.op)
         if op is None or not self.concerns(frame):
             return
         span = frame.namespace.source.span(conflict.node)
@@ -121,6 +121,12 @@ class Witness(Recorder):
         finally:
             frame.session.steps, self._looking = steps, False
         return found
+
+
+def _op(name: str) -> Op | None:
+    """The operation of that name, or what calling a layer of that class does."""
+    layer = find_layer(name) if name.startswith("torch.nn.") else None
+    return layer.call if layer is not None else find_op(name)
 
 
 def _is_plain(node: ast.expr, known: Mapping[int, Value]) -> bool:

@@ -1,0 +1,99 @@
+"""Strings that choose: names under which registries hold layers, modes that a constructor compares with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amplint.infer.values import (
+    UNKNOWN,
+    Builtin,
+    Class,
+    Const,
+    Function,
+    Mapping,
+    Number,
+    Partial,
+    Sequence,
+    Text,
+    TorchName,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from amplint.infer.arguments import Arguments
+
+_CHANGES = frozenset(("lower", "upper", "strip", "lstrip", "rstrip", "replace", "removeprefix", "removesuffix"))
+_ASKS = frozenset(("startswith", "endswith", "isdigit", "isupper", "islower"))
+
+
+def text_of(value: Value) -> str | None:
+    """The string that a value is, or is unless a caller says otherwise."""
+    if isinstance(value, Text):
+        return value.usual
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+
+
+def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
+    """``text.name(...)`` for the methods that give a string or an answer; a default stays one, and answers nothing."""
+    text = text_of(receiver)
+    given = [text_of(argument) for argument in arguments.positional]
+    if text is None or arguments.keywords or None in given or name not in (_CHANGES | _ASKS):
+        return UNKNOWN
+    made = getattr(text, name)(*given)
+    if isinstance(receiver, Const):
+        return Const(made)
+    return Text(made) if name in _CHANGES else UNKNOWN
+
+
+def joined(left: Value, right: Value) -> Value:
+    """``left + right`` of two strings."""
+    a, b = text_of(left), text_of(right)
+    if a is None or b is None:
+        return UNKNOWN
+    return Const(a + b) if isinstance(left, Const) and isinstance(right, Const) else Text(a + b)
+
+
+def name_of(value: Value) -> Value:
+    """``value.__name__`` of a class or a function."""
+    if isinstance(value, TorchName):
+        return Const(value.name.rsplit(".", 1)[-1])
+    return Const(value.name) if isinstance(value, (Class, Function)) else UNKNOWN
+
+
+def is_callable_kind(value: Value, kind: str) -> bool | None:
+    """Whether a class, function or partial is an instance of ``functools.partial``, ``type`` or a function type."""
+    if isinstance(value, Number):
+        value = Const(0)
+    if not isinstance(value, (Class, Function, Partial, TorchName, Const, Text)):
+        return None
+    if kind == "functools.partial":
+        return isinstance(value, Partial)
+    if kind == "type":
+        return is_class(value)
+    if kind == "types.FunctionType":
+        return isinstance(value, Function) or (isinstance(value, TorchName) and not is_class(value))
+    if kind in ("typing.Iterable", "collections.abc.Iterable") and isinstance(value, (Const, Text)):
+        return text_of(value) is not None
+    if kind in ("typing.Callable", "collections.abc.Callable"):
+        return not isinstance(value, (Const, Text))
+    return None
+
+
+def is_class(value: Value) -> bool:
+    """Whether a name of torch or the project is a class; torch's own begin with a capital."""
+    return isinstance(value, Class) or (isinstance(value, TorchName) and value.name.rsplit(".", 1)[-1][:1].isupper())
+
+
+def attribute_of_partial(value: Partial, name: str) -> Value:
+    """``func``, ``args`` or ``keywords`` of a ``functools.partial``."""
+    if name == "func":
+        return value.callee
+    if name == "args":
+        return Sequence(value.args)
+    keywords: dict[object, Value] = dict(value.keywords.items())
+    return Mapping(keywords) if name == "keywords" else UNKNOWN
+
+
+def method(value: Value, name: str) -> Value:
+    """A method of a string, not yet called."""
+    return Builtin(f"text.{name}", value)

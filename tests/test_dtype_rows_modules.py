@@ -1,0 +1,249 @@
+"""Dtypes of expressions in modules whose layers are chosen, listed or made by factories."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.annotate.rows import file_dtypes
+from amplint.infer.scenarios import CONTROL, find_scenario
+from amplint.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom functools import partial\n"
+
+
+def _dtypes(folder: Path, text: str, expression: str, scenario: str = "autocast-bf16") -> tuple[str, ...] | None:
+    """The dtypes of the one expression of a program, a file of a package, that is written like this."""
+    (folder / "__init__.py").touch()
+    path = folder / "model.py"
+    path.write_text(HEADER + dedent(text))
+    found = find_scenario(scenario)
+    assert found is not None
+    source = Source(path, path.read_bytes())
+    rows = file_dtypes(source, scenarios=(CONTROL, found), device="cuda", torch_version=(2, 13)).rows
+    lines = source.lines
+    matching = [
+        row.dtypes[1]
+        for row in rows
+        if row.span.start.row == row.span.end.row
+        and lines[row.span.start.row - 1][row.span.start.column - 1 : row.span.end.column - 1] == expression
+    ]
+    assert len(matching) == 1
+    return matching[0]
+
+
+PROGRAMS = {
+    "sequential-subclass": (
+        """
+        class Stem(nn.Sequential):
+            def __init__(self, dim):
+                super().__init__()
+                self.width = 4
+                self.add_module("conv", nn.Conv2d(3, dim, 3))
+                self.act = nn.ReLU()
+
+        class Net(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.stem = Stem(dim)
+
+            def forward(self, x):
+                return self.stem(x)
+        """,
+        "self.stem(x)",
+        ("bfloat16",),
+    ),
+    "unpacked-list": (
+        """
+        class Net(nn.Module):
+            def __init__(self, depth, wide=False):
+                super().__init__()
+                blocks = []
+                for index in range(depth):
+                    if wide:
+                        blocks.append(nn.Conv2d(8, 8, 3))
+                    else:
+                        blocks.append(nn.Conv2d(8, 8, 1))
+                self.blocks = nn.Sequential(*blocks, nn.LayerNorm(8))
+
+            def forward(self, x):
+                return self.blocks(x)
+        """,
+        "self.blocks(x)",
+        ("float32",),
+    ),
+    "ordered-dict": (
+        """
+        from collections import OrderedDict
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Sequential(OrderedDict([("norm", nn.LayerNorm(8)), ("fc", nn.Linear(8, 8))]))
+
+            def forward(self, x):
+                return self.head(x)
+        """,
+        "self.head(x)",
+        ("bfloat16",),
+    ),
+    "registry-by-name": (
+        """
+        LAYERS = dict(linear=nn.Linear, norm=nn.LayerNorm)
+
+        def layer_of(name):
+            if name is None:
+                return None
+            if not isinstance(name, str):
+                return name
+            name = name.replace("_", "").lower()
+            if name in LAYERS:
+                return LAYERS[name]
+            raise ValueError(name)
+
+        class Net(nn.Module):
+            def __init__(self, mixer="Lin_ear", last=partial(nn.LayerNorm, eps=1e-6)):
+                super().__init__()
+                self.mixer = layer_of(mixer)(8, 8)
+                self.last = layer_of(last)(8)
+
+            def forward(self, x):
+                return self.last(x), self.mixer(x)
+        """,
+        "self.mixer(x)",
+        ("bfloat16",),
+    ),
+    "passed-by-factories": (
+        """
+        class Wide(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(8, 8)
+
+            def forward(self, x):
+                return self.fc(x)
+
+        class Narrow(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(8, 8, 1)
+
+            def forward(self, x):
+                return self.conv(x)
+
+        class Net(nn.Module):
+            def __init__(self, block):
+                super().__init__()
+                self.body = block()
+
+            def forward(self, x):
+                return self.body(x)
+
+        def wide():
+            return Net(**dict(block=Wide))
+
+        def narrow():
+            return Net(block=Narrow)
+        """,
+        "self.body(x)",
+        ("bfloat16",),
+    ),
+    "made-by-a-factory-only": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm2d(8)
+
+            def forward(self, x):
+                return self.norm(x)
+
+        def build(cls, **options):
+            return cls(**options)
+
+        def net(**options):
+            return build(Net, **options)
+        """,
+        "self.norm(x)",
+        ("float32",),
+    ),
+    "children-run-in-segments": (
+        """
+        def run_in_segments(functions, x, every=1):
+            def segment(start, end, functions):
+                def forward(value):
+                    for j in range(start, end + 1):
+                        value = functions[j](value)
+                    return value
+                return forward
+
+            if isinstance(functions, torch.nn.Sequential):
+                functions = functions.children()
+            if not isinstance(functions, (tuple, list)):
+                functions = tuple(functions)
+            for start in range(0, len(functions), every):
+                x = torch.utils.checkpoint.checkpoint(segment(start, start + every, functions), x)
+            return x
+
+        class Net(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.first = nn.Linear(8, 8)
+                self.blocks = nn.Sequential(*[nn.Linear(8, 8) for _ in range(depth)])
+
+            def forward(self, x):
+                x = self.first(x)
+                return run_in_segments(self.blocks, x)
+        """,
+        "run_in_segments(self.blocks, x)",
+        ("bfloat16",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_the_dtype_is_known(tmp_path: Path, name: str) -> None:
+    text, expression, expected = PROGRAMS[name]
+    assert _dtypes(tmp_path, text, expression) == expected
+
+
+def test_a_layer_that_is_not_known_leaves_the_result_unknown(tmp_path: Path) -> None:
+    text = """
+        from elsewhere import make
+
+        class Stem(nn.Sequential):
+            def __init__(self, dim):
+                super().__init__()
+                self.conv = nn.Conv2d(3, dim, 3)
+                self.add_module("rest", make(dim))
+
+        class Net(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.stem = Stem(dim)
+
+            def forward(self, x):
+                return self.stem(x)
+        """
+    assert _dtypes(tmp_path, text, "self.stem(x)") is None
+
+
+def test_a_default_string_does_not_decide_branches(tmp_path: Path) -> None:
+    text = """
+        class Net(nn.Module):
+            def __init__(self, pool="avg"):
+                super().__init__()
+                if pool == "avg":
+                    self.pool = nn.Linear(8, 8)
+                else:
+                    self.pool = nn.LayerNorm(8)
+
+            def forward(self, x):
+                return self.pool(x)
+        """
+    assert _dtypes(tmp_path, text, "self.pool(x)") == ("bfloat16", "float32")
