@@ -205,7 +205,7 @@ def evaluate(rule: Any, tensors: list[str], by_name: dict[str, list[Any]]) -> An
         return [evaluate(rule[:-1], tensors, by_name)]
     if rule in ("first", "self"):
         return by_name[tensors[0]][0]
-    if rule in ("promote", "float", "sum", "real"):
+    if rule in ("promote", "widest", "float", "sum", "real"):
         return FULL if any(FULL in dtypes for dtypes in by_name.values()) else LOW
     if rule in by_name:
         return by_name[rule][0]

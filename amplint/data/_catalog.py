@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.testing._internal import common_cuda
 
-from amplint.data._calls import Call, Target, bind, tensors_in
+from amplint.data._calls import Call, Failure, Target, bind, tensors_in
 from amplint.data.forms import FORMS
 
 #: OpInfo declares some CUDA dtypes only where the GPU has them; the table is about a recent one.
@@ -199,6 +199,16 @@ def _lacks_plain(calls: list[Call]) -> bool:
     return floating and not any([getattr(value, "ndim", 0) for value in v] == [2] for v in values)
 
 
+def _uneven(calls: list[Call]) -> list[Call]:
+    """A call with several tensors again, with one of them without dimensions."""
+    for call in calls:
+        tensors = [(n, v) for n, v in call.named() if isinstance(v, torch.Tensor) and v.is_floating_point() and v.dim()]
+        if len(tensors) > 1 and not call.variadic:
+            found = [call.with_argument(name, value.flatten()[0].clone()) for name, value in tensors[:3]]
+            return [one for one in found if not isinstance(one.run({}), Failure)]
+    return []
+
+
 def catalog(wanted: Callable[[str], bool] = lambda _name: True) -> tuple[dict[str, Target], Counter[str]]:
     """Targets by qualified name, and how many public names got no calls, by namespace."""
     targets: dict[str, Target] = {}
@@ -222,6 +232,8 @@ def catalog(wanted: Callable[[str], bool] = lambda _name: True) -> tuple[dict[st
                     targets.setdefault(name, Target(name)).calls += calls
                 elif target is None:
                     skipped[f"no sample that runs: {name.rpartition('.')[0]}"] += 1
+        for target in targets.values():
+            target.calls += _uneven(target.calls)
         for name in filter(wanted, attribute_names()):
             targets[name] = Target(name, [_read_attribute(name)], attribute=True)
     return targets, skipped

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from amplint.data._apart import plainness, progress
 from amplint.data._autocast import autocast_outcomes, odd_outcomes, plain_outcomes, policy
 from amplint.data._calls import Failure
-from amplint.data._entries import Cast, plainness, progress
 from amplint.data._measure import Facts
+from amplint.data._policies import Cast
 from amplint.emulation import calls, emulated, install
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 DEVICES = ("cuda", "cpu", "mps", "xpu")
 POLICY_CALLS = 6
 AT_ONCE = 2
+#: Options that change what a layer computes with the same operands.
+UNUSUAL = {"proj_size"}
 PATIENCE = 5.0
 Measured = dict[str, list[Facts]]
 Casts = dict[str, list[Cast]]
@@ -88,7 +91,8 @@ def telling(facts: list[Facts]) -> list[Facts]:
     chosen = ranked[:POLICY_CALLS] + sorted(uneven, key=plainness)[:2]
     seen: set[str] = set()
     for fact in ranked:
-        kinds = {name for name in fact.call.given() if "=" in name} | {str(sorted(fact.operands))}
+        given = fact.call.given()
+        kinds = {name for name in given if "=" in name} | {str((sorted(fact.operands), sorted(given & UNUSUAL)))}
         if kinds - seen and fact not in chosen:
             chosen.append(fact)
         seen |= kinds

@@ -29,9 +29,10 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode, resolve_name
 
+from amplint.data._apart import progress
 from amplint.data._calls import Call, Target, tensors_in
 from amplint.data._catalog import resolve
-from amplint.data._entries import add_policies, entry_of, progress
+from amplint.data._entries import entry_of
 from amplint.data._layers import (
     Sample,
     calls_of,
@@ -45,6 +46,7 @@ from amplint.data._layers import (
     takes_dtype,
 )
 from amplint.data._measure import measure
+from amplint.data._policies import add_older_results, add_policies
 from amplint.data._regimes import Measured, casts_by_device
 from amplint.data.generate_policy import dump
 from amplint.emulation import policies as policies_of
@@ -148,6 +150,7 @@ def add_calls(entries: dict[str, Any], calls: dict[str, list[Call]]) -> None:
             progress(f"{name}: the result of a call follows no rule")
             continue
         add_policies(name, call, {device: found[name] for device, found in casts.items()}, history)
+        add_older_results(entries[name].get("applies", ""), call)
         entries[name]["call"] = call
 
 

@@ -23,8 +23,9 @@ whose parts have the dtypes of the parts of the argument.  Keys beyond the plain
 * ``strict_without``: groups that are strict only where the parameter that is the key holds no floating tensor.
 * ``under``: results under autocast, by device, where they are not those of the operands that the policy casts; ``low``
   is the dtype that autocast is set to, and ``a|b`` either.
-* ``unsure_under``: operands for which results under autocast are not known: ``integers``, ``other`` (the 16-bit dtype
-  that it is not set to), ``uneven`` (tensors of no dimensions beside others).
+* ``unsure_under``: by device, operands for which results under autocast are not known: ``integers``, ``other`` (the
+  16-bit dtype that it is not set to), ``uneven`` (tensors of no dimensions beside others).
+* ``before``: by release, the result that the operation had before it (``result_history.json``).
 * ``attribute``: not called.
 """
 
@@ -37,9 +38,11 @@ from typing import Any
 
 import torch
 
+from amplint.data._apart import progress
 from amplint.data._catalog import catalog
-from amplint.data._entries import add_policies, entry_of, progress
+from amplint.data._entries import entry_of
 from amplint.data._measure import measure
+from amplint.data._policies import add_older_results, add_policies
 from amplint.data._regimes import Measured, casts_by_device
 from amplint.data.generate_policy import dump
 from amplint.emulation import policies as policies_of
@@ -71,6 +74,7 @@ def generate(only: frozenset[str] = frozenset()) -> dict[str, Any]:
         if targets[name].attribute:
             entry["attribute"] = True
         add_policies(name, entry, {device: found[name] for device, found in casts.items()}, history)
+        add_older_results(name, entry)
         entries[name] = entry
     progress(f"{len(entries)} entries; left out: {dict(skipped)}")
     version = torch.__version__.partition("+")[0]

@@ -81,6 +81,7 @@ _add("LSTM GRU RNN", lambda: (t(2, 5, 4),), 4, 3, batch_first=True, bidirectiona
 _add("LSTM", lambda: (t(5, 2, 4), (t(1, 2, 3), t(1, 2, 3))), 4, 3)
 _add("GRU RNN", lambda: (t(5, 2, 4), t(1, 2, 3)), 4, 3)
 _add("LSTM", lambda: (t(5, 2, 4),), 4, 3, proj_size=2)
+_add("LSTM", lambda: (t(5, 2, 4), (t(1, 2, 2), t(1, 2, 3))), 4, 3, proj_size=2)
 _add("LSTMCell GRUCell RNNCell", lambda: (t(2, 4),), 4, 3)
 _add("MultiheadAttention", lambda: (t(3, 2, 4), t(3, 2, 4), t(3, 2, 4)), 4, 2)
 _add("MultiheadAttention", lambda: (t(2, 3, 4), t(2, 3, 4), t(2, 3, 4)), 4, 2, batch_first=True)

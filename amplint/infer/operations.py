@@ -12,6 +12,7 @@ from amplint.infer.facts import Operand
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
 from amplint.infer.results import (
     PYTHON,
+    Parts,
     dtypes_by_rule,
     dtypes_under,
     number_result,
@@ -74,7 +75,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         return out
     if strict and not frame.backward:
         seen = _agreeing(seen, op.strict)
-    return _Result(frame, op, bound, operands, seen, numbers, policy, failing, node).of(op.result)
+    rule = op.result_in(session.torch_version) if op.before else op.result
+    return _Result(frame, op, bound, operands, seen, numbers, policy, failing, node).of(rule)
 
 
 def _is_none(value: Value) -> bool:
@@ -151,7 +153,9 @@ def _operands(
     for slot in op.slots:
         value = bound.get(slot.name)
         if value is None:
-            continue
+            if slot.name != op.variadic or arguments.rest is None:
+                continue
+            value = Sequence(None, arguments.rest)
         if isinstance(value, Tensor) and not slot.listed:
             operands.append(Operand(slot.name, arguments.node(slot.position, slot.name), value))
         elif isinstance(value, (Const, Number)):
@@ -292,18 +296,27 @@ class _Result:
         if isinstance(rule, tuple):
             parts = under if isinstance(under, tuple) and len(under) == len(rule) else (under,) * len(rule)
             items = tuple(self._part(part, other) for part, other in zip(rule, parts, strict=True))
-            return Sequence(items)
+            return Parts(items, fields=self.op.fields) if len(self.op.fields) == len(items) else Sequence(items)
         if rule == "none":
             return UNKNOWN
         if rule.startswith(PYTHON):
             return python_result(rule, self.before)
         if rule == "each":
-            return Sequence(tuple(replace(o.value, leaf=False) for o in self.before))
+            return self._each()
         if rule == "self" and self.before:
             return self.before[0].value
         several = rule.endswith("*") and rule not in self.op.tensors
         tensor = self._tensor(rule.rstrip("*") if several else rule, under if isinstance(under, str) else None)
         return Sequence(None, tensor) if several else tensor
+
+    def _each(self) -> Value:
+        """A list whose items have the dtypes of those that were passed."""
+        tensors = tuple(replace(o.value, leaf=False) for o in self.before)
+        slot = self.op.slots[0]
+        passed = self.bound.get(slot.name)
+        if passed is None or (isinstance(passed, Sequence) and passed.items is None):
+            return Sequence(None, unite(*tensors) if tensors else UNKNOWN)
+        return Sequence(tensors)
 
     def _tensor(self, rule: str, under: str | None) -> Tensor:
         frame, op, operands = self.frame, self.op, self.seen
@@ -343,8 +356,9 @@ class _Result:
             dtypes = _select_on(frame, on, dtypes)
         if under is not None and any(state.low for state in frame.autocast):
             dtypes = dtypes_under(session, op, under, self.before, frame.autocast, dtypes)
-        if op.unsure_under and any(state.low for state in frame.autocast):
-            dtypes = where_sure(op, dtypes, self.before, frame.autocast)
+        unsure = op.unsure_under.get(session.device) if op.unsure_under else None
+        if unsure and any(state.low for state in frame.autocast):
+            dtypes = where_sure(unsure, dtypes, self.before, frame.autocast)
         return dtypes
 
     def _numbers(self) -> list[Value]:

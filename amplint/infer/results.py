@@ -5,6 +5,7 @@ The rules' names are explained where they are measured, in ``amplint.data._rules
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,19 @@ _HOLDS = {"everything": -1, "real": FLOATS | INTEGERS, "mixed": FLOATS | INTEGER
 _INT64 = BITS["int64"]
 PYTHON = "py:"
 """What rules begin with whose result is a Python number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts(Sequence):
+    """A result of several parts that have names, as that of ``torch.max(x, dim)``."""
+
+    fields: tuple[str, ...] = ()
+
+    def part(self, name: str) -> Value | None:
+        """The part of that name."""
+        if self.items is None or name not in self.fields:
+            return None
+        return self.items[self.fields.index(name)]
 
 
 def dtypes_by_rule(session: Session, op: Op, rule: str, operands: list[Operand], numbers: Items[str | None]) -> Dtypes:
@@ -184,12 +198,12 @@ def _either(lanes: list[Lane]) -> Lane:
     return Lane(mask, None, any(lane.assumed for lane in lanes))
 
 
-def where_sure(op: Op, dtypes: Dtypes, before: list[Operand], autocast: Items[Ambient]) -> Dtypes:
+def where_sure(unsure: Items[str], dtypes: Dtypes, before: list[Operand], autocast: Items[Ambient]) -> Dtypes:
     """Unknown where autocast is on and an operand is one for which its effect was not found to follow the policy."""
-    if "uneven" in op.unsure_under and len({o.value.dim for o in before}) > 1:
+    if "uneven" in unsure and len({o.value.dim for o in before}) > 1:
         return tuple(UNKNOWN_LANE if state.low else dtype for dtype, state in zip(dtypes, autocast, strict=True))
-    integers = ~FLOATS if "integers" in op.unsure_under else 0
-    other = LOW if "other" in op.unsure_under else 0
+    integers = ~FLOATS if "integers" in unsure else 0
+    other = LOW if "other" in unsure else 0
     lanes = []
     for lane, (dtype, state) in enumerate(zip(dtypes, autocast, strict=True)):
         odd = integers | (other & ~state.low)

@@ -64,7 +64,8 @@ class Op:
     policy: dict[str, str]
     since: dict[str, tuple[int, int]]
     under: dict[str, Rule]
-    unsure_under: tuple[str, ...]
+    unsure_under: dict[str, tuple[str, ...]]
+    before: tuple[tuple[tuple[int, int], Rule], ...]
     dtype_arg: str | None
     scalar: tuple[str, ...] | None
     keeps_dims: bool
@@ -83,6 +84,10 @@ class Op:
         if policy is not None and torch_version < self.since.get(device, torch_version):
             return None
         return policy
+
+    def result_in(self, torch_version: tuple[int, int]) -> Rule:
+        """The result in a release of torch."""
+        return next((rule for release, rule in self.before if torch_version < release), self.result)
 
     def variants(self, arguments: Arguments, bound: dict[str, Value]) -> list[tuple[Op, dict[str, Value]]]:
         """The operation as these arguments have it, with the arguments by parameter.
@@ -160,6 +165,11 @@ def find_op(name: str) -> Op | None:
     return None if row is None else op_of(name, row)
 
 
+def names() -> list[str]:
+    """The qualified names of all operations of the table."""
+    return list(_table())
+
+
 @cache
 def find_method(name: str) -> Op | None:
     """The operation that a method or attribute of a tensor is."""
@@ -183,7 +193,8 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         policy=row.get("policy", {}),
         since={device: _version(text) for device, text in row.get("since", {}).items()},
         under={device: _rule(rule) for device, rule in row.get("under", {}).items()},
-        unsure_under=tuple(row.get("unsure_under", ())),
+        unsure_under={device: tuple(found) for device, found in row.get("unsure_under", {}).items()},
+        before=tuple(sorted((_version(release), _rule(rule)) for release, rule in row.get("before", {}).items())),
         dtype_arg=row.get("dtype_arg"),
         scalar=tuple(row["scalar"]) if row.get("scalar") is not None else None,
         keeps_dims="scalar" not in row,
