@@ -26,9 +26,8 @@ class Body(NamedTuple):
     ``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
     build, configure or call others. ``driver``: it drives training or evaluation itself, so no autocast is around it
     but what it opens. ``size``: its number of syntax nodes, contexts and operators
-    left out. ``identity``: it hands back its first argument, as
-    decorators do that only register. ``defines``: functions of its own. ``answers``: it returns a value or yields.
-    ``stores``: it assigns an attribute or an item, or calls what may. ``names``: those it mentions.
+    left out. ``identity``: it hands back its first argument, as decorators do that only register. ``defines``:
+    functions of its own; ``makes``: it returns one of them. ``answers``: it returns a value or yields. ``stores``: it assigns an attribute or an item, or calls what may. ``names``: those it mentions.
     """
 
     generator: bool
@@ -37,6 +36,7 @@ class Body(NamedTuple):
     size: int
     identity: bool
     defines: bool
+    makes: bool
     answers: bool
     stores: bool
     names: frozenset[str]
@@ -79,6 +79,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     generator, computes, driver = isinstance(node, ast.AsyncFunctionDef), False, False
     size, defines, stores = 0, False, False
     names: set[str] = set()
+    own: set[str] = set()
     returned: list[ast.expr | None] = []
     for child in nodes_below(node):
         size += 1
@@ -104,6 +105,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             computes = True
         elif (kind is ast.FunctionDef or kind is ast.Lambda) and child is not node:
             defines = True
+            own.add(getattr(child, "name", ""))
         elif kind is ast.Yield or kind is ast.YieldFrom:
             generator = True
         elif kind is ast.With or kind is ast.AsyncWith:
@@ -111,8 +113,9 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     first = node.args.args[0].arg if node.args.args else ""
     identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
     answers = generator or any(value is not None for value in returned)
+    makes = any(isinstance(value, ast.Name) and value.id in own for value in returned)
     computes = computes or not names.isdisjoint(_TORCH_NAMES)
-    return Body(generator, computes, driver, size, identity, defines, answers, stores, frozenset(names))
+    return Body(generator, computes, driver, size, identity, defines, makes, answers, stores, frozenset(names))
 
 
 @lru_cache(maxsize=256)
@@ -128,6 +131,43 @@ def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[st
             names.add(child.func.id)
         stack.extend(ast.iter_child_nodes(child))
     return frozenset(names)
+
+
+@lru_cache(maxsize=256)
+def hands_on(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a decorator puts a function in place of the one it gets that only passes its arguments on.
+
+    It names that one in ``functools.wraps``, returns what calls with ``*args, **kwargs`` give, and computes nothing.
+    """
+    first = node.args.args[0].arg if node.args.args else ""
+    return any(
+        isinstance(child, ast.FunctionDef) and first in _wrapped(child) and _passes_on(child) for child in node.body
+    )
+
+
+def _wrapped(node: ast.FunctionDef) -> list[str]:
+    """Names of the functions that this one is said to wrap."""
+    calls = [d for d in node.decorator_list if isinstance(d, ast.Call) and _last_name(d.func) == "wraps"]
+    return [argument.id for call in calls for argument in call.args if isinstance(argument, ast.Name)]
+
+
+def _passes_on(node: ast.FunctionDef) -> bool:
+    rest, keywords = node.args.vararg, node.args.kwarg
+    body = body_of(node)
+    if rest is None or keywords is None or body.computes or body.driver or body.generator:
+        return False
+    calls = [child.value for child in nodes_below(node) if isinstance(child, ast.Return) and child.value is not None]
+    return bool(calls) and all(
+        isinstance(call, ast.Call)
+        and [a.value.id for a in call.args if isinstance(a, ast.Starred) and isinstance(a.value, ast.Name)] == [rest.arg]
+        and [k.value.id for k in call.keywords if k.arg is None and isinstance(k.value, ast.Name)] == [keywords.arg]
+        and len(call.args) == len(call.keywords) == 1
+        for call in calls
+    )
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _opens_autocast(node: ast.expr) -> bool:

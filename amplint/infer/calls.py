@@ -269,7 +269,7 @@ CHOOSING_BODY = 400
 
 
 def worth_following(frame: Frame, function: Function, arguments: Arguments, receiver: Value | None) -> bool:
-    """Whether a call can matter to dtypes: the body computes with tensors, gets one, wraps a function, or is small.
+    """Whether a call can matter to dtypes: the body computes with tensors, gets one, makes or wraps a function, or is small.
 
     Docstring builders, registries and configuration code are most of what model code calls, and none of its dtypes.
     """
@@ -280,7 +280,7 @@ def worth_following(frame: Frame, function: Function, arguments: Arguments, rece
         returns = function.node.returns
         if not body.answers or (returns is not None and isinstance(promised(returns), Number)):
             return False
-    if body.computes or body.size <= SMALL_BODY:
+    if body.computes or body.makes or body.size <= SMALL_BODY:
         return True
     values = (*arguments.positional[receiver is not None :], *arguments.keywords.values())
     if body.defines and any(isinstance(v, (Function, Decorated, Bound)) for v in values):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import builtins, classes, layer_lists, modules, tensors, texts, torch_calls
 from amplint.infer.arguments import Arguments
-from amplint.infer.bodies import called_plainly
+from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
@@ -90,7 +90,9 @@ def _decorate(frame: Frame, value: Value, decorator: ast.expr) -> Value:
     wrappers = [option for option in options if isinstance(option, Function)]
     if wrappers:
         return value if _passes_through(wrappers[0], value) else Decorated(value, wrapper=wrappers[0])
-    return Decorated(value, kind="opaque") if UNKNOWN in options else result
+    if UNKNOWN not in options:
+        return result
+    return value if _hands_on(applied) else Decorated(value, kind="opaque")
 
 
 def _hands_back(frame: Frame, applied: Value) -> bool:
@@ -98,6 +100,11 @@ def _hands_back(frame: Frame, applied: Value) -> bool:
     if not isinstance(applied, Function) or isinstance(applied.node, ast.Lambda):
         return False
     return applied.namespace.body(applied.node).identity
+
+
+def _hands_on(applied: Value) -> bool:
+    """Whether a decorator, of which it is not known what it calls, only passes the arguments on."""
+    return isinstance(applied, Function) and not isinstance(applied.node, ast.Lambda) and hands_on(applied.node)
 
 
 def _passes_through(wrapper: Function, value: Value) -> bool:
