@@ -25,9 +25,10 @@ class Body(NamedTuple):
 
     ``generator``: calling it runs nothing yet. ``computes``: it does something with tensors itself, rather than only
     build, configure or call others. ``driver``: it drives training or evaluation itself, so no autocast is around it
-    but what it opens. ``size``: its number of syntax nodes, contexts and operators
-    left out. ``identity``: it hands back its first argument, as decorators do that only register. ``defines``:
-    functions of its own; ``makes``: it returns one of them. ``answers``: it returns a value or yields. ``stores``: it assigns an attribute or an item, or calls what may. ``names``: those it mentions.
+    but what it opens. ``size``: its number of syntax nodes, contexts and operators left out. ``identity``: it hands
+    back its first argument, as decorators do that only register. ``defines``: functions of its own; ``makes``: it
+    returns one of them. ``answers``: it returns a value or yields. ``stores``: it assigns an attribute or an item, or
+    calls what may. ``names``: those it mentions.
     """
 
     generator: bool
@@ -157,12 +158,17 @@ def _passes_on(node: ast.FunctionDef) -> bool:
     if rest is None or keywords is None or body.computes or body.driver or body.generator:
         return False
     calls = [child.value for child in nodes_below(node) if isinstance(child, ast.Return) and child.value is not None]
-    return bool(calls) and all(
-        isinstance(call, ast.Call)
-        and [a.value.id for a in call.args if isinstance(a, ast.Starred) and isinstance(a.value, ast.Name)] == [rest.arg]
-        and [k.value.id for k in call.keywords if k.arg is None and isinstance(k.value, ast.Name)] == [keywords.arg]
-        and len(call.args) == len(call.keywords) == 1
-        for call in calls
+    return bool(calls) and all(_calls_with(call, rest.arg, keywords.arg) for call in calls)
+
+
+def _calls_with(node: ast.expr, rest: str, keywords: str) -> bool:
+    """Whether it is a call with ``*rest, **keywords`` and nothing else."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or len(node.keywords) != 1:
+        return False
+    first, last = node.args[0], node.keywords[0]
+    passed = first.value if isinstance(first, ast.Starred) else None
+    return (
+        isinstance(passed, ast.Name) and passed.id == rest and last.arg is None and _last_name(last.value) == keywords
     )
 
 

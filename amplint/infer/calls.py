@@ -269,9 +269,10 @@ CHOOSING_BODY = 400
 
 
 def worth_following(frame: Frame, function: Function, arguments: Arguments, receiver: Value | None) -> bool:
-    """Whether a call can matter to dtypes: the body computes with tensors, gets one, makes or wraps a function, or is small.
+    """Whether a call can matter to dtypes.
 
-    Docstring builders, registries and configuration code are most of what model code calls, and none of its dtypes.
+    It does where the body computes with tensors, gets one, makes or wraps a function, or is small. Docstring builders,
+    registries and configuration code are most of what model code calls, and none of its dtypes.
     """
     if isinstance(function.node, ast.Lambda):
         return True

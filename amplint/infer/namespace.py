@@ -8,27 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amplint.infer.bodies import Body, body_of
-from amplint.infer.decorators import Decorated
-from amplint.infer.values import (
-    UNKNOWN,
-    Builtin,
-    Class,
-    Const,
-    External,
-    Function,
-    Mapping,
-    ModuleValue,
-    Number,
-    Sequence,
-    Text,
-    TorchName,
-    Union,
-    Value,
-)
+from amplint.infer.lasting import Lasting, lasts, shared
+from amplint.infer.outline import Outline, Unparsed, outline
+from amplint.infer.values import UNKNOWN, Class, External, ModuleValue, TorchName, Union, Value
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -69,63 +54,65 @@ def canonical(name: str) -> str:
     return name
 
 
-class Lasting(NamedTuple):
-    """A value that is the same in every analysis, and the files that it was made of."""
-
-    value: Value
-    needs: frozenset[Path]
-
-
-def lasts(value: Value) -> bool:
-    """Whether a value holds nothing that an analysis changes, or that is its alone."""
-    if isinstance(value, Class):
-        return not value.closure and all(map(lasts, value.bases)) and all(map(lasts, value.members.values()))
-    if isinstance(value, Function):
-        return not value.closure
-    if isinstance(value, Decorated):
-        plain = value.autocast is None and value.cast_inputs is None and value.wrapper is None
-        return plain and lasts(value.function)
-    if isinstance(value, Union):
-        return all(map(lasts, value.options))
-    if isinstance(value, Sequence):
-        return all(map(lasts, value.items if value.items is not None else (value.element,)))
-    if isinstance(value, Mapping):
-        return value.shared and all(map(lasts, value.items.values()))
-    if isinstance(value, Builtin):
-        return value.receiver is None
-    return value is UNKNOWN or isinstance(value, (Const, Number, Text, TorchName, External, ModuleValue))
-
-
-def shared(value: Value) -> Value:
-    """A value of another file's, its dicts closed to writing and open to keys that are not seen."""
-    if isinstance(value, Mapping) and not value.shared:
-        return Mapping({k: shared(v) for k, v in value.items.items()}, value.other or UNKNOWN, True)
-    if isinstance(value, Class):
-        for name, member in value.members.items():
-            if isinstance(member, Mapping):
-                value.members[name] = shared(member)
-    return value
-
-
 class Namespace:
-    """The names of one module of the project."""
+    """The names of one module of the project.
 
-    def __init__(self, source: Source, package: str, is_package: bool, project: Project) -> None:
+    ``whole`` has the file parsed at once; otherwise its statements are parsed when their names are asked for. Raises
+    SourceError where it cannot be read.
+    """
+
+    def __init__(
+        self, source: Source, package: str, is_package: bool, project: Project, *, whole: bool = False
+    ) -> None:
         self.source = source
         self.path = source.path
         self._filename = str(source.path)
         self.package = package
         self.is_package = is_package
         self.project = project
-        self.tree = source.tree
-        self.bindings: dict[str, list[Binding]] = {}
+        self.whole = whole
+        self.bindings: dict[str, list[Binding | Unparsed]] = {}
         self.values: dict[str, Value] = {}
         self.lasting: dict[str, Lasting] = {}
         self._age = 0
         self._pending: set[str] = set()
         self._bodies: dict[int, Body] = {}
+        found = None if whole else _outline(source)
+        if found is None:
+            self._bind_whole()
+        else:
+            self._bind(found)
+
+    @property
+    def tree(self) -> ast.Module:
+        """The syntax tree of the file."""
+        return self.source.tree
+
+    def _bind_whole(self) -> None:
+        self.bindings.clear()
         for name, binding in _module_bindings(self.tree.body):
             self.bindings.setdefault(name, []).append(binding)
+        self._star_imports = tuple(_star_imports(self.tree))
+
+    def _bind(self, found: Outline) -> None:
+        rows: list[tuple[int, str, Binding | Unparsed]] = [(part.row, name, part) for name, part in found.named]
+        for statement in found.parsed.body:
+            rows += [(statement.lineno, name, binding) for name, binding in _module_bindings([statement])]
+        for _, name, binding in sorted(rows, key=lambda row: row[0]):
+            self.bindings.setdefault(name, []).append(binding)
+        self._star_imports = tuple(_star_imports(found.parsed))
+
+    def _parsed(self, name: str) -> list[Binding]:
+        """The bindings of a name as syntax. Raises SourceError where the file does not parse after all."""
+        bindings = self.bindings[name]
+        for number, binding in enumerate(bindings):
+            if isinstance(binding, Unparsed):
+                try:
+                    bindings[number] = binding.parse(_text(self.source))
+                except (SyntaxError, ValueError, RecursionError, MemoryError):
+                    self._bind_whole()
+                    return self._parsed(name) if name in self.bindings else []
+        return [binding for binding in bindings if not isinstance(binding, Unparsed)]
 
     def body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
         """What a walk over a function of this module tells; made once for each."""
@@ -154,8 +141,7 @@ class Namespace:
             if not self.own:
                 self.project.cut += 1
             return value
-        bindings = self.bindings.get(name)
-        if bindings is None:
+        if name not in self.bindings:
             return None
         if name in self._pending:
             self.project.cut += 1
@@ -163,7 +149,10 @@ class Namespace:
         kept = self.lasting.get(name)
         if kept is not None and self.project.may_follow(kept.needs):
             return kept.value
-        return self._evaluate(name, bindings, evaluate)
+        try:
+            return self._evaluate(name, self._parsed(name), evaluate)
+        except SourceError:
+            return UNKNOWN
 
     def _evaluate(self, name: str, bindings: list[Binding], evaluate: Evaluate) -> Value:
         project = self.project
@@ -176,7 +165,7 @@ class Namespace:
                 value = evaluate(self, name, binding)
                 if all(value.key != other.key for other in options):
                     options.append(value)
-            value = options[0] if len(options) == 1 else Union(tuple(options))
+            value = options[0] if len(options) == 1 else Union(tuple(options)) if options else UNKNOWN
         finally:
             self._pending.discard(name)
             project.end_needs(needs)
@@ -245,17 +234,29 @@ class Namespace:
                     return value
         return None
 
-    @cached_property
-    def _star_imports(self) -> tuple[ast.ImportFrom, ...]:
-        return tuple(
-            s for s in self.tree.body if isinstance(s, ast.ImportFrom) and s.names[0].name == "*" and s.level <= 1
-        )
-
     def _absolute(self, name: str) -> Value:
         if name == "torch" or name.startswith("torch."):
             return TorchName(name)
         namespace = self.project.find(name, self)
         return ModuleValue(namespace) if namespace else External(name)
+
+
+def _text(source: Source) -> str:
+    return source.text.removeprefix("\ufeff")
+
+
+def _outline(source: Source) -> Outline | None:
+    """The outline of a file; None where only the whole can be parsed. Raises SourceError where it does not decode."""
+    try:
+        return outline(_text(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _star_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*" and statement.level <= 1:
+            yield statement
 
 
 def _module_bindings(body: list[ast.stmt]) -> Iterator[tuple[str, Binding]]:
@@ -341,8 +342,12 @@ class Project:
         self.age += 1
         self._used.clear()
         self._needs.clear()
+        before = self._namespaces.get(self.own) if self.own is not None and self.own != source.path else None
+        if before is not None:
+            self._drop(before.path)
+            before.forget_values()
         self.own, self.own_filename = source.path, str(source.path)
-        namespace = self.open(source)
+        namespace = self.open(source, whole=True)
         namespace.forget_values()
         return namespace
 
@@ -385,13 +390,14 @@ class Project:
         root = self._roots[path.parent] = (folder, ".".join(parts))
         return root
 
-    def open(self, source: Source) -> Namespace:
-        """The namespace of a file being checked. Raises SourceError where it does not parse."""
+    def open(self, source: Source, *, whole: bool = False) -> Namespace:
+        """The namespace of a file, parsed whole where it is checked. Raises SourceError where it does not parse."""
         known = self._namespaces.get(source.path)
-        if known is not None and known.source.data == source.data:
+        if known is not None and known.source.data == source.data and known.whole >= whole:
             return known
+        self._drop(source.path)
         _, package = self.root_of(source.path)
-        namespace = Namespace(source, package, source.path.name == "__init__.py", self)
+        namespace = Namespace(source, package, source.path.name == "__init__.py", self, whole=whole)
         self._keep(source.path, namespace)
         return namespace
 
@@ -424,25 +430,24 @@ class Project:
         if path in self._namespaces:
             self._namespaces[path] = known = self._namespaces.pop(path)
             return known
-        namespace: Namespace | None = None
         try:
-            if path.is_file():
-                namespace = self.open(Source(path, path.read_bytes()))
+            return self.open(Source(path, path.read_bytes()))
         except (OSError, SourceError):
-            namespace = None
-        self._keep(path, namespace)
-        return namespace
+            self._keep(path, None)
+            return None
 
     def _keep(self, path: Path, namespace: Namespace | None) -> None:
-        replaced = self._namespaces.pop(path, None)
-        self._size -= len(replaced.source.data) if replaced is not None else 0
         self._namespaces[path] = namespace
         self._size += len(namespace.source.data) if namespace is not None else 0
         while self._size > MAX_PROJECT_BYTES and len(self._namespaces) > 1:
-            oldest = next(iter(self._namespaces))
-            dropped = self._namespaces.pop(oldest)
-            self._size -= len(dropped.source.data) if dropped is not None else 0
-            for path, name in self._dependents.pop(oldest, ()):
-                dependent = self._namespaces.get(path)
-                if dependent is not None:
-                    dependent.lasting.pop(name, None)
+            self._drop(next(iter(self._namespaces)))
+
+    def _drop(self, path: Path) -> None:
+        """Let a file go, and the values that were made of it."""
+        dropped = self._namespaces.pop(path, None)
+        if dropped is not None:
+            self._size -= len(dropped.source.data)
+        for other, name in self._dependents.pop(path, ()):
+            dependent = self._namespaces.get(other)
+            if dependent is not None:
+                dependent.lasting.pop(name, None)
