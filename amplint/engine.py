@@ -188,9 +188,22 @@ def collect_seldom() -> None:
 
 
 COLLECT_EVERY = 400
-"""Files after which a process collects garbage in full: left to itself, it would let a gigabyte pile up."""
+"""Files after which a process collects garbage: left to itself, it would let a gigabyte pile up."""
+COLLECT_ALL_EVERY = 4
+"""Collections after which what outlived earlier ones, mostly syntax trees in use, is looked through again."""
 
 _checked = itertools.count(1)
+
+
+def collect_after_file() -> None:
+    """Collect garbage when enough files have been checked since the last time."""
+    collections, rest = divmod(next(_checked), COLLECT_EVERY)
+    if rest:
+        return
+    if collections % COLLECT_ALL_EVERY == 0:
+        gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _cpus() -> int:
@@ -202,8 +215,7 @@ def _cpus() -> int:
 
 def _guarded(path: Path, options: Options) -> FileResult:
     """:func:`check_file`, with what it did not expect turned into one line."""
-    if next(_checked) % COLLECT_EVERY == 0:
-        gc.collect()
+    collect_after_file()
     try:
         return check_file(path, options)
     except Exception as error:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import gc
 import itertools
 import resource
 import time
@@ -20,7 +19,7 @@ import warnings
 from pathlib import Path
 
 from amplint.annotate.rows import file_dtypes
-from amplint.engine import COLLECT_EVERY, collect_seldom
+from amplint.engine import collect_after_file, collect_seldom
 from amplint.infer.analysis import analyse
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, find_scenario
 from amplint.plugins import load_rules
@@ -46,7 +45,7 @@ def main() -> None:
     parsed = inferred = 0.0
     analysed = 0
     slowest: list[tuple[float, str]] = []
-    for number, path in enumerate(files, 1):
+    for path in files:
         data = path.read_bytes()
         begun = time.process_time()
         try:
@@ -65,8 +64,7 @@ def main() -> None:
                 analysed += 1
         except SourceError:
             continue
-        if number % COLLECT_EVERY == 0:
-            gc.collect()
+        collect_after_file()
         spent = time.process_time() - begun
         inferred += spent
         slowest.append((spent, str(path.relative_to(arguments.folder))))

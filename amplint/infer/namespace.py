@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
-MAX_PROJECT_BYTES = 8_000_000
+MAX_PROJECT_BYTES = 24_000_000
 """Source of the project files kept parsed at a time."""
 
 Binding = ast.stmt | ast.alias
@@ -102,16 +102,16 @@ class Namespace:
             self.bindings.setdefault(name, []).append(binding)
         self._star_imports = tuple(_star_imports(found.parsed))
 
-    def _parsed(self, name: str) -> list[Binding]:
-        """The bindings of a name as syntax. Raises SourceError where the file does not parse after all."""
-        bindings = self.bindings[name]
+    def parsed(self, name: str) -> list[Binding]:
+        """The bindings of a name as syntax; raises SourceError where the file does not parse after all."""
+        bindings = self.bindings.get(name, [])
         for number, binding in enumerate(bindings):
             if isinstance(binding, Unparsed):
                 try:
                     bindings[number] = binding.parse(_text(self.source))
                 except (SyntaxError, ValueError, RecursionError, MemoryError):
                     self._bind_whole()
-                    return self._parsed(name) if name in self.bindings else []
+                    return self.parsed(name)
         return [binding for binding in bindings if not isinstance(binding, Unparsed)]
 
     def body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
@@ -150,9 +150,10 @@ class Namespace:
         if kept is not None and self.project.may_follow(kept.needs):
             return kept.value
         try:
-            return self._evaluate(name, self._parsed(name), evaluate)
+            bindings = self.parsed(name)
         except SourceError:
             return UNKNOWN
+        return self._evaluate(name, bindings, evaluate) if bindings else None
 
     def _evaluate(self, name: str, bindings: list[Binding], evaluate: Evaluate) -> Value:
         project = self.project
@@ -165,7 +166,7 @@ class Namespace:
                 value = evaluate(self, name, binding)
                 if all(value.key != other.key for other in options):
                     options.append(value)
-            value = options[0] if len(options) == 1 else Union(tuple(options)) if options else UNKNOWN
+            value = options[0] if len(options) == 1 else Union(tuple(options))
         finally:
             self._pending.discard(name)
             project.end_needs(needs)
