@@ -104,7 +104,8 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
     if session.observer is not None:
         functions_defined = [function for value in values for function, _ in _functions_in(value)]
         entered: list[Class | Function] = [*defined, *functions_defined]
-        session.roots.update(id(value.node) for value in roots(namespace, entered))
+        with suppress(RecursionError):
+            session.roots.update(id(value.node) for value in roots(namespace, entered))
     yield from _classes_entries(top, defined, functions)
     for value in values:
         for function, decorated in _functions_in(value):

@@ -15,12 +15,16 @@ _LISTS = ("List", "list", "Sequence")
 
 @lru_cache(maxsize=4096)
 def unquoted(annotation: ast.expr) -> ast.expr | None:
-    """An annotation whose string form is parsed; None where that is no expression."""
+    """An annotation whose string form is parsed, its nodes in row 0; None where that is no expression."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
-            return ast.parse(annotation.value, mode="eval").body
-        except SyntaxError:
+            parsed = ast.parse(annotation.value, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
+        for node in ast.walk(parsed):
+            if isinstance(node, ast.expr):
+                node.lineno = 0
+        return parsed
     return annotation
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from amplint.infer.values import Const, Number, Sequence, Value
+from amplint.infer.values import Const, Number, Sequence, Value, keys_of
 
 if TYPE_CHECKING:
     import ast
@@ -86,8 +86,9 @@ class Arguments:
     @property
     def key(self) -> Hashable:
         return (
-            tuple(value.key for value in self.positional),
-            tuple((name, value.key) for name, value in self.keywords.items()),
+            keys_of(self, self.positional, len(self.positional)),
+            tuple(self.keywords),
+            keys_of(self, self.keywords.values(), len(self.keywords)),
             self.unknown,
             self.rest.key if self.rest is not None else None,
         )

@@ -291,8 +291,9 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
             default = arguments.positional[1] if len(arguments.positional) > 1 else NONE
             if isinstance(first, Const) and first.value in receiver.items:
                 return receiver.items[first.value]
-            if text_of(first) in receiver.items:
-                return receiver.items[text_of(first)]
+            text = text_of(first)
+            if text is not None and text in receiver.items:
+                return receiver.items[text]
             return unite(receiver.other, default) if receiver.other is not None else default
         if name == "items":
             values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]

@@ -9,7 +9,18 @@ from amplint.infer import containers
 from amplint.infer.arguments import Arguments
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.dtypes import BOOL
-from amplint.infer.frame import Frame, assign, call, element_of, merge, number_kind, options_of, unite
+from amplint.infer.frame import (
+    MAX_LENGTH,
+    Frame,
+    assign,
+    call,
+    concatenated,
+    element_of,
+    merge,
+    number_kind,
+    options_of,
+    unite,
+)
 from amplint.infer.guards import narrow, split, truth
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute
 from amplint.infer.operations import apply_named
@@ -53,9 +64,9 @@ _BINARY = {
 def evaluate(frame: Frame, node: ast.expr) -> Value:
     """The value of an expression; unknown for what is not followed. Raises OutOfBudget."""
     session = frame.session
-    session.steps += 1
-    if session.steps > session.limit:
+    if session.steps >= session.limit:
         raise OutOfBudget
+    session.steps += 1
     handler = _HANDLERS.get(type(node))
     value = handler(frame, node) if handler is not None else UNKNOWN
     if session.observer is not None:
@@ -101,7 +112,7 @@ def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
     for argument in node.args:
         if isinstance(argument, ast.Starred):
             spread = evaluate(frame, argument.value)
-            if isinstance(spread, Sequence) and spread.items is not None:
+            if isinstance(spread, Sequence) and spread.items is not None and len(spread.items) <= MAX_LENGTH:
                 arguments.positional.extend(spread.items)
             else:
                 _spread(frame, arguments, spread)
@@ -116,7 +127,7 @@ def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
             arguments.keywords[keyword.arg] = value
             arguments.nodes[keyword.arg] = keyword.value
         elif isinstance(value, Mapping):
-            arguments.keywords.update({str(k): v for k, v in value.items.items()})
+            arguments.keywords.update({k: v for k, v in value.items.items() if isinstance(k, str)})
             arguments.unknown = arguments.unknown or value.other is not None
         else:
             arguments.unknown = True
@@ -171,9 +182,7 @@ def binary_operator(
         if isinstance(left, Const) and isinstance(left.value, str):
             return joined(left, right) if isinstance(op, ast.Add) else UNKNOWN
     if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
-        if left.items is not None and right.items is not None:
-            return Sequence(left.items + right.items, mutable=left.mutable)
-        return Sequence(None, unite(element_of(frame.session, left), element_of(frame.session, right)), left.mutable)
+        return concatenated(frame.session, left, right)
     if isinstance(op, ast.Mult) and isinstance(left, Sequence):
         return Sequence(None, element_of(frame.session, left), left.mutable)
     return UNKNOWN
@@ -270,7 +279,7 @@ def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> Value:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             spread = evaluate(frame, element.value)
-            if not isinstance(spread, Sequence) or spread.items is None:
+            if not isinstance(spread, Sequence) or spread.items is None or len(spread.items) > MAX_LENGTH:
                 element_value = element_of(frame.session, spread) if isinstance(spread, Sequence) else UNKNOWN
                 for rest in node.elts:
                     if rest is not element and not isinstance(rest, ast.Starred):

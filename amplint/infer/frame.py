@@ -157,6 +157,7 @@ def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Val
         return _join_sequences(session, a, a_live, b, b_live)
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         keys = {**a.items, **b.items}
+        session.spend(len(keys))
         items = {
             k: merge(session, a.items.get(k, NONE), a_live, b.items.get(k, NONE), b_live)
             if k in a.items and k in b.items
@@ -215,6 +216,7 @@ def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
 
 def _join_sequences(session: Session, a: Sequence, a_live: int, b: Sequence, b_live: int) -> Sequence:
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        session.spend(len(a.items))
         items = tuple(merge(session, x, a_live, y, b_live) for x, y in zip(a.items, b.items, strict=True))
         return Sequence(items, mutable=a.mutable)
     if not a.items and a.items is not None:
@@ -230,6 +232,7 @@ def element_of(session: Session, sequence: Sequence) -> Value:
         return sequence.element
     if not sequence.items:
         return UNKNOWN
+    session.spend(len(sequence.items))
     value = sequence.items[0]
     for item in sequence.items[1:]:
         value = merge(session, value, session.all_lanes, item, session.all_lanes)
@@ -238,6 +241,15 @@ def element_of(session: Session, sequence: Sequence) -> Value:
 
 MAX_ITEMS = 32
 """Items of a list that are told apart."""
+MAX_LENGTH = 4_096
+"""Items of a sequence made of others up to which they are told apart."""
+
+
+def concatenated(session: Session, a: Sequence, b: Sequence) -> Sequence:
+    """The items of one sequence behind those of another, as a sequence of the first one's kind."""
+    if a.items is not None and b.items is not None and len(a.items) + len(b.items) <= MAX_LENGTH:
+        return Sequence(a.items + b.items, mutable=a.mutable)
+    return Sequence(None, unite(element_of(session, a), element_of(session, b)), a.mutable)
 
 
 def grown(frame: Frame, sequence: Sequence, item: Value) -> Sequence:

@@ -23,6 +23,7 @@ from amplint.infer.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -33,30 +34,55 @@ class Lasting(NamedTuple):
     needs: frozenset[Path]
 
 
+MAX_HELD = 20_000
+"""Values inside another that are looked at to find out whether it lasts."""
+
+
 def lasts(value: Value) -> bool:
     """Whether a value holds nothing that an analysis changes, or that is its alone."""
+    pending, looked = [value], 0
+    while pending:
+        looked += 1
+        held = _held(pending.pop()) if looked <= MAX_HELD else None
+        if held is None:
+            return False
+        pending.extend(held)
+    return True
+
+
+def _held(value: Value) -> Iterable[Value] | None:
+    """The values inside one that have to last for it to do so; None where it does not itself."""
     if isinstance(value, Class):
-        return not value.closure and all(map(lasts, value.bases)) and all(map(lasts, value.members.values()))
+        return (*value.bases, *value.members.values()) if not value.closure else None
     if isinstance(value, Function):
-        return not value.closure
+        return () if not value.closure else None
     if isinstance(value, Decorated):
         plain = value.autocast is None and value.cast_inputs is None and value.wrapper is None
-        return plain and lasts(value.function)
+        return (value.function,) if plain else None
     if isinstance(value, Union):
-        return all(map(lasts, value.options))
+        return value.options
     if isinstance(value, Sequence):
-        return all(map(lasts, value.items if value.items is not None else (value.element,)))
+        return value.items if value.items is not None else (value.element,)
     if isinstance(value, Mapping):
-        return value.shared and all(map(lasts, value.items.values()))
+        return value.items.values() if value.shared else None
     if isinstance(value, Builtin):
-        return value.receiver is None
-    return value is UNKNOWN or isinstance(value, (Const, Number, Text, TorchName, External, ModuleValue))
+        return () if value.receiver is None else None
+    lasting = value is UNKNOWN or isinstance(value, (Const, Number, Text, TorchName, External, ModuleValue))
+    return () if lasting else None
 
 
-def shared(value: Value) -> Value:
-    """A value of another file's, its dicts closed to writing and open to keys that are not seen."""
+def shared(value: Value, done: dict[int, Mapping] | None = None) -> Value:
+    """A value of another file's, its dicts closed to writing and open to keys that are not seen.
+
+    ``done`` holds those made so far, by ``id`` of what they are made of: a dict may hold itself.
+    """
     if isinstance(value, Mapping) and not value.shared:
-        return Mapping({k: shared(v) for k, v in value.items.items()}, value.other or UNKNOWN, True)
+        done = {} if done is None else done
+        made = done.get(id(value))
+        if made is None:
+            made = done[id(value)] = Mapping({}, value.other or UNKNOWN, True)
+            made.items.update({key: shared(held, done) for key, held in value.items.items()})
+        return made
     if isinstance(value, Class):
         for name, member in value.members.items():
             if isinstance(member, Mapping):

@@ -59,6 +59,7 @@ def run(frame: Frame, layers: Value | None, arguments: Arguments, node: ast.expr
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     nodes = dict(arguments.nodes)
     for child in layers.items if layers.items is not None else layers.head:
+        frame.session.spend(1)
         value = call(frame, child, Arguments([value], {}, nodes), node)
         nodes = {}
     if layers.items is not None:
@@ -66,6 +67,7 @@ def run(frame: Frame, layers: Value | None, arguments: Arguments, node: ast.expr
     choices = options_of(element_of(frame.session, layers))
     start: Value | None = value if layers.head else None
     for _ in range(PASSES):
+        frame.session.spend(len(choices))
         made = unite(*(call(frame, choice, Arguments([value]), node) for choice in choices))
         reached = made if start is None else unite(start, made)
         if reached.key == value.key:

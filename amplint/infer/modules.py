@@ -192,6 +192,7 @@ def _floating(layer: Layer) -> Iterator[Tensor]:
 
 def _stacked(frame: Frame, stacked: Layer, norm: Value | None, arguments: Arguments, node: ast.expr) -> Value:
     """``nn.TransformerEncoder`` and ``-Decoder``: copies of a layer one after the other, then a norm."""
+    frame.session.spend(1)
     value = call_layer(frame, stacked, arguments, node)
     again = Arguments([value, *arguments.positional[1:]], arguments.keywords, arguments.nodes, arguments.unknown)
     value = unite(value, call_layer(frame, stacked, again, node))
@@ -202,6 +203,7 @@ def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
     """A layer after ``.half()``, ``.to(dtype)`` and the like, where nothing later converts the whole model."""
     if dtype is None:
         return layer
+    frame.session.spend(1)
     tensors: dict[str, Value] = {}
     for name, value in layer.tensors.items():
         if isinstance(value, Tensor) and any(lane.mask & FLOATS or not lane.mask for lane in value.dtypes):

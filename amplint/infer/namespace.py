@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from amplint.infer.bodies import Body, body_of
@@ -262,8 +263,12 @@ def _star_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
 
 def _module_bindings(body: list[ast.stmt]) -> Iterator[tuple[str, Binding]]:
     """Every module-level binding, in order, with compound statements opened."""
-    for statement in body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    opened = [iter(body)]
+    while opened:
+        statement = next(opened[-1], None)
+        if statement is None:
+            opened.pop()
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield statement.name, statement
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             for alias in statement.names:
@@ -277,17 +282,18 @@ def _module_bindings(body: list[ast.stmt]) -> Iterator[tuple[str, Binding]]:
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
             for name in _target_names(statement.target):
                 yield name, statement
-        elif isinstance(statement, ast.If):
-            yield from _module_bindings(statement.body)
-            yield from _module_bindings(statement.orelse)
-        elif isinstance(statement, ast.Try):
-            yield from _module_bindings(statement.body)
-            for handler in statement.handlers:
-                yield from _module_bindings(handler.body)
-            yield from _module_bindings(statement.orelse)
-            yield from _module_bindings(statement.finalbody)
-        elif isinstance(statement, (ast.With, ast.For, ast.While)):
-            yield from _module_bindings(statement.body)
+        else:
+            opened.append(_inside(statement))
+
+
+def _inside(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements of a compound one that a module's names may be bound in."""
+    if isinstance(statement, ast.If):
+        return chain(statement.body, statement.orelse)
+    if isinstance(statement, ast.Try):
+        handled = chain.from_iterable(handler.body for handler in statement.handlers)
+        return chain(statement.body, handled, statement.orelse, statement.finalbody)
+    return iter(statement.body) if isinstance(statement, (ast.With, ast.For, ast.While)) else iter(())
 
 
 class _Import(ast.alias):
@@ -314,6 +320,14 @@ def _target_names(target: ast.expr) -> Iterator[str]:
     elif isinstance(target, (ast.Tuple, ast.List)):
         for element in target.elts:
             yield from _target_names(element.value if isinstance(element, ast.Starred) else element)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file that can be asked for; not so under a name too long, or in a folder closed to us."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 class Project:
@@ -385,7 +399,7 @@ class Project:
             return known
         folder = path.parent
         parts: list[str] = []
-        while (folder / "__init__.py").is_file() and folder.parent != folder:
+        while _is_file(folder / "__init__.py") and folder.parent != folder:
             parts.insert(0, folder.name)
             folder = folder.parent
         root = self._roots[path.parent] = (folder, ".".join(parts))
@@ -415,7 +429,7 @@ class Project:
         if key not in self._found:
             path = root.joinpath(*parts)
             candidates = (path.with_name(path.name + ".py"), path / "__init__.py")
-            self._found[key] = next((c for c in candidates if c.is_file()), None)
+            self._found[key] = next((c for c in candidates if _is_file(c)), None)
         found = self._found[key]
         if found is None:
             return None

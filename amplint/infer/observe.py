@@ -43,6 +43,8 @@ class Observer:
     def tensors(self) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
         """Expressions that may be tensors, the tensor where one is known, and the scenarios that reach them."""
         for node, value, live in self._seen.values():
+            if node.lineno == 0:
+                continue
             options = options_of(value)
             tensor = next((option for option in options if isinstance(option, Tensor)), None)
             if tensor is not None or UNKNOWN in options:

@@ -42,6 +42,8 @@ MAX_ENTRY_STEPS = 25_000
 """Expressions evaluated for one function entered from outside, calls included."""
 MAX_BINDING_STEPS = 5_000
 """Expressions evaluated for one name of another file."""
+VALUES_A_STEP = 8
+"""Values inside others, of a list say, that are joined for the price of one expression."""
 MAX_DEPTH = 14
 """Calls followed into each other."""
 
@@ -130,6 +132,13 @@ class Session:
             self.project.cut += 1
         finally:
             self.steps, self.limit = steps, limit
+
+    def spend(self, values: int) -> None:
+        """Take from the budget what handling so many values inside others costs. Raises OutOfBudget."""
+        cost = 1 + values // VALUES_A_STEP
+        if self.steps + cost > self.limit:
+            raise OutOfBudget
+        self.steps += cost
 
     def begin_entry(self) -> None:
         """Give the next function entered from outside its share of the budget."""

@@ -11,6 +11,7 @@ from amplint.infer.dtypes import ALIASES, BITS, NAMES, UNKNOWN_LANE, Dtypes, Lan
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.operations import apply
 from amplint.infer.results import PYTHON, python_result
+from amplint.infer.texts import spelled
 from amplint.infer.torch_ops import find_method
 from amplint.infer.values import (
     UNKNOWN,
@@ -112,7 +113,7 @@ def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> V
                     target = option if target is None or option is UNKNOWN else target
     if target is None:
         return replace(tensor, leaf=False)
-    text = ast.unparse(node.args[0]) if isinstance(node, ast.Call) and node.args else "dtype"
+    text = spelled(node.args[0]) if isinstance(node, ast.Call) and node.args else "dtype"
     what = f"cast by .to({text if len(text) <= 40 else '…'})"
     if isinstance(target, DTypeValue):
         return cast(frame, tensor, target.dtypes, node, what, target.written, target.origin)

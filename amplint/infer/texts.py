@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.values import (
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 
 _CHANGES = frozenset(("lower", "upper", "strip", "lstrip", "rstrip", "replace", "removeprefix", "removesuffix"))
 _ASKS = frozenset(("startswith", "endswith", "isdigit", "isupper", "islower"))
+MAX_TEXT = 1_000
+"""Characters up to which strings are put together: what selects is a name."""
+
+
+def spelled(node: ast.expr) -> str:
+    """An expression as source text; ``…`` for one that Python itself cannot write."""
+    try:
+        return ast.unparse(node)
+    except ValueError:
+        return "…"
 
 
 def text_of(value: Value) -> str | None:
@@ -39,7 +50,12 @@ def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
     given = [text_of(argument) for argument in arguments.positional]
     if text is None or arguments.keywords or None in given or name not in (_CHANGES | _ASKS):
         return UNKNOWN
-    made = getattr(text, name)(*given)
+    try:
+        made = getattr(text, name)(*given)
+    except TypeError:
+        return UNKNOWN
+    if isinstance(made, str) and len(made) > MAX_TEXT:
+        return UNKNOWN
     if isinstance(receiver, Const):
         return Const(made)
     return Text(made) if name in _CHANGES else UNKNOWN
@@ -48,7 +64,7 @@ def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
 def joined(left: Value, right: Value) -> Value:
     """``left + right`` of two strings."""
     a, b = text_of(left), text_of(right)
-    if a is None or b is None:
+    if a is None or b is None or len(a) + len(b) > MAX_TEXT:
         return UNKNOWN
     return Const(a + b) if isinstance(left, Const) and isinstance(right, Const) else Text(a + b)
 

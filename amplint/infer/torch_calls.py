@@ -15,6 +15,7 @@ from amplint.infer.namespace import canonical
 from amplint.infer.operations import apply
 from amplint.infer.results import constant_of, number_result
 from amplint.infer.tensors import cast, dtype_of_tensor_type, is_dtype_name
+from amplint.infer.texts import spelled
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
     UNKNOWN,
@@ -277,8 +278,8 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
         origin = frame.here(node, what, default) if what else None
         return Tensor(default, 1, origin)
     if isinstance(dtype, DTypeValue):
-        spelled = _keyword(node, "dtype")
-        text = f"created with dtype {ast.unparse(spelled)}" if spelled is not None else "created here"
+        given = _keyword(node, "dtype")
+        text = f"created with dtype {spelled(given)}" if given is not None else "created here"
         origin = frame.here(node, text, dtype.dtypes)
         return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
     return Tensor(frame.session.unknown, 1)

@@ -130,7 +130,7 @@ def _passed(bound: dict[str, Value], need: str, overload: bool) -> bool | None:
     if isinstance(value, Const):
         if name == "equation" and isinstance(value.value, str):
             return (wanted == "outer") == sums_nothing(value.value)
-        return str(value.value) == wanted if equals else value.value is not None
+        return _spells(value.value, wanted) if equals else value.value is not None
     if name == "equation":
         return wanted != "outer"
     if equals or isinstance(value, Union):
@@ -138,6 +138,11 @@ def _passed(bound: dict[str, Value], need: str, overload: bool) -> bool | None:
     if isinstance(value, Tensor):
         return not overload
     return True if not overload or isinstance(value, (Number, Sequence)) else None
+
+
+def _spells(value: object, wanted: str) -> bool:
+    """Whether a constant is written as in the table; Python writes no integer of thousands of digits."""
+    return not (isinstance(value, int) and value.bit_length() > 64) and str(value) == wanted
 
 
 def sums_nothing(equation: str) -> bool:

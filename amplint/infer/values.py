@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
 
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.namespace import Namespace
@@ -61,6 +61,36 @@ class _Unknown(Value):
 
 
 UNKNOWN = _Unknown()
+
+MAX_KEYED = 1_000
+"""Values inside another that its key tells apart; one that holds more is like itself only."""
+MAX_KEYED_LEVELS = 50
+"""Values inside each other that a key looks through."""
+
+
+class _Keying:
+    """How far the key that is being made has looked."""
+
+    level = 0
+    seen = 0
+
+
+def keys_of(holder: object, held: Iterable[Value], count: int) -> Hashable:
+    """The keys of the ``count`` values that another holds; its identity where there are too many to tell apart.
+
+    Values that hold each other twice over (``a = (a, a)``) are as large as no program could be, and dicts may hold
+    themselves.
+    """
+    if _Keying.level == 0:
+        _Keying.seen = 0
+    _Keying.seen += count
+    if _Keying.seen > MAX_KEYED or _Keying.level >= MAX_KEYED_LEVELS:
+        return id(holder)
+    _Keying.level += 1
+    try:
+        return tuple([value.key for value in held])
+    finally:
+        _Keying.level -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +198,8 @@ class Sequence(Value):
     @property
     def key(self) -> Hashable:
         if self.items is not None:
-            return ("seq", tuple(item.key for item in self.items))
-        return ("seqof", self.element.key)
+            return ("seq", keys_of(self, self.items, len(self.items)))
+        return ("seqof", keys_of(self, (self.element,), 1))
 
     def at(self, index: int) -> Value | None:
         """The item at an index; None where it is not known which that is, or there is none."""
@@ -193,8 +223,9 @@ class Mapping(Value):
 
     @property
     def key(self) -> Hashable:
-        entries = tuple((k, v.key) for k, v in self.items.items())
-        return ("map", entries, self.other.key if self.other else None)
+        held = keys_of(self, self.items.values(), len(self.items))
+        names = tuple(self.items) if isinstance(held, tuple) else ()
+        return ("map", names, held, keys_of(self, (self.other,), 1) if self.other else None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -308,7 +339,13 @@ class Layer(Value):
     @property
     def key(self) -> Hashable:
         children = self.children.key if self.children else None
-        return ("layer", self.name, tuple((k, v.key) for k, v in self.tensors.items()), children)
+        return (
+            "layer",
+            self.name,
+            tuple(self.tensors),
+            keys_of(self, self.tensors.values(), len(self.tensors)),
+            children,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,8 +358,8 @@ class Partial(Value):
 
     @property
     def key(self) -> Hashable:
-        keywords = tuple((k, v.key) for k, v in self.keywords.items())
-        return ("partial", self.callee.key, tuple(a.key for a in self.args), keywords)
+        held = (self.callee, *self.args, *self.keywords.values())
+        return ("partial", len(self.args), tuple(self.keywords), keys_of(self, held, len(held)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -402,4 +439,4 @@ class Union(Value):
 
     @property
     def key(self) -> Hashable:
-        return ("union", tuple(option.key for option in self.options))
+        return ("union", keys_of(self, self.options, len(self.options)))
