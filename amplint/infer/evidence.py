@@ -29,8 +29,18 @@ def _keywords(tree: ast.Module) -> dict[str, dict[str, ast.expr]]:
             if not isinstance(node, ast.keyword) or node.arg is None:
                 continue
             if isinstance(node.value, (ast.Name, ast.Attribute)):
-                found.setdefault(node.arg, {})[ast.dump(node.value)] = node.value
+                found.setdefault(node.arg, {})[_dotted(node.value)] = node.value
     return found
+
+
+def _dotted(node: ast.expr) -> str:
+    """A plain or dotted name as text; of an attribute of anything else, what tells it from all others."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    parts.append(node.id if isinstance(node, ast.Name) else f"{id(node)}")
+    return ".".join(reversed(parts))
 
 
 def passed_by_keyword(tree: ast.Module) -> set[str]:

@@ -62,7 +62,7 @@ class _Unknown(Value):
 
 UNKNOWN = _Unknown()
 
-MAX_KEYED = 1_000
+MAX_KEYED = 300
 """Values inside another that its key tells apart; one that holds more is like itself only."""
 MAX_KEYED_LEVELS = 50
 """Values inside each other that a key looks through."""
