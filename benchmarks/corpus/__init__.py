@@ -1,0 +1,1 @@
+"""Real bugs of public repositories, before and after their fix: see :mod:`corpus.command`."""

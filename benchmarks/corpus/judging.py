@@ -1,0 +1,131 @@
+"""What ``amplint check`` says of exported files, held against the rows."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from corpus.rows import Case, Negative
+
+WITHIN = 2
+"""A finding this many lines from a labelled line counts as being there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding; ``row`` and ``end_row`` are its first and last line, from 1."""
+
+    code: str
+    row: int
+    end_row: int
+    severity: str
+    certainty: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A case and what was found in its file.
+
+    ``hits`` are the fitting findings near a labelled line, ``near`` the other findings there, ``kept`` the fitting
+    findings that lie there still after the fix, ``findings`` all in the file before the fix, which has ``length``
+    lines.
+    """
+
+    case: Case
+    hits: tuple[Found, ...]
+    near: tuple[Found, ...]
+    kept: tuple[Found, ...]
+    findings: tuple[Found, ...]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedNegative:
+    """An idiom and the findings on its lines."""
+
+    negative: Negative
+    alarms: tuple[Found, ...]
+
+
+class CheckError(Exception):
+    """``amplint check`` did not do its work."""
+
+
+def check(files: Iterable[Path], options: Sequence[str] = ()) -> dict[Path, list[Found]]:
+    """The findings in each file, from one run of ``amplint check`` without configuration. Raises CheckError."""
+    found: dict[Path, list[Found]] = {file: [] for file in files}
+    if not found:
+        return found
+    command = [sys.executable, "-m", "amplint", "check", "--isolated", "--no-cache", "--exit-zero"]
+    command += ["--output-format", "json", *options]
+    done = subprocess.run([*command, *map(str, found)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise CheckError(f"{' '.join(command)} left with status {done.returncode}:\n{done.stderr.strip()}")
+    by_name = {str(file): findings for file, findings in found.items()}
+    for finding in json.loads(done.stdout):
+        by_name[finding["filename"]].append(_found(finding))
+    return found
+
+
+def judge(case: Case, codes: Sequence[str], before: Path, after: Path, found: dict[Path, list[Found]]) -> Judged:
+    """Hold the findings in a case's file, before and after its fix, against the case."""
+    old, new = _lines(before), _lines(after)
+    rows = {row + shift for row in case.lines for shift in range(-WITHIN, WITHIN + 1)}
+    near = [finding for finding in found[before] if finding.row in rows]
+    hits = tuple(finding for finding in near if finding.code in codes)
+    rows_after = moved(rows, old, new) if hits else set()
+    return Judged(
+        case=case,
+        hits=hits,
+        near=tuple(finding for finding in near if finding.code not in codes),
+        kept=tuple(f for f in found[after] if f.code in codes and f.row in rows_after),
+        findings=tuple(found[before]),
+        length=len(old),
+    )
+
+
+def judge_negative(negative: Negative, file: Path, found: dict[Path, list[Found]]) -> JudgedNegative:
+    """The findings on the lines of an idiom that is right."""
+    rows = set(negative.lines)
+    return JudgedNegative(negative, tuple(f for f in found[file] if rows & set(range(f.row, f.end_row + 1))))
+
+
+def moved(rows: Iterable[int], old: Sequence[str], new: Sequence[str]) -> set[int]:
+    """Where rows (from 1) of a text lie after it was changed: an unchanged line where it went, a replaced one all over
+    its replacement, a deleted one nowhere. Lines inserted between two of the rows belong to them."""
+    wanted = set(rows)
+    places: set[int] = set()
+    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            places.update(row + new_start - start for row in wanted & set(range(start + 1, end + 1)))
+        elif kind == "insert":
+            if {start, start + 1} <= wanted:
+                places.update(range(new_start + 1, new_end + 1))
+        elif wanted & set(range(start + 1, end + 1)):
+            places.update(range(new_start + 1, new_end + 1))
+    return places
+
+
+def _found(finding: dict[str, Any]) -> Found:
+    end = finding["end_location"]
+    return Found(
+        code=finding["code"],
+        row=finding["location"]["row"],
+        end_row=end["row"] - (end["column"] == 1),
+        severity=finding["severity"],
+        certainty=finding["certainty"],
+        message=finding["message"],
+    )
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,0 +1,130 @@
+"""The figures, and the rows asked for, as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corpus.rows import DECIDABLE_IN_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from corpus.judging import Found, Judged, JudgedNegative
+
+API = "AMP6"
+"""Prefix of the rules about the API, whose findings are counted apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts over some cases. ``fixed`` of the ``fixable`` hits are gone after a fix that cures all of the defect;
+    ``findings`` (``api`` of them of AMP6xx) lie in files of ``lines`` lines, a file of several cases once."""
+
+    cases: int
+    hits: int
+    fixable: int
+    fixed: int
+    findings: int
+    api: int
+    lines: int
+
+    @property
+    def density(self) -> float:
+        """Findings per 10,000 lines, AMP6xx not counted."""
+        return 1e4 * (self.findings - self.api) / max(self.lines, 1)
+
+
+def figures(judged: Iterable[Judged]) -> Figures:
+    """Count over some cases."""
+    rows = list(judged)
+    hits = [one for one in rows if one.hits]
+    fixable = [one for one in hits if one.case.post_clean]
+    files = {one.case.before: one for one in rows}.values()
+    found = [finding for one in files for finding in one.findings]
+    return Figures(
+        cases=len(rows),
+        hits=len(hits),
+        fixable=len(fixable),
+        fixed=sum(not one.kept for one in fixable),
+        findings=len(found),
+        api=sum(finding.code.startswith(API) for finding in found),
+        lines=sum(one.length for one in files),
+    )
+
+
+def lines(judged: Sequence[Judged], negatives: Sequence[JudgedNegative]) -> list[str]:
+    """A line for each label and each value of ``decidable``, then the totals."""
+    groups = [(label, [one for one in judged if one.case.label == label]) for label in _sorted(judged, "label")]
+    totals = [(name, [one for one in judged if one.case.decidable == name]) for name in _sorted(judged, "decidable")]
+    in_file = [one for one in judged if one.case.decidable in DECIDABLE_IN_FILE]
+    totals += [("decidable in one file", in_file), ("all", list(judged))]
+    width = max(len(name) for name, _ in (*groups, *totals))
+    text = [f"{'':{width}}  {'cases':>5} {'found':>5} {'recall':>7} {'gone after fix':>15} {'per 10,000 lines':>17}"]
+    text += [_line(name, rows, width) for name, rows in groups]
+    text.append("")
+    text += [_line(name, rows, width) for name, rows in totals]
+    total = figures(judged)
+    text += [
+        "",
+        f"{total.findings} findings in {total.lines} lines before the fixes, {total.api} of them {API}xx,"
+        " which 'per 10,000 lines' leaves out",
+    ]
+    if negatives:
+        alarms = [finding for one in negatives for finding in one.alarms]
+        api = sum(bool(one.alarms) and all(f.code.startswith(API) for f in one.alarms) for one in negatives)
+        errors = sum(finding.severity == "error" for finding in alarms)
+        text.append(
+            f"negatives: {sum(bool(one.alarms) for one in negatives)} of {len(negatives)} flagged,"
+            f" {api} of them only by {API}xx; {errors} findings of severity error"
+        )
+    return text
+
+
+def missed(judged: Iterable[Judged]) -> list[str]:
+    """The cases without a fitting finding, with what else was found there."""
+    return [_row(one, one.near) + f"  {one.case.context}" for one in judged if not one.hits]
+
+
+def hit(judged: Iterable[Judged]) -> list[str]:
+    """The cases with a fitting finding."""
+    return [_row(one, one.hits) for one in judged if one.hits]
+
+
+def kept(judged: Iterable[Judged]) -> list[str]:
+    """The cases whose fitting finding is still there after the fix."""
+    return [
+        _row(one, one.kept) + ("" if one.case.post_clean else "  (the fix left a part of the defect)")
+        for one in judged
+        if one.kept
+    ]
+
+
+def flagged(negatives: Iterable[JudgedNegative]) -> list[str]:
+    """The idioms with a finding."""
+    return [
+        f"{one.negative.id:30} {one.negative.place.path}:{one.negative.lines[0]}  {_findings(one.alarms)}"
+        for one in negatives
+        if one.alarms
+    ]
+
+
+def _sorted(judged: Sequence[Judged], name: str) -> list[str]:
+    return sorted({getattr(one.case, name) for one in judged})
+
+
+def _line(name: str, judged: Sequence[Judged], width: int) -> str:
+    counted = figures(judged)
+    recall = f"{counted.hits / counted.cases:7.2f}" if counted.cases else f"{'-':>7}"
+    gone = f"{counted.fixed} of {counted.fixable}" if counted.fixable else "-"
+    return f"{name:{width}}  {counted.cases:5} {counted.hits:5} {recall} {gone:>15} {counted.density:17.1f}"
+
+
+def _row(one: Judged, findings: Iterable[Found]) -> str:
+    case = one.case
+    where = f"{case.before.path}:{','.join(map(str, case.lines))}"
+    return f"{case.id:24} {case.label:28} {case.decidable:7} {where}  {_findings(findings)}".rstrip()
+
+
+def _findings(findings: Iterable[Found]) -> str:
+    return "; ".join(f"{finding.code} at {finding.row} ({finding.severity})" for finding in findings)

@@ -1,0 +1,217 @@
+"""benchmarks/corpus: from a clone and a list of rows to figures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = str(Path(__file__).parent.parent / "benchmarks")
+if BENCHMARKS not in sys.path:
+    sys.path.append(BENCHMARKS)
+
+from corpus.command import main  # noqa: E402
+from corpus.exports import ExportError, Exports  # noqa: E402
+from corpus.judging import moved  # noqa: E402
+from corpus.rows import Place, load_cases, load_labels, load_negatives  # noqa: E402
+
+from amplint.plugins import load_rules  # noqa: E402
+
+BEFORE = """\
+import torch
+from .sizes import WIDTH
+
+
+def forward(x: torch.Tensor):
+    out = torch.zeros(WIDTH, WIDTH)
+    out[torch.arange(2)] = x
+    return out
+
+
+def product(x, weight):
+    return x.float().to(torch.float32) @ weight.half()
+"""
+
+AFTER = BEFORE.replace("] = x", "] = x.to(out.dtype)").replace("\n\ndef forward", "\n\n# moved\ndef forward")
+
+LABELS = {"index-write-mismatch": ["AMP105"], "float-cast-before-matmul": ["AMP102", "AMP104"]}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=Someone", "-c", "user.email=someone@example.org"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def clones(tmp_path: Path) -> Path:
+    """A folder with the clone of the repository ``someone/shapes``: two commits, one file that is not Python."""
+    folder = tmp_path / "clones" / "someone" / "shapes"
+    package = folder / "shapes"
+    package.mkdir(parents=True)
+    git(folder, "init", "--quiet")
+    (package / "__init__.py").touch()
+    (package / "sizes.py").write_text("WIDTH = 4\n")
+    (folder / "notes.txt").write_text("not code\n")
+    for text in (BEFORE, AFTER):
+        (package / "model.py").write_text(text)
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", "a commit")
+    return tmp_path / "clones"
+
+
+def commits(clones: Path) -> list[str]:
+    return git(clones / "someone" / "shapes", "rev-list", "--reverse", "HEAD").split()
+
+
+def row(clones: Path, name: str, label: str, lines: list[int], **other: Any) -> dict[str, Any]:
+    before, after = commits(clones)
+    where = {"repo": "someone/shapes", "pre_sha": before, "fix_sha": after, "path": "shapes/model.py", "lines": lines}
+    return {
+        "id": name,
+        "label": label,
+        "decidable": "local",
+        "post_clean": True,
+        "context": "",
+        "fix": "",
+        **where,
+    } | other
+
+
+def run(tmp_path: Path, clones: Path, cases: list[dict[str, Any]], *options: str) -> tuple[int, dict[str, Any]]:
+    before, _ = commits(clones)
+    rows = tmp_path / "rows"
+    rows.mkdir(exist_ok=True)
+    lines = {"id": "idiom", "repo": "someone/shapes", "sha": before, "path": "shapes/model.py", "why_ok": "it is not"}
+    negatives = [lines | {"lines": [7]}, lines | {"id": "quiet", "lines": [5, 6]}]
+    (rows / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
+    (rows / "negatives.jsonl").write_text("".join(json.dumps(negative) + "\n" for negative in negatives))
+    (rows / "labels.json").write_text(json.dumps(LABELS))
+    report = tmp_path / "report.json"
+    where = ["--clones", str(clones), "--cache", str(tmp_path / "cache"), "--rows", str(rows), "--json", str(report)]
+    status = main([*where, *options])
+    return status, json.loads(report.read_text()) if report.exists() else {}
+
+
+def test_found_before_the_fix_and_gone_or_kept_after_it(
+    tmp_path: Path, clones: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = [
+        row(clones, "cured", "index-write-mismatch", [9]),
+        row(clones, "not-cured", "float-cast-before-matmul", [12]),
+        row(clones, "too-far", "index-write-mismatch", [4]),
+        row(clones, "another-label", "float-cast-before-matmul", [7]),
+    ]
+    options = ("--show", "missed", "--show", "hit", "--show", "kept", "--show", "negatives")
+    status, report = run(tmp_path, clones, cases, *options)
+    assert status == 0
+    found = {case["id"]: (case["found"], case["gone_after_fix"]) for case in report["cases"]}
+    assert found == {
+        "cured": (True, True),
+        "not-cured": (True, False),
+        "too-far": (False, None),
+        "another-label": (False, None),
+    }
+    assert {one["id"]: [alarm["code"] for alarm in one["alarms"]] for one in report["negatives"]} == {
+        "idiom": ["AMP105"],
+        "quiet": [],
+    }
+    total = report["figures"]["all"]
+    assert (total["cases"], total["hits"], total["fixable"], total["fixed"]) == (4, 2, 2, 1)
+    assert (total["findings"], total["lines"]) == (2, 12)
+    output = capsys.readouterr().out
+    assert "missed: 2" in output
+    assert "hit: 2" in output
+    assert "kept: 1" in output
+    assert "1 of 2 flagged" in output
+
+
+def test_rows_are_chosen_by_label_and_id(tmp_path: Path, clones: Path) -> None:
+    cases = [
+        row(clones, "write", "index-write-mismatch", [7]),
+        row(clones, "product", "float-cast-before-matmul", [12]),
+    ]
+    _, report = run(tmp_path, clones, cases, "--label", "index-write-mismatch")
+    assert [case["id"] for case in report["cases"]] == ["write"]
+    _, report = run(tmp_path, clones, cases, "--id", "product")
+    assert [case["id"] for case in report["cases"]] == ["product"]
+
+
+def test_a_fix_that_left_the_defect_counts_for_recall_only(tmp_path: Path, clones: Path) -> None:
+    case = row(clones, "half-way", "float-cast-before-matmul", [12], post_clean=False)
+    _, report = run(tmp_path, clones, [case])
+    assert (report["figures"]["all"]["hits"], report["figures"]["all"]["fixable"]) == (1, 0)
+
+
+def test_rows_that_cannot_be_had_are_told_of_and_left_out(
+    tmp_path: Path, clones: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = [
+        row(clones, "here", "index-write-mismatch", [7]),
+        row(clones, "no-clone", "index-write-mismatch", [7], repo="someone/other"),
+        row(clones, "no-path", "index-write-mismatch", [7], path="shapes/none.py"),
+        row(clones, "no-commit", "index-write-mismatch", [7], pre_sha="0" * 40),
+    ]
+    status, report = run(tmp_path, clones, cases)
+    assert status == 1
+    assert [case["id"] for case in report["cases"]] == ["here"]
+    complaints = capsys.readouterr().err
+    assert "no clone of someone/other" in complaints
+    assert "has no shapes/none.py" in complaints
+    assert "no clone of someone/shapes with 0000000000" in complaints
+
+
+@pytest.mark.parametrize("layout", ["someone/shapes", "someone+shapes", "someone+shapes/repo", "shapes"])
+@pytest.mark.parametrize("bare", [False, True])
+def test_clones_may_lie_in_any_usual_way(tmp_path: Path, clones: Path, layout: str, bare: bool) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    git(folder, "clone", "--quiet", *(["--bare"] if bare else []), str(clones / "someone" / "shapes"), layout)
+    before, after = commits(clones)
+    exports = Exports(folder, tmp_path / "cache")
+    file = exports.file(Place("someone/shapes", before, "shapes/model.py"))
+    assert file.read_text() == BEFORE
+    assert exports.file(Place("someone/shapes", after, "shapes/model.py")).read_text() == AFTER
+    root = file.parents[1]
+    assert {str(path.relative_to(root)) for path in root.rglob("*.*")} == {
+        "shapes/__init__.py",
+        "shapes/sizes.py",
+        "shapes/model.py",
+    }
+
+
+def test_what_was_exported_is_used_again(tmp_path: Path, clones: Path) -> None:
+    place = Place("someone/shapes", commits(clones)[0], "shapes/model.py")
+    file = Exports(clones, tmp_path / "cache").file(place)
+    assert Exports(tmp_path / "nothing", tmp_path / "cache").file(place) == file
+    with pytest.raises(ExportError):
+        Exports(tmp_path / "nothing", tmp_path / "empty").file(place)
+
+
+@pytest.mark.parametrize(
+    ("rows", "old", "new", "places"),
+    [
+        ({2, 3}, "abcd", "xxabcd", {4, 5}),
+        ({2}, "abcd", "aXYcd", {2, 3}),
+        ({2}, "abcd", "acd", set()),
+        ({2, 3}, "abcd", "abXcd", {2, 3, 4}),
+        ({2}, "abcd", "abXcd", {2}),
+    ],
+    ids=["moved", "replaced", "deleted", "inserted between", "inserted beside"],
+)
+def test_where_rows_went(rows: set[int], old: str, new: str, places: set[int]) -> None:
+    assert moved(rows, old, new) == places
+
+
+def test_the_list_is_whole() -> None:
+    cases, negatives, labels = load_cases(), load_negatives(), load_labels()
+    names = [row.id for row in (*cases, *negatives)]
+    assert len(names) == len(set(names))
+    assert {case.label for case in cases} <= set(labels)
+    assert {case.decidable for case in cases} <= {"local", "file", "cross", "runtime"}
+    assert all(row.lines and min(row.lines) >= 1 for row in (*cases, *negatives))
+    assert {rule.code[:4] for rule in load_rules()} & {code[:4] for codes in labels.values() for code in codes}
