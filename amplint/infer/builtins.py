@@ -99,7 +99,12 @@ _NUMPY_NUMBERS = frozenset(
     f"numpy.{name}" for name in ("sqrt", "log", "log2", "log10", "exp", "sin", "cos", "tan", "float64")
 )
 """Functions that make a float64 scalar of a Python number: ``numpy.float64`` is a ``float``."""
-_SAME = ("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy")
+_SAME = (
+    *("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy"),
+    *(f"einops_exts.{name}_with_anon_dims" for name in ("rearrange", "repeat", "reduce")),
+)
+_SAME_EACH = tuple(f"einops_exts.{name}_many" for name in ("rearrange", "repeat", "reduce"))
+"""Functions that do to each of several tensors what keeps its dtype."""
 _IDENTITY_DECORATORS = (
     "functools.wraps",
     "functools.lru_cache",
@@ -319,18 +324,29 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
     return UNKNOWN
 
 
+def _reshaped(value: Value) -> Value:
+    """A tensor after its shape was changed; what is no tensor is unknown."""
+    for option in options_of(value):
+        if isinstance(option, Tensor):
+            return Tensor(option.dtypes, None, option.origin, option.maybe, option.explicit, False, option.gradient)
+    return UNKNOWN
+
+
 def call_external(frame: Frame, value: External, arguments: Arguments, node: ast.expr) -> Value:
     """Call a function of another library: dtype-preserving ones, ``functools``, ``math``; else unknown."""
     name, first = value.name, arguments.positional[0] if arguments.positional else None
     if name == "functools.partial" and first is not None:
         return Partial(first, tuple(arguments.positional[1:]), dict(arguments.keywords))
     if name in _SAME and first is not None:
-        for option in options_of(first):
-            if isinstance(option, Tensor):
-                return Tensor(option.dtypes, None, option.origin, option.maybe, option.explicit, False, option.gradient)
+        shaped = _reshaped(first)
+        if shaped is not UNKNOWN:
+            return shaped
         if isinstance(first, Sequence):
             return element_of(frame.session, first)
         return first if name.startswith("copy.") else UNKNOWN
+    if name in _SAME_EACH and isinstance(first, Sequence):
+        items = tuple(map(_reshaped, first.items)) if first.items is not None else None
+        return Sequence(items, _reshaped(first.element))
     if name == "einops.einsum" and len(arguments.positional) > 1:
         operands = [(a, arguments.nodes.get(i)) for i, a in enumerate(arguments.positional[:-1])]
         shifted = Arguments([arguments.positional[-1]], {}, {}).shifted()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import sys
 from typing import TYPE_CHECKING
 
 from amplint.infer.frame import options_of
-from amplint.infer.values import Builtin, Class, External, TorchName, Value
+from amplint.infer.values import Builtin, Class, External, Function, TorchName, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,8 @@ _DICTS = frozenset(
         *("collections.abc.MutableMapping", "collections.abc.Mapping", "typing.MutableMapping", "typing.Mapping"),
     )
 )
+_NO_MODULES = ("typing_extensions", "pydantic", "attr", "attrs")
+"""Packages besides the standard library whose base classes say nothing about being a layer."""
 
 
 def ancestry(cls: Class) -> tuple[Value, ...]:
@@ -49,9 +52,19 @@ def torch_base(cls: Class) -> str | None:
 
 
 def is_module(cls: Class) -> bool:
-    """Whether a class is an ``nn.Module``, as far as its bases can be resolved."""
+    """Whether a class is an ``nn.Module``: by its bases, or by its ``forward`` where a base of another library cannot be
+    seen (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
     base = torch_base(cls)
-    return base is not None and base.startswith("torch.nn.")
+    if base is not None:
+        return base.startswith("torch.nn.")
+    return any(_may_be_module(base) for base in ancestry(cls)) and isinstance(find_member(cls, "forward"), Function)
+
+
+def _may_be_module(base: Value) -> bool:
+    if not isinstance(base, External):
+        return False
+    package = base.name.partition(".")[0]
+    return package not in sys.stdlib_module_names and package not in _NO_MODULES
 
 
 def is_autograd_function(cls: Class) -> bool:

@@ -256,6 +256,9 @@ def _accepted(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: di
         elif kind is Kind.OUT_VARIANT:
             lowered = any(_autocast_made(operand, number) for operand in pair)
             enough = frame.autocast[number].on and (found >= Strength.CALLER or lowered)
+        elif kind is Kind.INDEX_WRITE:
+            lowered = any(_autocast_made(operand, number) for operand in pair)
+            enough = frame.autocast[number].on and found >= Strength.CALLER and lowered
         else:
             enough = False
         if enough or found >= Strength.PATH:
