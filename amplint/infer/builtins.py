@@ -307,11 +307,7 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
             values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
             return Sequence(None, unite(*values)) if values else Sequence(())
         if name == "update" and not receiver.shared:
-            if isinstance(first, Mapping):
-                receiver.items.update(first.items)
-                receiver.other = first.other or receiver.other
-            else:
-                receiver.other = UNKNOWN
+            receiver.update(first)
             receiver.items.update(arguments.keywords)
             return NONE
         if name == "copy":

@@ -52,8 +52,8 @@ def torch_base(cls: Class) -> str | None:
 
 
 def is_module(cls: Class) -> bool:
-    """Whether a class is an ``nn.Module``: by its bases, or by its ``forward`` where a base of another library cannot be
-    seen (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
+    """Whether a class is an ``nn.Module``: by its bases, or by its ``forward`` where a base belongs to another library
+    (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
     base = torch_base(cls)
     if base is not None:
         return base.startswith("torch.nn.")

@@ -21,15 +21,17 @@ from amplint.infer.frame import (
     options_of,
     unite,
 )
-from amplint.infer.guards import narrow, split, truth
+from amplint.infer.guards import compare_dtypes, narrow, split, truth
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute
 from amplint.infer.operations import apply_named
 from amplint.infer.session import OutOfBudget
 from amplint.infer.texts import joined
 from amplint.infer.values import (
     UNKNOWN,
+    AutocastFlag,
     Builtin,
     Const,
+    DTypeValue,
     Layer,
     Mapping,
     Number,
@@ -205,7 +207,7 @@ def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Val
 def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
     value = evaluate(frame, node.operand)
     if isinstance(node.op, ast.Not):
-        return Number("bool")
+        return AutocastFlag(value.off, value.on) if isinstance(value, AutocastFlag) else Number("bool")
     if isinstance(value, Const) and isinstance(value.value, (int, float)) and isinstance(node.op, ast.USub):
         return Const(-value.value)
     if isinstance(value, (Tensor, Number)):
@@ -215,6 +217,10 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
 
 def _compare(frame: Frame, node: ast.Compare) -> Value:
     operands = [evaluate(frame, node.left), *(evaluate(frame, c) for c in node.comparators)]
+    left, right = operands[0], operands[1]
+    flag = compare_dtypes(left, node.ops[0], right) if len(node.ops) == 1 and isinstance(left, DTypeValue) else None
+    if flag is not None:
+        return flag
     if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
         return Number("bool")
     tensors = [o for o in operands if isinstance(o, Tensor)]

@@ -83,24 +83,26 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
     if isinstance(a, Device):
         return _device_test(frame, a, op, b)
     if isinstance(a, DTypeValue):
-        wanted = _dtype_options(b)
-        if wanted is None:
-            return live, live
-        yes = no = 0
-        for lane_number, lane in enumerate(a.dtypes):
-            bit = live & (1 << lane_number)
-            can, cannot = _dtype_test(lane, [w[lane_number] for w in wanted])
-            yes |= bit if can else 0
-            no |= bit if cannot else 0
-        if isinstance(op, (ast.Eq, ast.Is, ast.In)):
-            return yes, no
-        if isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn)):
-            return no, yes
+        flag = compare_dtypes(a, op, b)
+        return (flag.on & live, flag.off & live) if flag is not None else (live, live)
     settled = not isinstance(left, ast.Attribute) and not isinstance(right, ast.Attribute)
     if settled and isinstance(a, Const) and isinstance(b, Const) and isinstance(op, (ast.Eq, ast.NotEq)):
         same = a.value == b.value
         return (live, 0) if same == isinstance(op, ast.Eq) else (0, live)
     return live, live
+
+
+def compare_dtypes(left: DTypeValue, op: ast.cmpop, right: Value) -> AutocastFlag | None:
+    """The answer of ``left == right`` and the like for dtypes; None where it cannot be told."""
+    wanted = _dtype_options(right)
+    if wanted is None or not isinstance(op, (ast.Eq, ast.Is, ast.In, ast.NotEq, ast.IsNot, ast.NotIn)):
+        return None
+    yes = no = 0
+    for number, lane in enumerate(left.dtypes):
+        can, cannot = _dtype_test(lane, [w[number] for w in wanted])
+        yes |= 1 << number if can else 0
+        no |= 1 << number if cannot else 0
+    return AutocastFlag(yes, no) if isinstance(op, (ast.Eq, ast.Is, ast.In)) else AutocastFlag(no, yes)
 
 
 def _device_test(frame: Frame, device: Device, op: ast.cmpop, wanted: Value) -> tuple[int, int]:

@@ -260,6 +260,7 @@ MODULE_METHODS = (
             "append",
             "extend",
             "insert",
+            "update",
             "items",
             "values",
             "keys",
@@ -310,6 +311,9 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
     if name == "extend" and isinstance(receiver, Layer) and isinstance(first, Sequence):
         layer_lists.grow(frame, receiver, element_of(frame.session, first), once=False)
         return receiver
+    if isinstance(receiver, Layer) and isinstance(receiver.children, Mapping) and name == "update":
+        receiver.children.update((first.children if isinstance(first, Layer) else first) or UNKNOWN)
+        return NONE
     if isinstance(receiver, Layer) and isinstance(receiver.children, Mapping) and name in ("items", "values"):
         values = [*receiver.children.items.values(), *([receiver.children.other] if receiver.children.other else [])]
         element = unite(*values) if values else UNKNOWN

@@ -66,12 +66,14 @@ def _assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
     index = evaluate(frame, target.slice)
     if isinstance(container, Tensor):
         index_write(frame, target, container, index, value)
-    elif isinstance(container, Mapping) and not container.shared:
-        container.loose = container.loose or frame.branches > 0
+    elif isinstance(held := container.children if isinstance(container, Layer) else container, Mapping):
+        if held.shared:
+            return
+        held.loose = held.loose or frame.branches > 0
         if isinstance(index, Const):
-            container.items[index.value] = value
+            held.items[index.value] = value
         else:
-            container.other = value if container.other is None else unite(container.other, value)
+            held.other = value if held.other is None else unite(held.other, value)
     elif isinstance(container, Sequence) and isinstance(target.value, ast.Name):
         everything = (frame.session.all_lanes,) * 2
         element = merge(frame.session, element_of(frame.session, container), everything[0], value, everything[1])

@@ -227,6 +227,14 @@ class Mapping(Value):
         names = tuple(self.items) if isinstance(held, tuple) else ()
         return ("map", names, held, keys_of(self, (self.other,), 1) if self.other else None)
 
+    def update(self, given: Value) -> None:
+        """Take over what another mapping holds; anything else may hold whatever it likes."""
+        if isinstance(given, Mapping):
+            self.items.update(given.items)
+            self.other = given.other or self.other
+        else:
+            self.other = UNKNOWN
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TorchName(Value):
@@ -389,7 +397,8 @@ class Builtin(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AutocastFlag(Value):
-    """The answer of an autocast query: bit masks of the scenarios in which it can be True, and can be False."""
+    """The answer of an autocast query, or of a comparison of dtypes: bit masks of the scenarios in which it can be
+    True, and can be False."""
 
     on: int
     off: int
