@@ -28,7 +28,7 @@ def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
                 scenarios=conflict.scenarios,
                 certainty=conflict.certainty,
                 causes=conflict.causes,
-                severity=Severity.ERROR if conflict.raises else Severity.WARNING,
+                severity=Severity.ERROR if conflict.raises and not conflict.cited else Severity.WARNING,
                 data=conflict,
             )
 

@@ -8,7 +8,7 @@ from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import Example, Rule, Suspect
 
-from ._alignment import alignment, differ, disagreement, label, lanes_of
+from ._alignment import alignment, describe, differ, disagreement, label, lanes_of
 from ._disagreement import suspects_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ class AttentionOperands(Rule):
     What it does
     ------------
     Reports `F.scaled_dot_product_attention` and `F.multi_head_attention_forward` whose query, key and value do not have
-    one dtype in a scenario. `nn.MultiheadAttention` is AMP104's.
+    one dtype in a scenario, and the same of the attention kernels of flash-attn, xformers, natten and sageattention,
+    which autocast does not act on; those of them that take float16 and bfloat16 alone must not get float32 either. What
+    is said of another library's kernel is cited from its source, and a warning. `nn.MultiheadAttention` is AMP104's.
 
     Why it is bad
     -------------
@@ -70,7 +72,10 @@ class AttentionOperands(Rule):
     code: ClassVar[str] = "AMP101"
     name: ClassVar[str] = "attention-operands"
     severity: ClassVar[Severity] = Severity.ERROR
-    tokens: ClassVar[tuple[str, ...]] = ("scaled_dot_product_attention", "multi_head_attention_forward")
+    tokens: ClassVar[tuple[str, ...]] = (
+        *("scaled_dot_product_attention", "multi_head_attention_forward"),
+        *("flash_attn_", "memory_efficient_attention", "natten", "sageattn"),
+    )
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     bad: ClassVar[tuple[Example, ...]] = (
@@ -218,6 +223,12 @@ class Attention(nn.Module):
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         conflict: Conflict = suspect.data
+        if conflict.left is conflict.right:
+            given = describe(conflict, conflict.left, conflict.left_dtype)
+            visit.report(
+                suspect, message=f"{label(visit.facts, conflict)} takes float16 and bfloat16 only, not {given}"
+            )
+            return
         message = _message(visit.facts, conflict)
         for leader in _leaders(visit.facts, conflict):
             edits = alignment(visit, node, conflict, leader)

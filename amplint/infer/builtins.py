@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
+from amplint.infer.attention_kernels import call_kernel, find_kernel
 from amplint.infer.classes import ancestry, find_member, has_unknown_base
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
 from amplint.infer.layer_lists import is_layer_of
@@ -340,6 +341,9 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
         if isinstance(first, Sequence):
             return element_of(frame.session, first)
         return first if name.startswith("copy.") else UNKNOWN
+    kernel = find_kernel(name)
+    if kernel is not None:
+        return call_kernel(frame, name, kernel, arguments, node)
     if name in _SAME_EACH and isinstance(first, Sequence):
         items = tuple(map(_reshaped, first.items)) if first.items is not None else None
         return Sequence(items, _reshaped(first.element))

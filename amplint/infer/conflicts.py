@@ -122,10 +122,13 @@ def gradient_strength(gradient: Lane, other: Lane) -> Strength:
     return Strength.NONE
 
 
-def check(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], out: bool) -> dict[int, Strength]:
+def check(
+    frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], out: bool, *, cited: bool = False
+) -> dict[int, Strength]:
     """Compare the operands of a strict operation as torch would see them; record what disagrees.
 
-    ``operands`` carry the dtypes after autocast's casts. Returns the scenarios that fail, by lane.
+    ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
+    Returns the scenarios that fail, by lane.
     """
     worst: dict[int, Strength] = {}
     chosen: tuple[Operand, Operand] | None = None
@@ -139,15 +142,41 @@ def check(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operan
                     best, chosen, worst = top, (left, right), lanes
     if chosen is None:
         return {}
-    kind = _kind(frame, op, operands, chosen, worst, out)
+    kind = Kind.ATTENTION if cited else _kind(frame, op, operands, chosen, worst, out)
     accepted = _accepted(frame, kind, chosen, worst)
     if not accepted:
         return {}
     forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
-    certainty = Certainty.PROVEN if forced else _certainty(kind, chosen, worst[sure[0]])
-    _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True)
+    certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, worst[sure[0]])
+    _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True, cited=cited)
     return {lane: worst[lane] for lane in accepted}
+
+
+def too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) -> None:
+    """Record an attention kernel that takes float16 and bfloat16 alone and gets float32, though the program runs in low
+    precision: by what the code does itself, whatever its callers pass."""
+    for operand in operands:
+        lanes = []
+        for number, lane in enumerate(operand.value.dtypes):
+            scenario = frame.session.scenarios[number]
+            low = frame.autocast[number].low or scenario.inputs != "float32"
+            if low and frame.live >> number & 1 and lane == Lane(FLOAT32):
+                lanes.append(number)
+        if lanes:
+            _record(
+                frame,
+                node,
+                name,
+                Kind.ATTENTION,
+                (operand, operand),
+                operands,
+                lanes,
+                certainty=Certainty.LIKELY,
+                raises=True,
+                cited=True,
+            )
+            return
 
 
 def _certainty(kind: Kind, pair: tuple[Operand, Operand], found: Strength) -> Certainty:
@@ -336,6 +365,7 @@ def _record(
     *,
     certainty: Certainty,
     raises: bool,
+    cited: bool = False,
 ) -> None:
     if not frame.session.recorder.concerns(frame):
         return
@@ -357,6 +387,7 @@ def _record(
         causes=causes(frame, (left, right), lane),
         function=frame.function,
         culprit=_culprit(pair, kind, lane),
+        cited=cited,
     )
     frame.session.recorder.conflict(frame, conflict)
 

@@ -70,7 +70,7 @@ class Conflict:
     ``left`` and ``right`` are the operands that differ, ``operands`` all of them. ``certainty``: proven where in every
     scenario named the facts force the failure; likely where one operand's dtype is a caller's; possible where the
     operands differ only on some paths that may not go together. ``raises`` is False where autocast silently undoes what
-    the code asks for.
+    the code asks for. ``left`` is ``right`` where the operation does not take its dtype.
     """
 
     node: ast.expr | ast.stmt
@@ -89,6 +89,8 @@ class Conflict:
     """Identifies the function that the operation stands in."""
     culprit: Span | None = None
     """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
+    cited: bool = False
+    """It is a kernel of another library, by what that library's source says."""
 
 
 @dataclass(frozen=True, slots=True)

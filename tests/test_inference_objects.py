@@ -1,0 +1,149 @@
+"""What the inference knows of modules put together at run time: held in dicts, derived from another library's class,
+and told apart by answers that were kept in variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.infer.analysis import analyse
+from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.source import Source
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import Conflict
+
+HEADER = """\
+import torch
+from torch import nn
+from einops_exts import rearrange_many, repeat_many
+"""
+AUTOCAST = ("autocast-fp16", "autocast-bf16")
+HALF = ("fp16", "bf16", "bf16-mixed-params")
+
+
+def conflicts(code: str) -> tuple[Conflict, ...]:
+    source = Source(Path("/project/module.py"), (HEADER + code).encode())
+    return analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13)).conflicts
+
+
+ADAPTERS = """
+class Adapters(nn.Module):
+    def __init__(self, name: str, rank: int):
+        super().__init__()
+        self.down = nn.ModuleDict({{}})
+        self.up = nn.ParameterDict()
+        {put}
+
+    def forward(self, x: torch.Tensor, name: str):
+        return {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("put", "use"),
+    [
+        ("self.down[name] = nn.Linear(8, rank)", "self.down[name](x.float())"),
+        ("self.down.update(nn.ModuleDict({name: nn.Linear(8, rank)}))", "self.down[name](x.float())"),
+        ("self.down.update({'default': nn.Linear(8, rank)})", "self.down['default'](x.float())"),
+        ("self.up[name] = nn.Parameter(torch.zeros(8, rank))", "x.float() @ self.up[name]"),
+    ],
+)
+def test_dicts_of_layers_and_parameters_hold_what_was_put_into_them(put: str, use: str) -> None:
+    raising = [c for c in conflicts(ADAPTERS.format(put=put, use=use)) if c.raises]
+    assert [c.scenarios for c in raising] == [HALF]
+
+
+GUARDED = """
+class Guarded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        {first}
+        if {test}:
+            x = x.float()
+        return self.linear(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "test", "scenarios"),
+    [
+        ("off = not torch.is_autocast_enabled()", "off", HALF),
+        ("on = torch.is_autocast_enabled()", "not on", HALF),
+        ("on = torch.is_autocast_enabled()", "on", ()),
+        ("narrow = x.dtype == torch.float16", "narrow", ("fp16",)),
+        ("wide = x.dtype not in (torch.float16, torch.bfloat16)", "not wide", HALF),
+        ("same = x.dtype == self.linear.weight.dtype", "not same", ()),
+    ],
+)
+def test_answers_kept_in_variables_tell_scenarios_apart(first: str, test: str, scenarios: tuple[str, ...]) -> None:
+    raising = [c.scenarios for c in conflicts(GUARDED.format(first=first, test=test)) if c.raises]
+    assert raising == ([scenarios] if scenarios else [])
+
+
+DERIVED = """
+from elsewhere import Base
+from typing import Generic, TypeVar
+
+
+class Derived({bases}):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def {name}(self, x: torch.Tensor):
+        return self.linear({given})
+"""
+
+
+def test_a_class_with_a_forward_and_a_base_elsewhere_is_a_module() -> None:
+    assert conflicts(DERIVED.format(bases="Base", name="forward", given="x")) == ()
+    [conflict] = [c for c in conflicts(DERIVED.format(bases="Base", name="forward", given="x.float()")) if c.raises]
+    assert conflict.scenarios == HALF
+
+
+def test_a_class_without_such_a_base_is_none() -> None:
+    [conflict] = conflicts(DERIVED.format(bases="Generic[TypeVar('T')]", name="forward", given="x"))
+    assert {conflict.left_dtype, conflict.right_dtype} == {"float16", "float32"}
+
+
+def test_each_of_several_tensors_keeps_its_dtype() -> None:
+    code = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 24)
+        self.null = nn.Parameter(torch.randn(2, 8))
+
+    def forward(self, x: torch.Tensor):
+        q, k, v = rearrange_many(self.project(x).chunk(3, dim=-1), "b n (h d) -> b h n d", h=2)
+        nk, nv = repeat_many(self.null.unbind(dim=-2), "d -> b h 1 d", h=2, b=1)
+        k, v = torch.cat((nk, k), dim=-2), torch.cat((nv, v), dim=-2)
+        return (q @ k.transpose(-1, -2)).softmax(dim=-1, dtype=torch.float32) @ v
+"""
+    [conflict] = [c for c in conflicts(code) if c.raises]
+    assert conflict.scenarios == HALF
+
+
+@pytest.mark.parametrize(
+    ("given", "raises"), [("self.linear(x)", True), ("self.linear(x).to(out.dtype)", False), ("x", False)]
+)
+def test_what_autocast_lowered_is_written_into_what_the_caller_passed(given: str, raises: bool) -> None:
+    code = f"""
+class Typed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, kinds: torch.Tensor):
+        out = torch.empty_like(x)
+        out[kinds == 1] = {given.replace("x", "x[kinds == 1]")}
+        return out
+"""
+    found = conflicts(code)
+    assert [c.scenarios for c in found] == ([AUTOCAST] if raises else [])
