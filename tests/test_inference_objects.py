@@ -147,3 +147,36 @@ class Typed(nn.Module):
 """
     found = conflicts(code)
     assert [c.scenarios for c in found] == ([AUTOCAST] if raises else [])
+
+
+CACHED = """
+class Cache(nn.Module):
+    def __init__(self, dtype: torch.dtype | None = None):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.register_buffer("kept", torch.zeros(4, 8, dtype=dtype))
+
+    def reset(self):
+        self.kept = torch.zeros(4, 8)
+
+    def forward(self, x: torch.Tensor, index: torch.Tensor):
+        made = self.linear(x)
+        {body}
+        return self.kept.index_copy_(0, index, made)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "raises"),
+    [
+        ("pass", True),
+        ("self.kept = self.kept.to(made.dtype)", False),
+        ("self.kept = self.kept.to(made.dtype); self.reset()", True),
+        ("self.kept = self.kept.to(made.dtype) if index is None else self.kept", True),
+        ("if index.sum() > 3: self.kept = self.kept.to(made.dtype)", True),
+        ("self.kept = self.kept.to(made.dtype); self = Cache()", True),
+    ],
+)
+def test_an_attribute_holds_what_was_last_assigned_to_it(body: str, raises: bool) -> None:
+    failing = [scenario for c in conflicts(CACHED.format(body=body)) for scenario in c.scenarios]
+    assert failing[:2] == (list(AUTOCAST) if raises else [])

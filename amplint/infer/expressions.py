@@ -29,6 +29,7 @@ from amplint.infer.texts import joined
 from amplint.infer.values import (
     UNKNOWN,
     AutocastFlag,
+    Bound,
     Builtin,
     Const,
     DTypeValue,
@@ -98,6 +99,10 @@ def _name(frame: Frame, node: ast.Name) -> Value:
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
+    if isinstance(node.value, ast.Name):
+        written = frame.written(node.value.id, node.attr)
+        if written is not None:
+            return written
     return get_attribute(frame, evaluate(frame, node.value), node.attr, node)
 
 
@@ -105,7 +110,10 @@ def _call(frame: Frame, node: ast.Call) -> Value:
     callee = evaluate(frame, node.func)
     arguments = arguments_of(frame, node)
     arguments.callee = node.func
-    return call(frame, callee, arguments, node)
+    value = call(frame, callee, arguments, node)
+    if isinstance(callee, (Bound, Union)):
+        frame.forget_written()
+    return value
 
 
 def arguments_of(frame: Frame, node: ast.Call) -> Arguments:

@@ -85,6 +85,8 @@ class Frame:
         self.statement: ast.stmt | None = None
         self.function = 0
         """``id`` of the function node that runs, 0 at the top level of a module."""
+        self.writes = False
+        """Whether an attribute was ever noted with :meth:`write`."""
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
         """An origin at a node of this frame's file."""
@@ -95,6 +97,25 @@ class Frame:
             dtypes,
             tuple(parent for parent in parents if parent is not None),
         )
+
+    def write(self, owner: str, name: str, value: Value) -> None:
+        """Note a tensor just assigned to an attribute of the object in a variable: what the attribute holds from here
+        on, whatever it held before. It is kept among the variables, under a name that no variable has."""
+        if isinstance(value, Tensor) and self.constructing is None:
+            self.variables[f"{owner}.{name}"] = value
+            self.writes = True
+        elif self.writes:
+            self.variables.pop(f"{owner}.{name}", None)
+
+    def written(self, owner: str, name: str) -> Value | None:
+        """What the function last assigned to an attribute of the object in a variable, where that surely holds."""
+        return self.variables.get(f"{owner}.{name}") if self.writes else None
+
+    def forget_written(self, owner: str = "") -> None:
+        """The variable was bound to something else; or code ran that may assign to attributes of any object."""
+        if self.writes:
+            for name in [name for name in self.variables if "." in name and name.startswith(owner and f"{owner}.")]:
+                del self.variables[name]
 
     def result(self) -> Value:
         """What calling the function gives: the join over every return, each in the scenarios that reach it."""

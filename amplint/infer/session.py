@@ -194,12 +194,14 @@ class Session:
             floating = lane.mask & (FLOATS | COMPLEX)
             if lane.mask and not floating:
                 lanes.append(lane)
-            elif not lane.mask or lane.open:
+            elif not lane.mask:
                 lanes.append(Lane(BITS[wanted]) if role == "parameters" else UNKNOWN_LANE)
+            elif lane.open and role == "parameters":
+                lanes.append(Lane(BITS[wanted]))
             elif wanted == "float32" or (scenario.keeps_explicit and tensor.explicit) or lane.mask & COMPLEX:
                 lanes.append(lane)
             else:
-                lanes.append(Lane(BITS[wanted]))
+                lanes.append(Lane(BITS[wanted], open=lane.open))
         return Tensor(tuple(lanes), tensor.dim, tensor.origin, explicit=tensor.explicit, leaf=role == "parameters")
 
     def promote(self, a: Dtypes, a_dim: int | None, b: Dtypes, b_dim: int | None) -> Dtypes:

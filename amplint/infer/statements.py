@@ -19,6 +19,7 @@ from amplint.infer.values import (
     UNKNOWN,
     AutocastContext,
     Const,
+    Instance,
     Layer,
     Mapping,
     Sequence,
@@ -51,10 +52,14 @@ def assign(frame: Frame, target: ast.expr, value: Value) -> None:
     """Bind a target to a value."""
     if isinstance(target, ast.Name):
         frame.variables[target.id] = value
+        frame.forget_written(target.id)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(frame, target.elts, value)
     elif isinstance(target, ast.Attribute):
-        set_attribute(frame, evaluate(frame, target.value), target.attr, value)
+        owner = evaluate(frame, target.value)
+        set_attribute(frame, owner, target.attr, value)
+        if isinstance(target.value, ast.Name) and isinstance(owner, Instance):
+            frame.write(target.value.id, target.attr, value)
     elif isinstance(target, ast.Subscript):
         _assign_item(frame, target, value)
     elif isinstance(target, ast.Starred):
@@ -178,7 +183,8 @@ def _meet(frame: Frame, a: dict[str, Value], a_live: int, b: dict[str, Value], b
     for name in {**a, **b}:
         left, right = a.get(name), b.get(name)
         if left is None or right is None:
-            joined[name] = left or right or UNKNOWN
+            if "." not in name:
+                joined[name] = left or right or UNKNOWN
         else:
             joined[name] = left if left is right else merge(frame.session, left, a_live, right, b_live)
     frame.variables = joined
@@ -209,7 +215,9 @@ def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
 
 def _changed(after: dict[str, Value], before: dict[str, Value]) -> bool:
     """Whether a pass over a loop left another value in a variable that was there before it."""
-    return any(after[name] is not value and after[name].key != value.key for name, value in before.items())
+    return any(
+        name in after and after[name] is not value and after[name].key != value.key for name, value in before.items()
+    )
 
 
 def _iterations(frame: Frame, source: Value | None) -> list[Value]:

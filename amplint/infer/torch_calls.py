@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from amplint.infer import autocast, modules
 from amplint.infer.arguments import Arguments
 from amplint.infer.decorators import Decorated, custom_decorator
-from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane
+from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane, join
 from amplint.infer.frame import Frame, call, number_kind, options_of
 from amplint.infer.namespace import canonical
 from amplint.infer.operations import apply
@@ -282,6 +283,11 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
         text = f"created with dtype {spelled(given)}" if given is not None else "created here"
         origin = frame.here(node, text, dtype.dtypes)
         return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
+    given = options_of(dtype) if dtype is not None else ()
+    if any(map(_is_none, given)) and what:
+        asked = [o.dtypes if isinstance(o, DTypeValue) else frame.session.unknown for o in given if not _is_none(o)]
+        dtypes = reduce(join, asked, default)
+        return Tensor(dtypes, 1, frame.here(node, what.replace("without dtype", "where dtype is None"), dtypes))
     return Tensor(frame.session.unknown, 1)
 
 
