@@ -79,6 +79,10 @@ class Guarded(nn.Module):
         ("narrow = x.dtype == torch.float16", "narrow", ("fp16",)),
         ("wide = x.dtype not in (torch.float16, torch.bfloat16)", "not wide", HALF),
         ("same = x.dtype == self.linear.weight.dtype", "not same", ()),
+        ("slow = x.device.type == 'cpu' and (x.dtype == torch.float16 or x.dtype == torch.bfloat16)", "slow", ()),
+        ("slow = x.is_cuda == True and (x.dtype == torch.float16 or x.dtype == torch.bfloat16)", "slow", HALF),
+        ("free = not torch.is_autocast_enabled() or self.training == 3", "free", HALF),
+        ("both = torch.is_autocast_enabled() and x.dtype == torch.float32", "not both", HALF),
     ],
 )
 def test_answers_kept_in_variables_tell_scenarios_apart(first: str, test: str, scenarios: tuple[str, ...]) -> None:

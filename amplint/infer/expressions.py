@@ -241,6 +241,8 @@ def _compare(frame: Frame, node: ast.Compare) -> Value:
 def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     live = frame.live
     values = []
+    every = frame.session.all_lanes
+    on, off = (every, 0) if isinstance(node.op, ast.And) else (0, every)
     for operand in node.values:
         value = evaluate(frame, operand)
         values.append((frame.live, value))
@@ -248,10 +250,16 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
             yes, no = split(frame, operand)
         else:
             yes, no = truth(frame, value, settled=not isinstance(operand, ast.Attribute))
+        unreached = every & ~frame.live
+        on, off = (
+            (on & (yes | unreached), off | no) if isinstance(node.op, ast.And) else (on | yes, off & (no | unreached))
+        )
         frame.live = yes if isinstance(node.op, ast.And) else no
         if not frame.live:
             break
     frame.live = live
+    if all(_is_answer(operand, value) for operand, (_, value) in zip(node.values, values, strict=False)):
+        return AutocastFlag(on, off)
     result = values[0][1]
     for value_live, value in values[1:]:
         result = merge(frame.session, result, live, value, value_live)
@@ -259,6 +267,12 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
         options = [o for o in options_of(result) if not _is_none(o)]
         return unite(*options) if options else result
     return result
+
+
+def _is_answer(operand: ast.expr, value: Value) -> bool:
+    """Whether an operand is true or false itself, not something that is taken to be."""
+    test = isinstance(operand, ast.Compare) or (isinstance(operand, ast.UnaryOp) and isinstance(operand.op, ast.Not))
+    return (test and not isinstance(value, Tensor)) or isinstance(value, AutocastFlag)
 
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
