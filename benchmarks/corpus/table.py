@@ -65,10 +65,12 @@ def lines(judged: Sequence[Judged], negatives: Sequence[JudgedNegative]) -> list
     text.append("")
     text += [_line(name, rows, width) for name, rows in totals]
     total = figures(judged)
+    corrected = sum(bool(one.case.corrected) for one in judged)
     text += [
         "",
         f"{total.findings} findings in {total.lines} lines before the fixes, {total.api} of them {API}xx,"
         " which 'per 10,000 lines' leaves out",
+        f"{corrected} of the cases were corrected; cases.jsonl says why",
     ]
     if negatives:
         alarms = [finding for one in negatives for finding in one.alarms]
