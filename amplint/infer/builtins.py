@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.infer import fields
 from amplint.infer.arguments import Arguments
 from amplint.infer.attention_kernels import call_kernel, find_kernel
 from amplint.infer.classes import ancestry, find_member, has_unknown_base
@@ -375,6 +376,8 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
     if name == "dataclasses.field":
         made = arguments.keywords.get("default_factory")
         return call(frame, made, Arguments(), node) if made is not None else arguments.keywords.get("default", UNKNOWN)
+    if name == "dataclasses.replace" and first is not None:
+        return fields.replaced(frame, first, arguments, node)
     if name == "itertools.repeat" and first is not None:
         return Sequence(None, first)
     if name == "collections.OrderedDict":

@@ -46,7 +46,7 @@ def item(frame: Frame, container: Value, index: Value, node: ast.expr) -> Value:
     if isinstance(container, Sequence):
         return _sequence_item(frame, container, index)
     if isinstance(container, Mapping):
-        return mapping_item(container, index)
+        return unite(*(mapping_item(container, option) for option in options_of(index)))
     return UNKNOWN
 
 

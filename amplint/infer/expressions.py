@@ -245,7 +245,6 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     on, off = (every, 0) if isinstance(node.op, ast.And) else (0, every)
     for operand in node.values:
         value = evaluate(frame, operand)
-        values.append((frame.live, value))
         if isinstance(operand, (ast.Compare, ast.UnaryOp)):
             yes, no = split(frame, operand)
         else:
@@ -254,15 +253,18 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
         on, off = (
             (on & (yes | unreached), off | no) if isinstance(node.op, ast.And) else (on | yes, off & (no | unreached))
         )
-        frame.live = yes if isinstance(node.op, ast.And) else no
+        ends, onward = (no, yes) if isinstance(node.op, ast.And) else (yes, no)
+        values.append((frame.live if operand is node.values[-1] else ends, value))
+        frame.live = onward
         if not frame.live:
             break
     frame.live = live
     if all(_is_answer(operand, value) for operand, (_, value) in zip(node.values, values, strict=False)):
         return AutocastFlag(on, off)
-    result = values[0][1]
+    reached, result = values[0]
     for value_live, value in values[1:]:
-        result = merge(frame.session, result, live, value, value_live)
+        result = merge(frame.session, result, reached, value, value_live)
+        reached |= value_live
     if isinstance(node.op, ast.Or):
         options = [o for o in options_of(result) if not _is_none(o)]
         return unite(*options) if options else result

@@ -70,6 +70,26 @@ def truth(frame: Frame, value: Value, *, settled: bool = True) -> tuple[int, int
     return live, live
 
 
+def usually(frame: Frame, test: ast.expr) -> bool | None:
+    """How a test comes out where attributes still have the constants that constructors gave them; None if not known.
+
+    ``split`` leaves such a test open, since anybody may assign the attribute.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        answer = usually(frame, test.operand)
+        return None if answer is None else not answer
+    if isinstance(test, ast.BoolOp):
+        answers = [usually(frame, operand) for operand in test.values]
+        decisive = isinstance(test.op, ast.Or)
+        if decisive in answers:
+            return decisive
+        return None if None in answers else not decisive
+    if isinstance(test, ast.Attribute):
+        value = evaluate(frame, test)
+        return value.value if isinstance(value, Const) and isinstance(value.value, bool) else None
+    return None
+
+
 def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[int, int]:
     live = frame.live
     a, b = evaluate(frame, left), evaluate(frame, right)

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import builtins, classes, layer_lists, modules, tensors, texts, torch_calls
+from amplint.infer import builtins, classes, fields, layer_lists, modules, tensors, texts, torch_calls
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.decorators import CustomDecorator, Decorated
@@ -233,7 +233,7 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
         return instance.cls
     member = classes.find_member(instance.cls, name)
     if member is not None:
-        return _bind(frame, member, instance, node)
+        return _bind(frame, fields.usual(instance.cls, member), instance, node)
     base = classes.torch_base(instance.cls)
     if base is not None and base.startswith("torch.nn."):
         if name == "training":

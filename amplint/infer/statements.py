@@ -13,7 +13,7 @@ from amplint.infer import autocast
 from amplint.infer.conflicts import index_write
 from amplint.infer.expressions import evaluate, in_place_operator
 from amplint.infer.frame import Frame, element_of, merge, options_of, unite
-from amplint.infer.guards import narrow, split
+from amplint.infer.guards import narrow, split, usually
 from amplint.infer.objects import binding_evaluator, class_value, function_value, set_attribute
 from amplint.infer.values import (
     UNKNOWN,
@@ -154,19 +154,29 @@ def _stop(frame: Frame, statement: ast.stmt) -> None:
 
 def _branch(frame: Frame, statement: ast.If) -> None:
     yes, no = split(frame, statement.test)
+    usual = usually(frame, statement.test) if frame.session.observer is not None else None
     before, live, block = frame.variables, frame.live, frame.block
     frame.branches += 1
     frame.variables, frame.live, frame.block = dict(before), yes, id(statement.body)
     narrow(frame, statement.test, True)
-    execute(frame, statement.body)
+    _run_branch(frame, statement.body, unusual=usual is False and bool(no))
     left, left_live = frame.variables, frame.live
     frame.variables, frame.live, frame.block = dict(before), no, id(statement.orelse)
     narrow(frame, statement.test, False)
-    execute(frame, statement.orelse)
+    _run_branch(frame, statement.orelse, unusual=usual is True and bool(yes))
     frame.branches -= 1
     frame.block = block
     _meet(frame, left, left_live, frame.variables, frame.live)
     if not live:
+        frame.live = 0
+
+
+def _run_branch(frame: Frame, body: Items[ast.stmt], *, unusual: bool) -> None:
+    """Run one branch; of an unusual one nothing that it assigns or returns is what the program goes on with."""
+    returned = len(frame.returns)
+    execute(frame, body)
+    if unusual:
+        del frame.returns[returned:]
         frame.live = 0
 
 
