@@ -301,6 +301,8 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
             text = text_of(first)
             if text is not None and text in receiver.items:
                 return receiver.items[text]
+            if name == "setdefault" and isinstance(first, Const) and not receiver.shared:
+                receiver.items[first.value] = default
             return unite(receiver.other, default) if receiver.other is not None else default
         if name == "items":
             values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]

@@ -10,7 +10,7 @@ from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
-from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, unite
+from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
 from amplint.infer.session import MAX_DEPTH
 from amplint.infer.values import (
     NONE,
@@ -31,6 +31,7 @@ from amplint.infer.values import (
     Sequence,
     Tensor,
     TensorMethod,
+    Text,
     TorchName,
     Union,
     Value,
@@ -265,7 +266,7 @@ SMALL_BODY = 85
 
 
 CHOOSING_BODY = 400
-"""Syntax nodes up to which a function is followed that gets a class: factories of layers."""
+"""Syntax nodes up to which a function is followed that gets a class or a choice: factories of layers."""
 
 
 def worth_following(frame: Frame, function: Function, arguments: Arguments, receiver: Value | None) -> bool:
@@ -286,9 +287,14 @@ def worth_following(frame: Frame, function: Function, arguments: Arguments, rece
     values = (*arguments.positional[receiver is not None :], *arguments.keywords.values())
     if body.defines and any(isinstance(v, (Function, Decorated, Bound)) for v in values):
         return True
-    if body.size <= CHOOSING_BODY and any(isinstance(v, (Class, TorchName, Partial)) for v in values):
+    if body.size <= CHOOSING_BODY and any(map(_selects, values)):
         return True
     return any(map(carries_tensor, values))
+
+
+def _selects(value: Value) -> bool:
+    """Whether a value is a class, or a string that a caller may choose: such as select a layer."""
+    return any(isinstance(option, (Class, TorchName, Partial, Text)) for option in options_of(value))
 
 
 def carries_tensor(value: Value) -> bool:

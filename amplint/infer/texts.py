@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
 
 _CHANGES = frozenset(("lower", "upper", "strip", "lstrip", "rstrip", "replace", "removeprefix", "removesuffix"))
+_PARTS = frozenset(("split", "rsplit", "partition", "rpartition"))
 _ASKS = frozenset(("startswith", "endswith", "isdigit", "isupper", "islower"))
 MAX_TEXT = 1_000
 """Characters up to which strings are put together: what selects is a name."""
@@ -45,17 +46,20 @@ def text_of(value: Value) -> str | None:
 
 
 def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
-    """``text.name(...)`` for the methods that give a string or an answer; a default stays one, and answers nothing."""
+    """``text.name(...)`` for the methods that give strings or an answer; a default stays one, and answers nothing."""
     text = text_of(receiver)
     given = [text_of(argument) for argument in arguments.positional]
-    if text is None or arguments.keywords or None in given or name not in (_CHANGES | _ASKS):
+    if text is None or arguments.keywords or None in given or name not in (_CHANGES | _ASKS | _PARTS):
         return UNKNOWN
     try:
         made = getattr(text, name)(*given)
-    except TypeError:
+    except (TypeError, ValueError):
         return UNKNOWN
     if isinstance(made, str) and len(made) > MAX_TEXT:
         return UNKNOWN
+    if name in _PARTS:
+        kind = Const if isinstance(receiver, Const) else Text
+        return Sequence(tuple(map(kind, made)), mutable=isinstance(made, list))
     if isinstance(receiver, Const):
         return Const(made)
     return Text(made) if name in _CHANGES else UNKNOWN
