@@ -12,7 +12,7 @@ from dataclasses import replace
 from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import Lane
 from amplint.infer.frame import Frame, evaluate, options_of, unite
-from amplint.infer.texts import text_of
+from amplint.infer.texts import text_of, usual_answer
 from amplint.infer.values import (
     AutocastFlag,
     Bound,
@@ -71,9 +71,9 @@ def truth(frame: Frame, value: Value, *, settled: bool = True) -> tuple[int, int
 
 
 def usually(frame: Frame, test: ast.expr) -> bool | None:
-    """How a test comes out where attributes still have the constants that constructors gave them; None if not known.
+    """How a test comes out where callers choose what is usual and constants that constructors assign stay; else None.
 
-    ``split`` leaves such a test open, since anybody may assign the attribute.
+    ``split`` leaves such a test open, since anybody may pass another string or assign the attribute.
     """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         answer = usually(frame, test.operand)
@@ -86,8 +86,31 @@ def usually(frame: Frame, test: ast.expr) -> bool | None:
         return None if None in answers else not decisive
     if isinstance(test, ast.Attribute):
         value = evaluate(frame, test)
-        return value.value if isinstance(value, Const) and isinstance(value.value, bool) else None
+        if isinstance(value, Const) and isinstance(value.value, bool):
+            return value.value
+        return bool(value.usual) if isinstance(value, Text) else None
+    if isinstance(test, ast.Name):
+        value = evaluate(frame, test)
+        return bool(value.usual) if isinstance(value, Text) else None
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute):
+        return usual_answer(evaluate(frame, test.func.value), test.func.attr, [evaluate(frame, a) for a in test.args])
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _usual_comparison(frame, test.left, test.ops[0], test.comparators[0])
     return None
+
+
+def _usual_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
+    """A comparison with a string that a caller may choose."""
+    if not isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+        return None
+    a, b = evaluate(frame, left), evaluate(frame, right)
+    wanted = b.items if isinstance(b, Sequence) and isinstance(op, (ast.In, ast.NotIn)) else (b,)
+    if wanted is None or not (isinstance(a, Text) or any(isinstance(option, Text) for option in wanted)):
+        return None
+    texts = [text_of(option) for option in wanted]
+    if text_of(a) is None or None in texts:
+        return None
+    return (text_of(a) in texts) == isinstance(op, (ast.Eq, ast.In))
 
 
 def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[int, int]:

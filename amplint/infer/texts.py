@@ -65,6 +65,14 @@ def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
     return Text(made) if name in _CHANGES else UNKNOWN
 
 
+def usual_answer(receiver: Value, name: str, arguments: list[Value]) -> bool | None:
+    """What ``text.name(...)`` answers where a caller chooses what is usual; None where it is no such question."""
+    given = [text_of(argument) for argument in arguments]
+    if not isinstance(receiver, Text) or name not in _ASKS or None in given:
+        return None
+    return bool(getattr(receiver.usual, name)(*given))
+
+
 def joined(left: Value, right: Value) -> Value:
     """``left + right`` of two strings."""
     a, b = text_of(left), text_of(right)
