@@ -159,25 +159,35 @@ def _branch(frame: Frame, statement: ast.If) -> None:
     frame.branches += 1
     frame.variables, frame.live, frame.block = dict(before), yes, id(statement.body)
     narrow(frame, statement.test, True)
-    _run_branch(frame, statement.body, unusual=usual is False and bool(no))
+    unusually = _run_branch(frame, statement.body, unusual=usual is False and bool(no))
     left, left_live = frame.variables, frame.live
     frame.variables, frame.live, frame.block = dict(before), no, id(statement.orelse)
     narrow(frame, statement.test, False)
-    _run_branch(frame, statement.orelse, unusual=usual is True and bool(yes))
+    unusually |= _run_branch(frame, statement.orelse, unusual=usual is True and bool(yes))
     frame.branches -= 1
+    if frame.constructing is not None:
+        for name, value in unusually.items():
+            frame.constructing.attributes.setdefault(name, value)
     frame.block = block
     _meet(frame, left, left_live, frame.variables, frame.live)
     if not live:
         frame.live = 0
 
 
-def _run_branch(frame: Frame, body: Items[ast.stmt], *, unusual: bool) -> None:
-    """Run one branch; of an unusual one nothing that it assigns or returns is what the program goes on with."""
-    returned = len(frame.returns)
+def _run_branch(frame: Frame, body: Items[ast.stmt], *, unusual: bool) -> dict[str, Value]:
+    """Run one branch. The program does not go on with what an unusual one leaves: its attributes are handed back."""
+    if not unusual:
+        execute(frame, body)
+        return {}
+    returned, instance = len(frame.returns), frame.constructing
+    before = dict(instance.attributes) if instance is not None else {}
     execute(frame, body)
-    if unusual:
-        del frame.returns[returned:]
-        frame.live = 0
+    del frame.returns[returned:]
+    frame.live = 0
+    if instance is None:
+        return {}
+    left, instance.attributes = instance.attributes, before
+    return left
 
 
 def _meet(frame: Frame, a: dict[str, Value], a_live: int, b: dict[str, Value], b_live: int) -> None:
