@@ -26,6 +26,14 @@ def generalised(value: Value) -> Value:
     return value
 
 
+def usually_a(value: Value) -> Value:
+    """A default: a number is one that a caller may choose otherwise."""
+    if isinstance(value, Const) and type(value.value) in (int, float):
+        assert isinstance(value.value, (int, float))
+        return Number(type(value.value).__name__, value.value)
+    return generalised(value)
+
+
 @dataclass(slots=True)
 class Arguments:
     """Positional and keyword arguments. ``nodes`` maps a position or a keyword to its expression.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from amplint.infer import autocast, builtins, classes, containers, modules, objects, tensors, texts, torch_calls
 from amplint.infer.annotations import number_promised, promised, refined
-from amplint.infer.arguments import Arguments, generalised
+from amplint.infer.arguments import Arguments, generalised, usually_a
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
@@ -339,7 +339,8 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
                 bound[name] = UNKNOWN
             else:
                 outer = Frame(frame.session, function.namespace, closure=function.closure)
-                bound[name] = generalised(evaluate(outer, default))
+                value = evaluate(outer, default)
+                bound[name] = generalised(value) if frame.session.observer is None else usually_a(value)
     for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))

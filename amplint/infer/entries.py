@@ -51,7 +51,9 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
     outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
         kind = PYTHON_NUMBERS.get(type(default.value).__name__)
-        return Number(kind) if kind else Text(default.value) if isinstance(default.value, str) else UNKNOWN
+        if kind:
+            return Number(kind) if frame.session.observer is None else Number(kind, default.value)  # type: ignore[arg-type]
+        return Text(default.value) if isinstance(default.value, str) else UNKNOWN
     if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
         value = evaluate(outer, default)
         if isinstance(value, Instance) and parameter.annotation is not None:

@@ -21,7 +21,7 @@ from amplint.infer.frame import (
     options_of,
     unite,
 )
-from amplint.infer.guards import compare_dtypes, narrow, split, truth
+from amplint.infer.guards import compare_dtypes, narrow, split, truth, usually
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute
 from amplint.infer.operations import apply_named
 from amplint.infer.session import OutOfBudget
@@ -103,11 +103,22 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
         written = frame.written(node.value.id, node.attr)
         if written is not None:
             return written
-    return get_attribute(frame, evaluate(frame, node.value), node.attr, node)
+    value = evaluate(frame, node.value)
+    if _is_none(value):
+        _raises(frame)
+    return get_attribute(frame, value, node.attr, node)
+
+
+def _raises(frame: Frame) -> None:
+    """Leave a branch that cannot be taken where what is usual holds: it would use what is None."""
+    if frame.branches and frame.session.observer is not None:
+        frame.live = 0
 
 
 def _call(frame: Frame, node: ast.Call) -> Value:
     callee = evaluate(frame, node.func)
+    if _is_none(callee):
+        _raises(frame)
     arguments = arguments_of(frame, node)
     arguments.callee = node.func
     value = call(frame, callee, arguments, node)
@@ -287,6 +298,9 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     narrow(frame, node.test, False)
     right = evaluate(frame, node.orelse) if no else UNKNOWN
     frame.live, frame.variables = live, variables
+    usual = usually(frame, node.test) if frame.session.observer is not None and yes and no else None
+    if usual is not None:
+        return left if usual else right
     return merge(frame.session, left, yes, right, no)
 
 

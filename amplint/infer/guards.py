@@ -7,7 +7,9 @@ is narrowed.
 from __future__ import annotations
 
 import ast
+import operator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import Lane
@@ -24,6 +26,7 @@ from amplint.infer.values import (
     Instance,
     Layer,
     Mapping,
+    Number,
     Partial,
     Sequence,
     Tensor,
@@ -31,6 +34,9 @@ from amplint.infer.values import (
     TorchName,
     Value,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
@@ -85,13 +91,9 @@ def usually(frame: Frame, test: ast.expr) -> bool | None:
             return decisive
         return None if None in answers else not decisive
     if isinstance(test, ast.Attribute):
-        value = evaluate(frame, test)
-        if isinstance(value, Const) and isinstance(value.value, bool):
-            return value.value
-        return bool(value.usual) if isinstance(value, Text) else None
+        return _as_answer(evaluate(frame, test), constants=True)
     if isinstance(test, ast.Name):
-        value = evaluate(frame, test)
-        return bool(value.usual) if isinstance(value, Text) else None
+        return _as_answer(evaluate(frame, test), constants=False)
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute):
         return usual_answer(evaluate(frame, test.func.value), test.func.attr, [evaluate(frame, a) for a in test.args])
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -99,18 +101,40 @@ def usually(frame: Frame, test: ast.expr) -> bool | None:
     return None
 
 
+def _as_answer(value: Value, *, constants: bool) -> bool | None:
+    if isinstance(value, (Text, Number)):
+        return None if value.usual is None else bool(value.usual)
+    return value.value if constants and isinstance(value, Const) and isinstance(value.value, bool) else None
+
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+
+
 def _usual_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
-    """A comparison with a string that a caller may choose."""
-    if not isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+    """A comparison with a string or a number that a caller may choose."""
+    if type(op) not in _COMPARISONS:
         return None
     a, b = evaluate(frame, left), evaluate(frame, right)
-    wanted = b.items if isinstance(b, Sequence) and isinstance(op, (ast.In, ast.NotIn)) else (b,)
-    if wanted is None or not (isinstance(a, Text) or any(isinstance(option, Text) for option in wanted)):
+    several = isinstance(op, (ast.In, ast.NotIn))
+    wanted = b.items if several and isinstance(b, Sequence) else (b,) if not several else None
+    if wanted is None or not any(isinstance(v, (Text, Number)) for v in (a, *wanted)):
         return None
-    texts = [text_of(option) for option in wanted]
-    if text_of(a) is None or None in texts:
+    values = [v.usual if isinstance(v, (Text, Number)) else getattr(v, "value", None) for v in (a, *wanted)]
+    if None in values or not all(isinstance(v, (str, int, float)) for v in values):
         return None
-    return (text_of(a) in texts) == isinstance(op, (ast.Eq, ast.In))
+    numbers = {isinstance(v, str) for v in values}
+    if len(numbers) > 1 and not isinstance(op, (ast.Eq, ast.NotEq)):
+        return None
+    return _COMPARISONS[type(op)](values[0], values[1:] if several else values[1])
 
 
 def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[int, int]:

@@ -123,13 +123,14 @@ class Text(Value):
 
 @dataclass(frozen=True, slots=True)
 class Number(Value):
-    """A Python number that is not known: ``kind`` is bool, int or float."""
+    """A Python number that is not known: ``kind`` is bool, int or float. ``usual`` where a caller passes no other."""
 
     kind: str
+    usual: float | None = None
 
     @property
     def key(self) -> Hashable:
-        return ("number", self.kind)
+        return ("number", self.kind) if self.usual is None else ("number", self.kind, self.usual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
