@@ -231,19 +231,3 @@ def test_a_layer_that_is_not_known_leaves_the_result_unknown(tmp_path: Path) -> 
                 return self.stem(x)
         """
     assert _dtypes(tmp_path, text, "self.stem(x)") is None
-
-
-def test_a_default_string_does_not_decide_branches(tmp_path: Path) -> None:
-    text = """
-        class Net(nn.Module):
-            def __init__(self, pool="avg"):
-                super().__init__()
-                if pool == "avg":
-                    self.pool = nn.Linear(8, 8)
-                else:
-                    self.pool = nn.LayerNorm(8)
-
-            def forward(self, x):
-                return self.pool(x)
-        """
-    assert _dtypes(tmp_path, text, "self.pool(x)") == ("bfloat16", "float32")
