@@ -283,9 +283,9 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
         text = f"created with dtype {spelled(given)}" if given is not None else "created here"
         origin = frame.here(node, text, dtype.dtypes)
         return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
-    given = options_of(dtype) if dtype is not None else ()
-    if any(map(_is_none, given)) and what:
-        asked = [o.dtypes if isinstance(o, DTypeValue) else frame.session.unknown for o in given if not _is_none(o)]
+    choices = options_of(dtype) if dtype is not None else ()
+    if any(map(_is_none, choices)) and what:
+        asked = [o.dtypes if isinstance(o, DTypeValue) else frame.session.unknown for o in choices if not _is_none(o)]
         dtypes = reduce(join, asked, default)
         return Tensor(dtypes, 1, frame.here(node, what.replace("without dtype", "where dtype is None"), dtypes))
     return Tensor(frame.session.unknown, 1)
