@@ -31,7 +31,7 @@ def record(library: str, scenario: str, device: str, models: Sequence[str], seco
 def _one_child(library: str, scenario: str, device: str, models: list[str], seconds: float) -> Iterator[Recording]:
     command = [sys.executable, "-m", CHILD, library, scenario, device, *models]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(), text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), text=True
     ) as child:
         assert child.stdout is not None
         for model in models:
@@ -48,12 +48,13 @@ def _one_child(library: str, scenario: str, device: str, models: list[str], seco
 def known_models(library: str) -> list[str]:
     """Every model of a library, by name."""
     done = subprocess.run(
-        [sys.executable, "-m", CHILD, library], capture_output=True, text=True, check=True, env=_environment()
+        [sys.executable, "-m", CHILD, library], capture_output=True, text=True, check=True, env=environment()
     )
     names: list[str] = json.loads(done.stdout)
     return names
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """The environment of a child that builds models: offline, one thread, this checkout."""
     paths = os.pathsep.join(filter(None, (str(BENCHMARKS.parent), str(BENCHMARKS), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}

@@ -1,0 +1,1 @@
+"""Findings held against runs of real models; the command is ``benchmarks/differential``."""
