@@ -11,6 +11,7 @@ from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, 
 from amplint.infer.facts import Operand
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
 from amplint.infer.results import (
+    COMPLEX_NUMBER,
     PYTHON,
     Parts,
     dtypes_by_rule,
@@ -77,6 +78,10 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         seen = _agreeing(seen, op.strict)
     rule = op.result_in(session.torch_version) if op.before else op.result
     return _Result(frame, op, bound, operands, seen, numbers, policy, failing, node).of(rule)
+
+
+def _is_complex(value: Value) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, complex)
 
 
 def _is_none(value: Value) -> bool:
@@ -159,7 +164,7 @@ def _operands(
         if isinstance(value, Tensor) and not slot.listed:
             operands.append(Operand(slot.name, arguments.node(slot.position, slot.name), value))
         elif isinstance(value, (Const, Number)):
-            numbers.append(number_kind(value))
+            numbers.append(COMPLEX_NUMBER if _is_complex(value) else number_kind(value))
         elif slot.listed:
             operands.extend(_listed(frame, op, slot, value, arguments))
         else:

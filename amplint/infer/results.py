@@ -41,6 +41,8 @@ _HOLDS = {"everything": -1, "real": FLOATS | INTEGERS, "mixed": FLOATS | INTEGER
 _INT64 = BITS["int64"]
 PYTHON = "py:"
 """What rules begin with whose result is a Python number."""
+COMPLEX_NUMBER = "complex"
+"""The kind of a Python number such as ``1j``, which makes any tensor complex."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +72,9 @@ def dtypes_by_rule(session: Session, op: Op, rule: str, operands: list[Operand],
             return session.unknown
         dtypes = _promoted(session, operands, widest=rule == "widest")
         integral = any(lane.mask & _INTEGRAL for lane in dtypes)
-        if integral and numbers:
+        if COMPLEX_NUMBER in numbers:
+            dtypes = tuple(_changed(lane, complex_of(lane.mask)) for lane in dtypes)
+        elif integral and numbers:
             dtypes = tuple(_with_numbers(lane, numbers) for lane in dtypes)
         change = _CHANGES[rule]
         if change is not None:
