@@ -39,6 +39,8 @@ def promised(annotation: ast.expr) -> Value:
     if isinstance(plain, ast.Subscript):
         head = last_name(plain.value)
         parts = plain.slice.elts if isinstance(plain.slice, ast.Tuple) else [plain.slice]
+        if not parts:
+            return Sequence(()) if head in _TUPLES else UNKNOWN
         if head == "Optional":
             inner = promised(parts[0])
             return UNKNOWN if inner is UNKNOWN else unite(inner, NONE)

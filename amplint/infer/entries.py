@@ -129,6 +129,8 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
 def _several(frame: Frame, function: Function, parameter: ast.arg, of: ast.expr, *, fixed: bool) -> Sequence:
     """A sequence whose items are what an annotation promises of each; ``fixed``: a tuple, whose items may differ."""
     parts = of.elts if isinstance(of, ast.Tuple) else [of]
+    if not parts:
+        return Sequence(())
     items = [_annotated(frame, function, parameter, part) or UNKNOWN for part in parts]
     counted = fixed and len(parts) > 1 and not (isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis)
     return Sequence(tuple(items)) if counted else Sequence(None, items[0], not fixed)

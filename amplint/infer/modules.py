@@ -190,9 +190,13 @@ def _floating(layer: Layer) -> Iterator[Tensor]:
             yield from _floating(child)
 
 
+LAYER_COST = 100
+"""Values that calling a whole transformer layer costs as much as."""
+
+
 def _stacked(frame: Frame, stacked: Layer, norm: Value | None, arguments: Arguments, node: ast.expr) -> Value:
     """``nn.TransformerEncoder`` and ``-Decoder``: copies of a layer one after the other, then a norm."""
-    frame.session.spend(1)
+    frame.session.spend(LAYER_COST)
     value = call_layer(frame, stacked, arguments, node)
     again = Arguments([value, *arguments.positional[1:]], arguments.keywords, arguments.nodes, arguments.unknown)
     value = unite(value, call_layer(frame, stacked, again, node))
