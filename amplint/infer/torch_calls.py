@@ -279,8 +279,8 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
         origin = frame.here(node, what, default) if what else None
         return Tensor(default, 1, origin)
     if isinstance(dtype, DTypeValue):
-        given = _keyword(node, "dtype")
-        text = f"created with dtype {spelled(given)}" if given is not None else "created here"
+        expression = _keyword(node, "dtype")
+        text = f"created with dtype {spelled(expression)}" if expression is not None else "created here"
         origin = frame.here(node, text, dtype.dtypes)
         return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
     choices = options_of(dtype) if dtype is not None else ()
