@@ -309,7 +309,8 @@ class _Result:
         if rule == "each":
             return self._each()
         if rule == "self" and self.before:
-            return self.before[0].value
+            written = self.before[0].value
+            return replace(written, dtypes=self._where_it_runs(written.dtypes)) if self.failing else written
         several = rule.endswith("*") and rule not in self.op.tensors
         tensor = self._tensor(rule.rstrip("*") if several else rule, under if isinstance(under, str) else None)
         return Sequence(None, tensor) if several else tensor
@@ -332,8 +333,7 @@ class _Result:
         if requested is not None and not _is_none(requested):
             dtypes = requested.dtypes if isinstance(requested, DTypeValue) else session.unknown
             written = isinstance(requested, DTypeValue) and requested.written
-        if self.failing:
-            dtypes = tuple(UNKNOWN_LANE if lane in self.failing else d for lane, d in enumerate(dtypes))
+        dtypes = self._where_it_runs(dtypes)
         if self.policy == BANNED:
             dtypes = tuple(
                 d if not state.low else UNKNOWN_LANE for d, state in zip(dtypes, frame.autocast, strict=True)
@@ -347,6 +347,12 @@ class _Result:
             explicit=written or (bool(operands) and all(o.value.explicit for o in operands)),
             gradient=rule == "first" and any(o.value.gradient for o in operands),
         )
+
+    def _where_it_runs(self, dtypes: Dtypes) -> Dtypes:
+        """Unknown in the scenarios in which the operation raises: what follows from it is no defect of its own."""
+        if not self.failing:
+            return dtypes
+        return tuple(UNKNOWN_LANE if lane in self.failing else d for lane, d in enumerate(dtypes))
 
     def _dtypes(self, rule: str, under: str | None) -> Dtypes:
         frame, op = self.frame, self.op
