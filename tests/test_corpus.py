@@ -69,7 +69,7 @@ def commits(clones: Path) -> list[str]:
 
 
 def row(clones: Path, name: str, label: str, lines: list[int], **other: Any) -> dict[str, Any]:
-    before, after = commits(clones)
+    before, after = commits(clones)[:2]
     where = {"repo": "someone/shapes", "pre_sha": before, "fix_sha": after, "path": "shapes/model.py", "lines": lines}
     return {
         "id": name,
@@ -83,7 +83,7 @@ def row(clones: Path, name: str, label: str, lines: list[int], **other: Any) -> 
 
 
 def run(tmp_path: Path, clones: Path, cases: list[dict[str, Any]], *options: str) -> tuple[int, dict[str, Any]]:
-    before, _ = commits(clones)
+    before = commits(clones)[0]
     rows = tmp_path / "rows"
     rows.mkdir(exist_ok=True)
     lines = {"id": "idiom", "repo": "someone/shapes", "sha": before, "path": "shapes/model.py", "why_ok": "it is not"}
@@ -145,6 +145,22 @@ def test_a_fix_that_left_the_defect_counts_for_recall_only(tmp_path: Path, clone
     case = row(clones, "half-way", "float-cast-before-matmul", [12], post_clean=False)
     _, report = run(tmp_path, clones, [case])
     assert (report["figures"]["all"]["hits"], report["figures"]["all"]["fixable"]) == (1, 0)
+
+
+def test_what_fails_in_another_scenario_is_another_defect(tmp_path: Path, clones: Path) -> None:
+    folder = clones / "someone" / "shapes"
+    source = folder / "shapes" / "model.py"
+    for written in ("torch.relu(x @ x.T)", "torch.relu(x @ x.T).to(x.dtype).float()"):
+        body = f"    out = torch.empty_like(x)\n    out[x > 0] = {written}[x > 0]\n    return out\n"
+        source.write_text(f"import torch\n\n\ndef forward(x: torch.Tensor):\n{body}")
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", "a commit")
+    before, after = commits(clones)[-2:]
+    case = row(clones, "autocast", "index-write-mismatch", [6], pre_sha=before, fix_sha=after)
+    _, report = run(tmp_path, clones, [case])
+    [judged] = report["cases"]
+    assert [finding["scenarios"] for finding in judged["hits"]] == [["autocast-fp16", "autocast-bf16"]]
+    assert judged["gone_after_fix"]
 
 
 def test_rows_that_cannot_be_had_are_told_of_and_left_out(

@@ -9,8 +9,8 @@ repositories, bare or not, as OWNER/NAME, OWNER+NAME, OWNER+NAME/repo or NAME. T
 exported to the cache once; then one ``amplint check`` without configuration judges the rows' files.
 
 A case is found if a finding whose code fits its label (``labels.json``) starts within 2 lines of a labelled line. It
-is gone after the fix if no fitting finding lies where those lines went. Any finding on the lines of a negative is a
-false alarm.
+is gone after the fix if no fitting finding, in a scenario in which it was found, lies where those lines went: a fix for
+autocast may leave what fails in a half-precision model. Any finding on the lines of a negative is a false alarm.
 
 Leaves with status 1 where rows could not be had, 2 where none could or ``amplint check`` failed.
 """

@@ -28,6 +28,7 @@ class Found:
     end_row: int
     severity: str
     certainty: str
+    scenarios: tuple[str, ...]
     message: str
 
 
@@ -36,8 +37,8 @@ class Judged:
     """A case and what was found in its file.
 
     ``hits`` are the fitting findings near a labelled line, ``near`` the other findings there, ``kept`` the fitting
-    findings that lie there still after the fix, ``findings`` all in the file before the fix, which has ``length``
-    lines.
+    findings that lie there still after the fix, in a scenario of a hit, ``findings`` all in the file before the fix,
+    which has ``length`` lines.
     """
 
     case: Case
@@ -83,11 +84,13 @@ def judge(case: Case, codes: Sequence[str], before: Path, after: Path, found: di
     near = [finding for finding in found[before] if finding.row in rows]
     hits = tuple(finding for finding in near if finding.code in codes)
     rows_after = moved(rows, old, new) if hits else set()
+    scenarios = {scenario for finding in hits for scenario in finding.scenarios}
+    there = [finding for finding in found[after] if finding.row in rows_after and scenarios & set(finding.scenarios)]
     return Judged(
         case=case,
         hits=hits,
         near=tuple(finding for finding in near if finding.code not in codes),
-        kept=tuple(f for f in found[after] if f.code in codes and f.row in rows_after),
+        kept=tuple(finding for finding in there if finding.code in codes),
         findings=tuple(found[before]),
         length=len(old),
     )
@@ -123,6 +126,7 @@ def _found(finding: dict[str, Any]) -> Found:
         end_row=end["row"] - (end["column"] == 1),
         severity=finding["severity"],
         certainty=finding["certainty"],
+        scenarios=tuple(finding["scenarios"]),
         message=finding["message"],
     )
 
