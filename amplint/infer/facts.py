@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amplint.infer.references import Reference, references
+from amplint.infer.training.training import Training
 
 if TYPE_CHECKING:
     import ast
@@ -155,6 +156,11 @@ class FileFacts:
     def references(self) -> tuple[Reference, ...]:
         """Every name in the file that its imports resolve to a torch object; found when first asked for."""
         return references(self.source.tree)
+
+    @cached_property
+    def training(self) -> Training:
+        """The training steps of the file; followed when first asked for."""
+        return Training(self.source.tree, self.references)
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""

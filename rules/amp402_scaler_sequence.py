@@ -1,0 +1,446 @@
+"""AMP402: the calls around a GradScaler are missing, doubled or in the wrong order."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.infer.training.roles import Role
+from amplint.infer.training.steps import Gradients, Step
+from amplint.rule import Example, Rule, Suspect
+
+from ._training import backward_causes, scaled_scenarios, scaler_spelling, spelled, uses, varies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.infer.facts import FileFacts
+    from amplint.infer.training.steps import Moment, State
+    from amplint.visit import Visit
+
+
+class ScalerSequence(Rule):
+    """Scaling, unscaling, stepping and updating do not follow each other as a GradScaler needs it.
+
+    What it does
+    ------------
+    Follows a training step through branches, loops and helpers of the same file, and reports: `optimizer.step()` on
+    gradients of a scaled loss; `scaler.step()` on gradients of a loss that was never scaled; `unscale_()` or `step()`
+    called again for the same optimizer before `update()`; `unscale_()` after `step()`; `update()` with no step or
+    unscaling since the last one; a scaler that steps and is never updated, or is made anew for every batch. Where only
+    some paths fail, as with a micro-batch that skips the step, it is reported when the call itself runs every time.
+
+    Why it is bad
+    -------------
+    A scaler keeps one state an optimizer between two updates: ready, unscaled, stepped. Out of order it raises. Past it,
+    `optimizer.step()` moves the weights by gradients thousands of times too large, and `scaler.step()` divides by the
+    scale what was never multiplied.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: unscale_() has already been called on this optimizer since the last update().
+    RuntimeError: unscale_() is being called after step().
+    RuntimeError: step() has already been called since the last update().
+    AssertionError: No inf checks were recorded prior to update.
+    AssertionError: Attempted step but _scale is None.
+    ```
+    or, with `optimizer.step()`, a loss that is nan after a few steps.
+
+    Example
+    -------
+    ```python
+    scaler.scale(loss).backward()
+    optimizer.step()
+    scaler.update()
+    ```
+    Use instead:
+    ```python
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: `optimizer.step()` becomes `scaler.step(optimizer)`, which changes what is trained. The other orders have no
+    fix, since only the author knows which call is the one too many.
+    """
+
+    code: ClassVar[str] = "AMP402"
+    name: ClassVar[str] = "scaler-sequence"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_", "caler.step(", "caler.scale(", "scale(loss")
+    claims_failure = False
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train_step(model, optimizer, scaler: torch.amp.GradScaler, x):
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = model(x).float().square().mean()
+    scaled = scaler.scale(loss)
+    scaled.backward()
+    optimizer.step()  # expect
+    scaler.update(1024.0)
+
+
+def reproduce():
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train_step(model, optimizer, torch.amp.GradScaler("cpu"), torch.randn(8, 4))
+    assert model.weight.abs().max() < 10, "the weights are thousands of times too large"
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train(model, optimizer, loader, accumulate):
+    scaler = torch.amp.GradScaler("cpu")
+    for index, x in enumerate(loader):
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = model(x).float().square().mean() / accumulate
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)  # expect
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if (index + 1) % accumulate == 0:
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+
+
+def reproduce():
+    model = nn.Linear(4, 4)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8, 4), 2)
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, model, accumulate):
+        self.model, self.accumulate = model, accumulate
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        self.scaler = torch.amp.GradScaler("cpu")
+
+    def backward(self, loss):
+        self.scaler.scale(loss / self.accumulate).backward()
+
+    def step(self):
+        self.scaler.step(self.optimizer)
+        self.optimizer.zero_grad()
+
+    def train(self, loader):
+        for index, x in enumerate(loader, start=1):
+            with torch.autocast("cpu", dtype=torch.float16):
+                loss = self.model(x).float().square().mean()
+            self.backward(loss)
+            if index % self.accumulate == 0:
+                self.step()
+            self.scaler.update()  # expect
+
+
+def reproduce():
+    Trainer(nn.Linear(4, 4), 2).train(torch.randn(4, 8, 4))
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train(model, optimizer, loader, scaler: torch.amp.GradScaler):
+    for x in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = model(x).float().square().mean()
+        loss.backward()
+        scaler.step(optimizer)  # expect
+        scaler.update()
+
+
+def reproduce():
+    model = nn.Linear(4, 4)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8, 4), torch.amp.GradScaler("cpu"))
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train(model, optimizer, loader):
+    scaler = torch.amp.GradScaler("cpu")
+    for x in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = model(x).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)  # expect
+
+
+def reproduce():
+    model = nn.Linear(4, 4)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8, 4))
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train(model, optimizer, loader):
+    for x in loader:
+        scaler = torch.amp.GradScaler("cpu")  # expect
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = (model(x).float() * 100).square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def reproduce():
+    model = nn.Linear(4, 4)
+    before = model.weight.detach().clone()
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), 100 * torch.randn(30, 8, 4))
+    assert not torch.equal(before, model.weight), "every step overflows at the first scale and is skipped"
+""",
+            scenario="autocast-fp16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train(model, optimizers, loader, scaler: torch.amp.GradScaler, accumulate, use_amp):
+    for index, x in enumerate(loader):
+        with torch.autocast("cuda", dtype=torch.float16, enabled=use_amp):
+            loss = model(x).float().square().mean() / accumulate
+        if use_amp:
+            scaler.scale(loss).backward()
+        else:
+            loss.backward()
+        last = (index + 1) % accumulate == 0
+        if last:
+            for optimizer in optimizers:
+                if use_amp:
+                    scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                if use_amp:
+                    scaler.step(optimizer)
+                else:
+                    optimizer.step()
+            if use_amp:
+                scaler.update()
+
+
+def train_adversarial(generator, critic, loader, generator_optimizer, critic_optimizer):
+    scaler = torch.amp.GradScaler("cuda")
+    for x in loader:
+        with torch.autocast("cuda", dtype=torch.float16):
+            critic_loss = critic(x).float().mean() - critic(generator(x).detach()).float().mean()
+        scaler.scale(critic_loss).backward()
+        scaler.step(critic_optimizer)
+        scaler.update()
+        with torch.autocast("cuda", dtype=torch.float16):
+            generator_loss = critic(generator(x)).float().mean()
+        scaler.scale(generator_loss).backward()
+        scaler.unscale_(generator_optimizer)
+        nn.utils.clip_grad_norm_(generator.parameters(), 1.0)
+        scaler.step(generator_optimizer)
+        scaler.update()
+
+
+class Skipping:
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+        self.scaler = torch.amp.GradScaler("cuda")
+
+    def train_step(self, x):
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = self.model(x).float().mean()
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
+        if nn.utils.clip_grad_norm_(self.model.parameters(), 1.0).isfinite():
+            self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad()
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        scenarios = scaled_scenarios(facts)
+        if not scenarios:
+            return
+        judges = {
+            Step.OPTIMIZER_STEP: _past_the_scaler,
+            Step.SCALER_STEP: _step,
+            Step.UNSCALE: _unscale,
+            Step.UPDATE: _update,
+        }
+        for moment in facts.training.moments_of(*judges):
+            found = judges[moment.event.step](facts, moment)
+            if found is not None:
+                message, severity, certainty, causes = found
+                span = facts.span(moment.event.node)
+                yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=moment)
+        for call in _made_anew(facts):
+            span = facts.span(call)
+            message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
+            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, severity=Severity.WARNING)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        import libcst as cst
+
+        moment: Moment | None = suspect.data
+        if moment is None or moment.event.step is not Step.OPTIMIZER_STEP or node.args:
+            visit.report(suspect)
+            return
+        scaler = _scaler_here(visit.facts, moment)
+        if scaler is None or not isinstance(node.func, cst.Attribute):
+            visit.report(suspect)
+            return
+        edit = visit.replace(node, f"{scaler}.step({visit.code(node.func.value)})")
+        visit.report(suspect, visit.fix(Applicability.UNSAFE, "Step with the scaler", edit))
+
+
+_Judgement: TypeAlias = tuple[str, Severity, Certainty, tuple[Cause, ...]] | None
+
+
+def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
+    """``optimizer.step()`` where every path leads there from a scaled loss."""
+    scaler = scaler_spelling(facts, moment)
+    optimizer = spelled(moment)
+    if moment.gradients == {Gradients.SCALED}:
+        message = f"applies gradients that are still multiplied by the loss scale: call {scaler}.step({optimizer})"
+        causes = backward_causes(facts, moment, Gradients.SCALED)
+        return message, Severity.WARNING, Certainty.PROVEN, causes
+    if moment.gradients == {Gradients.UNSCALED} and all(state.unscaled for state in moment.states):
+        message = f"applies gradients without asking the scaler whether they overflowed: call {scaler}.step({optimizer})"
+        return message, Severity.WARNING, Certainty.LIKELY, ()
+    return None
+
+
+def _step(facts: FileFacts, moment: Moment) -> _Judgement:
+    scaler, event = spelled(moment), moment.event
+    if moment.gradients == {Gradients.PLAIN}:
+        message = f"divides gradients by the scale that were never multiplied: call {scaler}.scale(loss).backward()"
+        causes = backward_causes(facts, moment, Gradients.PLAIN)
+        raises = event.scaler is not None and not _scales(facts)
+        severity = Severity.ERROR if raises else Severity.WARNING
+        return message, severity, Certainty.PROVEN, causes
+    again = _again(moment, "stepped")
+    if again is not None:
+        return f"steps a second time before {scaler}.update()", Severity.ERROR, again, ()
+    if _never_updated(facts, moment):
+        message = f"steps a scaler that is never updated: call {scaler}.update() after the step"
+        return message, Severity.ERROR, Certainty.LIKELY, ()
+    return None
+
+
+def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:
+    scaler = spelled(moment)
+    pair = moment.event.pair
+    if pair and all(pair <= state.stepped for state in moment.states):
+        return f"unscales after {scaler}.step()", Severity.ERROR, Certainty.PROVEN, ()
+    again = _again(moment, "unscaled")
+    if again is None:
+        return None
+    every = "" if again is Certainty.PROVEN else " when the last pass did not update"
+    return f"unscales a second time before {scaler}.update(){every}", Severity.ERROR, again, ()
+
+
+def _update(facts: FileFacts, moment: Moment) -> _Judgement:
+    scaler = moment.event.scaler
+
+    def idle(state: State) -> bool:
+        return scaler in state.updated
+
+    if all(map(idle, moment.states)):
+        return "updates again with no step since the last update", Severity.ERROR, Certainty.PROVEN, ()
+    if not moment.blurred and not varies(moment) and moment.loops and any(map(idle, moment.states)):
+        message = "updates even when this pass did not step: update only after a step"
+        return message, Severity.ERROR, Certainty.LIKELY, ()
+    return None
+
+
+def _again(moment: Moment, which: str) -> Certainty | None:
+    """Whether the same optimizer was unscaled or stepped before, since the last update: always, or on some path of a
+    loop that this call is not excepted from."""
+    pair = moment.event.pair
+    if not pair:
+        return None
+    before = [pair <= getattr(state, which) for state in moment.states]
+    if all(before):
+        return Certainty.PROVEN
+    some = any(before) and not moment.blurred and bool(moment.loops) and not varies(moment)
+    return Certainty.LIKELY if some else None
+
+
+def _scales(facts: FileFacts) -> bool:
+    """Whether the file scales anything at all."""
+    roles = facts.training.roles
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "scale" and roles.scaler(call.func.value, scope)
+        for scope in facts.training.program.scopes
+        for call in scope.calls
+    )
+
+
+def _never_updated(facts: FileFacts, moment: Moment) -> bool:
+    """Whether a scaler that the file makes, and nobody else gets, is stepped without any update."""
+    scaler = moment.event.scaler
+    if scaler is None or uses(facts, scaler, Step.UPDATE) or facts.training.moments_of(Step.UPDATE):
+        return False
+    things = facts.training.roles.things.get(scaler, set())
+    made = any(thing.role in (Role.SCALER, Role.SHARDED_SCALER) and thing.node is not None for thing in things)
+    return made and not facts.training.handed_over(scaler)
+
+
+def _made_anew(facts: FileFacts) -> Iterable[ast.Call]:
+    """Scalers that are made in the innermost loop that steps with them."""
+    for moment in facts.training.moments_of(Step.SCALER_STEP):
+        if not moment.loops or moment.event.scaler is None:
+            continue
+        body = {id(node) for node in ast.walk(moment.loops[-1])}
+        for thing in facts.training.roles.things.get(moment.event.scaler, ()):
+            if thing.role is Role.SCALER and isinstance(thing.node, ast.Call) and id(thing.node) in body:
+                yield thing.node
+
+
+def _scaler_here(facts: FileFacts, moment: Moment) -> str | None:
+    """How the function of an event writes its scaler, where it has one."""
+    roles, scope = facts.training.roles, moment.event.scope
+    for call in scope.calls:
+        func = call.func
+        if isinstance(func, ast.Attribute) and roles.scaler(func.value, scope) is not None:
+            if isinstance(func.value, ast.Name | ast.Attribute):
+                return ast.unparse(func.value)
+    return None
