@@ -236,7 +236,8 @@ def rescaled(model, x, optimizer):
             return
         for moment in facts.training.moments_of(Step.CLIP):
             found = moment.gradients
-            if Gradients.UNSCALED in found:
+            handled = any(m.event.scope is moment.event.scope for m in facts.training.moments_of(Step.UNSCALE))
+            if Gradients.UNSCALED in found or (handled and found != {Gradients.SCALED}):
                 continue
             kind = None
             if Gradients.SCALED in found or _stepped_early(facts, moment):

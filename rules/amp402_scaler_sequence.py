@@ -260,6 +260,18 @@ def train(model, optimizers, loader, scaler: torch.amp.GradScaler, accumulate, u
                 scaler.update()
 
 
+def train_with_floor(model, optimizer, loader):
+    scaler = torch.amp.GradScaler("cuda", init_scale=1.0)
+    for index, x in enumerate(loader):
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = model(x).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        if index % 100 == 0 and scaler.get_scale() < 8.0:
+            scaler.update(scaler.get_scale() * 2.0)
+
+
 def train_adversarial(generator, critic, loader, generator_optimizer, critic_optimizer):
     scaler = torch.amp.GradScaler("cuda")
     for x in loader:
@@ -379,6 +391,8 @@ def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:
 
 def _update(facts: FileFacts, moment: Moment) -> _Judgement:
     scaler = moment.event.scaler
+    if moment.event.sets_scale:
+        return None
 
     def idle(state: State) -> bool:
         return scaler in state.updated

@@ -53,6 +53,8 @@ class Paths:
         self._tests: list[ast.expr] = []
         self._budget = MAX_STATEMENTS
         self._blurred = False
+        self._aliases: dict[tuple[int, str], str] = {}
+        """Parameters of the helpers that run, by scope and name: what their callers call the same thing."""
         self._quiet: dict[int, bool] = {}
         self._matters = self._interesting()
         entered = {id(s) for scope in program.scopes if id(scope) in self._matters for s in self._called(scope)}
@@ -83,7 +85,7 @@ class Paths:
 
     # ---- running ------------------------------------------------------------------------------------------------
 
-    def _run_function(self, scope: Scope, states: States) -> States:
+    def _run_function(self, scope: Scope, states: States, call: ast.Call | None = None) -> States:
         if scope in self._active or len(self._active) > MAX_DEPTH:
             return states
         self._active.append(scope)
@@ -92,6 +94,8 @@ class Paths:
         pushed = 0
         for decorator in getattr(scope.node, "decorator_list", ()):
             pushed += self._enter(decorator, scope.parent or scope)
+        if call is not None:
+            self._aliases.update(self._passed(call, self._active[-2], scope))
         exits = _Exits(set(), set(), set())
         left = self._run(scope.body, scope, states, exits)
         del self._regions[len(self._regions) - pushed :]
@@ -169,7 +173,7 @@ class Paths:
                 states = self._happen(event, states)
             callee = self.program.callee(inner, scope)
             if callee is not None and id(callee) in self._matters:
-                states = self._run_function(callee, states)
+                states = self._run_function(callee, states, inner)
         return states
 
     def _happen(self, event: Event, states: States) -> States:
@@ -272,9 +276,29 @@ class Paths:
         return replace(state, assumed=frozenset(assumed))
 
     def _key(self, node: ast.expr, scope: Scope) -> str:
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        local = any(name in scope.names and name != scope.receiver for name in names)
-        return f"{id(scope) if local else ''}:{ast.unparse(node)}"
+        """A test as text, with its variables named by the function that made them, and the names that it reads."""
+        copy = ast.parse(ast.unparse(node), mode="eval")
+        names = [inner for inner in ast.walk(copy) if isinstance(inner, ast.Name)]
+        words = " ".join(inner.id for inner in names)
+        for inner in names:
+            inner.id = self._canonical(inner.id, scope)
+        return f"{ast.unparse(copy)} # {words}"
+
+    def _canonical(self, name: str, scope: Scope) -> str:
+        owner = scope.binding(name)
+        if owner is None or name == owner.receiver:
+            return name
+        return self._aliases.get((id(owner), name), f"{name}_{id(owner)}")
+
+    def _passed(self, call: ast.Call, caller: Scope, callee: Scope) -> dict[tuple[int, str], str]:
+        """The parameters of a helper that are variables of its caller under another name."""
+        given = list(zip((a.arg for a in callee.parameters()), call.args, strict=False))
+        given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
+        return {
+            (id(callee), name): self._canonical(value.id, caller)
+            for name, value in given
+            if isinstance(value, ast.Name)
+        }
 
     def _forget(self, states: States, node: ast.stmt) -> States:
         names = assigned_in(node)

@@ -95,7 +95,7 @@ class State:
                     self,
                     unscaled=frozenset(pair for pair in self.unscaled if pair[0] != scaler),
                     stepped=frozenset(pair for pair in self.stepped if pair[0] != scaler),
-                    updated=self.updated | {scaler},
+                    updated=self.updated - {scaler} if event.sets_scale else self.updated | {scaler},
                 ),
             )
         return (self,)
@@ -111,6 +111,11 @@ class Event:
     scaler: Place | None = None
     optimizer: Place | None = None
     gradients: tuple[Gradients, ...] = ()
+
+    @property
+    def sets_scale(self) -> bool:
+        """Whether an update is given a new scale, for which no step is needed."""
+        return self.step is Step.UPDATE and bool(self.node.args or self.node.keywords)
 
     @property
     def pair(self) -> frozenset[tuple[Place, Place]]:
