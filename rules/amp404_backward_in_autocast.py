@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from amplint.infer.training.steps import Around, Moment
     from amplint.visit import Visit
 
-_STEPS = (Step.OPTIMIZER_STEP, Step.SCALER_STEP)
+_TRAINS = (Step.OPTIMIZER_STEP, Step.SCALER_STEP, Step.UNSCALE)
 
 
 class BackwardInAutocast(Rule):
@@ -30,7 +30,8 @@ class BackwardInAutocast(Rule):
     ------------
     Reports `loss.backward()`, `scaler.scale(loss).backward()`, `torch.autograd.backward` and the `backward` of
     Accelerate and Fabric where every path leads through an enabled autocast region, in the same function or around the
-    call of a helper of the same file. `torch.autograd.grad` inside a region is left alone: penalties on gradients are
+    call of a helper of the same file; of several in one region the first. Only in files that step an optimizer or scale
+    a loss: a test of a kernel may take gradients wherever it wants to. `torch.autograd.grad` inside a region is left alone: penalties on gradients are
     computed there on purpose.
 
     Why it is bad
@@ -93,15 +94,16 @@ class Head(nn.Module):
             return x.float() @ self.weight.float()
 
 
-def train_step(model, x):
+def train_step(model, optimizer: torch.optim.Optimizer, x):
     with torch.autocast("cpu", dtype=torch.float16):
         loss = (300 * model(x)).sum()
         loss.backward()  # expect
+    optimizer.step()
 
 
 def reproduce():
     model, x = Head(), torch.ones(2, 4, requires_grad=True)
-    train_step(model, x)
+    train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), x)
     assert x.grad.isfinite().all(), "the gradient overflows in float16"
 """,
             scenario="autocast-fp16",
@@ -190,10 +192,19 @@ def penalty(model, x):
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
         if not scenarios:
             return
-        for moment in facts.training.moments_of(Step.BACKWARD):
+        backward = facts.training.moments_of(Step.BACKWARD)
+        scales = any(moment.event.gradients != (Gradients.PLAIN,) for moment in backward)
+        if not scales and not facts.training.moments_of(*_TRAINS):
+            return
+        spoken: set[tuple[int, int]] = set()
+        for moment in backward:
             regions = [region for region in moment.regions if region is not None]
             if not regions or len(regions) < len(moment.regions):
                 continue
+            defect = (id(moment.event.scope), id(regions[0].node))
+            if defect in spoken:
+                continue
+            spoken.add(defect)
             span = facts.span(moment.event.node)
             causes = tuple(
                 dict.fromkeys(Cause(facts.path, facts.span(r.node), "autocast is on from here on") for r in regions)

@@ -28,6 +28,7 @@ from amplint.source import Source
 RULES = [rule for rule in load_rules() if rule.code != "AMP901"]
 BAD = [(rule, index, example) for rule in RULES for index, example in enumerate(rule.bad)]
 GOOD = [(rule, index, example) for rule in RULES for index, example in enumerate(rule.good)]
+FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, FutureWarning, DeprecationWarning)
 _EXPECT = re.compile(r"#\s*expect(?:\s+(AMP\d{3}(?:,\s*AMP\d{3})*))?\s*$")
 
 
@@ -129,7 +130,7 @@ def test_bad_example_fails_in_torch(rule: Rule, index: int, example: Example) ->
         assert done.returncode != 0
         assert "RuntimeError" in done.stderr
         return
-    with pytest.raises((RuntimeError, TypeError, AttributeError, AssertionError, FutureWarning, DeprecationWarning)):
+    with pytest.raises(FAILURES):
         reproduce(rule, example.source)
 
 
