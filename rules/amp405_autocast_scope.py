@@ -1,0 +1,442 @@
+"""AMP405: an autocast region that does not hold what it should, or that is never entered."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.infer.training.roles import Role, is_autocast
+from amplint.infer.training.steps import Gradients, Step
+from amplint.rule import Example, Rule, Suspect
+
+from ._surroundings import Surroundings
+from ._training import scaled_scenarios
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import libcst as cst
+
+    from amplint.infer.facts import AutogradFunction, FileFacts
+    from amplint.infer.training.program import Place, Scope
+    from amplint.visit import Visit
+
+_DTYPE_QUERIES = frozenset({"torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"})
+_ENABLED_QUERIES = frozenset({"torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"})
+_DTYPES = frozenset(f"torch.{name}" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double"))
+_OTHER_PRECISION = (b"autocast", b"MixedPrecision", b"deepspeed", b".half()", b"torch.float16", b"apex", b"mixed_precision=")
+"""What says that a file brings its losses into 16 bit in another way."""
+_KEEPS_AUTOCAST = re.compile(r"autocast|(^|[^a-z])amp([^a-z]|$)")
+_MODULE_METHODS = frozenset({"parameters", "train", "eval", "zero_grad", "state_dict", "named_parameters"})
+
+_Found = tuple[ast.expr, str, Severity, Certainty, tuple[Cause, ...], tuple[str, ...], str]
+
+
+class AutocastScope(Rule):
+    """Autocast is switched on where it has no effect, or is missing where the rest of the training counts on it.
+
+    What it does
+    ------------
+    Reports
+    - a dtype passed where autocast takes its device type or `enabled`: `torch.autocast(torch.bfloat16)` raises, and
+      `torch.cuda.amp.autocast(torch.bfloat16)` means float16;
+    - `with a() and autocast(...)`, which enters one of the two, and an autocast region that is made and dropped;
+    - a forward pass outside any region in a file that scales the loss and has no autocast at all;
+    - `get_autocast_dtype(...)` compared with a dtype in a function that never asks whether autocast is on: the answer
+      is float16 on CUDA when it is off, too;
+    - a backward that runs the forward function again, as activation checkpointing does, without the autocast state of
+      the forward pass.
+
+    Why it is bad
+    -------------
+    The model runs in float32, at twice the memory and half the speed, while its author measures "mixed precision"; or
+    one half of the program runs in 16 bit and the other does not, and the two meet.
+
+    How it shows
+    ------------
+    ```text
+    ValueError: Expected `device_type` of type `str`, got: `<class 'torch.dtype'>`
+    ```
+    or no error: float32 activations, a recomputed forward pass that differs from the first one.
+
+    Example
+    -------
+    ```python
+    with no_sync() and torch.autocast(torch.bfloat16):
+        loss = model(batch)
+    ```
+    Use instead:
+    ```python
+    with no_sync(), torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(batch)
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: both contexts of `a and b` are entered, and a dtype in the wrong place is passed as `dtype`; each changes in
+    what the region computes. Where a region is missing, only its author knows where it should begin.
+    """
+
+    code: ClassVar[str] = "AMP405"
+    name: ClassVar[str] = "autocast-scope"
+    severity: ClassVar[Severity] = Severity.WARNING
+    tokens: ClassVar[tuple[str, ...]] = ("autocast", "GradScaler", "enable_grad")
+    context: ClassVar[tuple[str, ...]] = ("autocast(", "get_autocast", "caler.step(", "enable_grad")
+    claims_failure = False
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import contextlib
+
+import torch
+from torch import nn
+
+
+def step(model, x):
+    with torch.autocast(torch.bfloat16):  # expect
+        return model(x)
+
+
+def step_both(model, x):
+    with contextlib.nullcontext() and torch.autocast("cpu", dtype=torch.bfloat16):  # expect
+        return model(x)
+
+
+def reproduce():
+    assert step_both(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
+    assert step(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def evaluate(model, x):
+    torch.autocast("cpu", dtype=torch.bfloat16)  # expect
+    return model(x)
+
+
+def reproduce():
+    assert evaluate(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train(model, loader, optimizer):
+    scaler = torch.amp.GradScaler("cpu")
+    model.train()
+    for x in loader:
+        loss = model(x).square().mean()  # expect
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def reproduce():
+    model, dtypes = nn.Linear(4, 4), set()
+    model.register_forward_hook(lambda module, inputs, output: dtypes.add(output.dtype))
+    train(model, torch.randn(2, 8, 4), torch.optim.SGD(model.parameters(), lr=0.1))
+    assert torch.float32 not in dtypes, "the forward pass runs in float32"
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def scale_for(x):
+    in_half = torch.get_autocast_dtype("cuda") == torch.float16  # expect
+    return 65504.0 if in_half else torch.finfo(x.dtype).max
+
+
+def reproduce():
+    assert scale_for(torch.randn(2)) > 65504.0, "autocast is off"
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+DTYPES = []
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, function, x):
+        ctx.function = function
+        ctx.save_for_backward(x)
+        with torch.no_grad():
+            return function(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():  # expect
+            y = ctx.function(x)
+        torch.autograd.backward(y, grad)
+        return None, x.grad
+
+
+def reproduce():
+    layer = nn.Linear(4, 4)
+    layer.register_forward_hook(lambda module, inputs, output: DTYPES.append(output.dtype))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = Recompute.apply(layer, torch.randn(2, 4, requires_grad=True)).sum()
+    loss.backward()
+    assert len(set(DTYPES)) == 1, "recomputed in another dtype"
+""",
+            scenario="autocast-bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import contextlib
+
+import torch
+from torch import nn
+
+
+def step(model, x, use_amp):
+    region = torch.autocast("cuda", dtype=torch.bfloat16) if use_amp else contextlib.nullcontext()
+    with torch.no_grad(), region:
+        return model(x)
+
+
+def low_precision():
+    return torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.float16
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cuda")
+    def forward(ctx, function, x):
+        ctx.function = function
+        ctx.save_for_backward(x)
+        with torch.no_grad():
+            return function(x)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cuda")
+    def backward(ctx, grad):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.function(x)
+        torch.autograd.backward(y, grad)
+        return None, x.grad
+"""
+        ),
+        Example(
+            """\
+import torch
+from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+
+def train(model, loader, optimizer):
+    scaler = ShardedGradScaler()
+    model.train()
+    for x in loader:
+        loss = model(x).square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        every = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
+        if not every:
+            return
+        around = Surroundings(facts.source.tree)
+        found: list[_Found] = [*_misused(facts, around, every), *_recomputed(facts, around, every)]
+        found += _unasked(facts, around, every)
+        found += _uncast_forward(facts, scaled_scenarios(facts))
+        for node, message, severity, certainty, causes, scenarios, fix in found:
+            if scenarios:
+                span = facts.span(node)
+                yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=fix)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        argument = visit.argument(node, 0)
+        if suspect.data != "dtype" or argument is None or len(node.args) != 1:
+            visit.report(suspect)
+            return
+        device = "" if visit.code(node.func).endswith("amp.autocast") else '"cuda", '
+        edit = visit.replace(argument, f"{device}dtype={visit.code(argument.value)}")
+        visit.report(suspect, visit.fix(Applicability.DISPLAY, "Pass the dtype as dtype", edit))
+
+    def visit_BooleanOperation(self, node: cst.BooleanOperation, suspect: Suspect, visit: Visit) -> None:
+        import libcst as cst
+
+        item = visit.parent(node)
+        if not isinstance(item, cst.WithItem) or item.asname is not None or not isinstance(node.operator, cst.And):
+            visit.report(suspect)
+            return
+        if isinstance(node.left, cst.BooleanOperation):
+            visit.report(suspect)
+            return
+        both = f"{visit.code(node.left)}, {visit.code(node.right)}"
+        visit.report(suspect, visit.fix(Applicability.UNSAFE, "Enter both", visit.replace(node, both)))
+
+
+def _misused(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
+    """Regions that are given a dtype in the wrong place, joined by ``and``, or never entered."""
+    names = {id(reference.node): reference.name for reference in facts.references}
+    for reference in facts.references:
+        call = reference.call
+        if call is None or not is_autocast(reference.name):
+            continue
+        first = call.args[0] if call.args else None
+        if first is not None and names.get(id(first)) in _DTYPES:
+            legacy = ".amp.autocast" in reference.name and reference.name.count(".") == 3
+            if legacy:
+                message = f"passes {ast.unparse(first)} as `enabled`, so the dtype is the default one: write dtype="
+                severity = Severity.WARNING
+            else:
+                message = f"passes {ast.unparse(first)} as the device type, which raises: write dtype="
+                severity = Severity.ERROR
+            yield call, message, severity, Certainty.PROVEN, (), scenarios, "dtype"
+        parent = around.parent(call)
+        if isinstance(parent, ast.BoolOp) and isinstance(around.parent(parent), ast.withitem):
+            message = "`and` enters only one of these contexts: separate them by a comma"
+            if isinstance(parent.op, ast.And):
+                yield parent, message, Severity.WARNING, Certainty.PROVEN, (), scenarios, ""
+        elif isinstance(parent, ast.Expr):
+            message = "makes an autocast region and drops it: enter it by a with statement"
+            yield call, message, Severity.WARNING, Certainty.PROVEN, (), scenarios, ""
+
+
+def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
+    """Comparisons of autocast's dtype in functions that never ask whether it is on."""
+    asked = {id(around.function(r.node)) for r in facts.references if r.name in _ENABLED_QUERIES and r.call is not None}
+    for reference in facts.references:
+        call = reference.call
+        if call is None or reference.name not in _DTYPE_QUERIES or id(around.function(call)) in asked:
+            continue
+        if isinstance(around.parent(call), ast.Compare) and not around.guarded(call, _speaks_of_autocast):
+            message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
+            yield call, message, Severity.WARNING, Certainty.LIKELY, (), scenarios, ""
+
+
+def _speaks_of_autocast(test: ast.expr) -> bool:
+    return _KEEPS_AUTOCAST.search(ast.unparse(test).lower()) is not None
+
+
+def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
+    """Calls in a Function's backward of what its forward was given to call."""
+    for function in facts.autograd_functions:
+        forward, backward = function.forward, function.backward
+        if forward is None or backward is None or _keeps_state(function):
+            continue
+        arguments = [*backward.args.posonlyargs, *backward.args.args]
+        context = arguments[0].arg if arguments else ""
+        called = _called_on_context(forward)
+        for node in ast.walk(backward):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            owner = node.func.value
+            if not isinstance(owner, ast.Name) or owner.id != context or node.func.attr not in called:
+                continue
+            region = next((r for a in around.ancestors(node) if (r := _enables_grad(a)) is not None), None)
+            if region is None:
+                continue
+            message = "runs the forward function again without the autocast state that it had: enter it here"
+            cause = Cause(facts.path, facts.span(called[node.func.attr]), "kept for the backward pass here")
+            yield region, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
+
+
+def _called_on_context(forward: ast.FunctionDef) -> dict[str, ast.stmt]:
+    """Arguments that forward calls and keeps on its context, by the attribute's name."""
+    called = {n.func.id for n in ast.walk(forward) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    kept = {}
+    for node in ast.walk(forward):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in called:
+            kept.update({target.attr: node for target in node.targets if isinstance(target, ast.Attribute)})
+    return kept
+
+
+def _keeps_state(function: AutogradFunction) -> bool:
+    """Whether a Function deals with autocast in any way."""
+    if function.backward_decorators and any("custom_bwd" in (d.name or "") for d in function.backward_decorators):
+        return True
+    return _KEEPS_AUTOCAST.search(ast.unparse(function.node).lower().replace("_", " ")) is not None
+
+
+def _enables_grad(node: ast.AST) -> ast.expr | None:
+    """The ``torch.enable_grad()`` of a with statement."""
+    items = node.items if isinstance(node, ast.With) else []
+    return next((item.context_expr for item in items if "enable_grad" in ast.unparse(item.context_expr)), None)
+
+
+def _uncast_forward(facts: FileFacts, scenarios: tuple[str, ...]) -> Iterator[_Found]:
+    """The model's call behind a loss that is scaled, in a file that has no autocast and no other 16-bit setting."""
+    if any(mark in facts.source.data for mark in _OTHER_PRECISION):
+        return
+    training = facts.training
+    if not training.moments_of(Step.SCALER_STEP):
+        return
+    modules = set(_modules(facts))
+    spoken: set[int] = set()
+    for moment in training.moments_of(Step.BACKWARD):
+        event = moment.event
+        things = training.roles.things.get(event.scaler or (), set())
+        if event.gradients != (Gradients.SCALED,) or not any(t.role is Role.SCALER and t.node for t in things):
+            continue
+        func = event.node.func
+        if not isinstance(func, ast.Attribute):
+            continue
+        call = _model_call(func.value, event.scope, facts, modules)
+        if call is not None and id(call) not in spoken:
+            spoken.add(id(call))
+            message = "runs the forward pass in float32, though its loss is scaled for float16: open an autocast region"
+            cause = Cause(facts.path, facts.span(event.node), "the loss is scaled here")
+            yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
+
+
+def _modules(facts: FileFacts) -> Iterator[Place]:
+    """The places of models that their function's caller passes: what is trained, evaluated or asked for parameters."""
+    program = facts.training.program
+    for scope in program.scopes:
+        parameters = {argument.arg for argument in scope.parameters()}
+        for call in scope.calls:
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr in _MODULE_METHODS and isinstance(func.value, ast.Name):
+                place = program.place(func.value, scope)
+                if func.value.id in parameters and place is not None:
+                    yield place
+
+
+def _model_call(loss: ast.expr, scope: Scope, facts: FileFacts, modules: set[Place]) -> ast.Call | None:
+    """The first call of a model that the value of an expression goes back to, through the function's variables."""
+    program = facts.training.program
+    pending, seen = [loss], set()
+    while pending:
+        expression = pending.pop(0)
+        for node in ast.walk(expression):
+            if isinstance(node, ast.Call) and program.place(node.func, scope) in modules:
+                return node
+            if isinstance(node, ast.Name) and node.id not in seen:
+                seen.add(node.id)
+                pending += [value for target, value in scope.assignments if _binds(target, node.id)]
+    return None
+
+
+def _binds(target: ast.expr, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target))
