@@ -1,0 +1,165 @@
+"""AMP502: bfloat16 is demanded of a GPU that may not have it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Certainty, Severity
+from amplint.infer.training.roles import is_autocast
+from amplint.rule import Evidence, Example, Rule, Suspect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from amplint.infer.facts import FileFacts
+
+_ASKS = (b"bf16_supported", b"bfloat16_supported", b"bf16_available", b"bf16_gpu_available", b"device_capability")
+_ASKS_TOO = (b"get_device_properties", b"bf16_support", b"supports_bf16", b"supports_bfloat16")
+_SETTINGS = {"bf16": (True,), "mixed_precision": ("bf16",), "precision": ("bf16", "bf16-mixed", "bf16-true")}
+
+
+class UnguardedBf16(Rule):
+    """A script demands bfloat16 on CUDA and nowhere asks whether the GPU has it.
+
+    What it does
+    ------------
+    In files that run as a script, reports a CUDA autocast region with `dtype=torch.bfloat16` and `bf16=True`,
+    `mixed_precision="bf16"` or `precision="bf16-mixed"` in the arguments of a call, where nothing in the file asks
+    `torch.cuda.is_bf16_supported()`, the device's capability or the like. The first one of a file is reported. Off until
+    selected: whoever has the GPUs knows which they are, and `amplint preflight --gpu NAME` holds settings against them.
+
+    Why it is bad
+    -------------
+    GPUs before compute capability 8.0 (V100, T4, RTX 20) have no bfloat16 units. Some settings raise there, others
+    emulate it at a fraction of the speed of float16.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: Current CUDA Device does not support bfloat16. Please switch dtype to float16.
+    ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0
+    ```
+
+    Example
+    -------
+    ```python
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(batch)
+    ```
+    Use instead:
+    ```python
+    dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    with torch.autocast("cuda", dtype=dtype):
+        loss = model(batch)
+    ```
+
+    Fix safety
+    ----------
+    There is no fix: float16 needs a GradScaler besides.
+    """
+
+    code: ClassVar[str] = "AMP502"
+    name: ClassVar[str] = "unguarded-bf16"
+    severity: ClassVar[Severity] = Severity.WARNING
+    evidence: ClassVar[Evidence] = Evidence.CITED
+    default: ClassVar[bool] = False
+    tokens: ClassVar[tuple[str, ...]] = ("bfloat16", "bf16")
+    context: ClassVar[tuple[str, ...]] = ("__main__",)
+    claims_failure = False
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def main():
+    model = nn.Linear(4, 4).cuda()
+    with torch.autocast("cuda", dtype=torch.bfloat16):  # expect
+        print(model(torch.randn(2, 4).cuda()))
+
+
+if __name__ == "__main__":
+    main()
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+from transformers import TrainingArguments
+
+if __name__ == "__main__":
+    arguments = TrainingArguments("out", bf16=True)  # expect
+""",
+            scenario="autocast-bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def main():
+    model = nn.Linear(4, 4).cuda()
+    dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    with torch.autocast("cuda", dtype=dtype):
+        print(model(torch.randn(2, 4).cuda()))
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        print(model(torch.randn(2, 4).cuda()))
+
+
+if __name__ == "__main__":
+    main()
+"""
+        ),
+        Example(
+            """\
+import torch
+
+if __name__ == "__main__":
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        print(torch.randn(4, 4) @ torch.randn(4, 4))
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast == "bfloat16")
+        if not scenarios or any(mark in facts.source.data for mark in (*_ASKS, *_ASKS_TOO)):
+            return
+        if not any(_is_main_guard(statement) for statement in facts.source.tree.body):
+            return
+        first = min(_demands(facts), key=lambda call: (call.lineno, call.col_offset), default=None)
+        if first is not None:
+            span = facts.span(first)
+            message = "demands bfloat16 without asking torch.cuda.is_bf16_supported()"
+            yield Suspect(span, span, message, scenarios, Certainty.LIKELY)
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test)
+
+
+def _demands(facts: FileFacts) -> Iterator[ast.Call]:
+    """The calls that ask CUDA for bfloat16."""
+    names = {id(reference.node): reference.name for reference in facts.references}
+    for node in ast.walk(facts.source.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        name = names.get(id(node.func))
+        if is_autocast(name):
+            device = given.get("device_type", node.args[0] if node.args else None)
+            cuda = name is not None and name.startswith("torch.cuda.")
+            cuda = cuda or (isinstance(device, ast.Constant) and device.value == "cuda")
+            dtype = given.get("dtype")
+            if cuda and dtype is not None and names.get(id(dtype)) == "torch.bfloat16":
+                yield node
+        elif not (isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
+            found = ((given.get(key), values) for key, values in _SETTINGS.items())
+            if any(isinstance(v, ast.Constant) and any(v.value is w or v.value == w for w in ws) for v, ws in found):
+                yield node

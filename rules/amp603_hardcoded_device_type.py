@@ -1,0 +1,195 @@
+"""AMP603: an autocast region for CUDA in code that runs on any device."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Cause, Certainty, Severity
+from amplint.infer.training.roles import is_autocast
+from amplint.rule import Example, Rule, Suspect
+
+from ._surroundings import FunctionNode, Surroundings, tests_cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amplint.infer.facts import FileFacts
+    from amplint.infer.references import Reference
+
+
+class HardcodedDeviceType(Rule):
+    """An autocast region names CUDA, in a function or class that otherwise takes the device from its tensors or caller.
+
+    What it does
+    ------------
+    Reports `torch.autocast("cuda", ...)` and `torch.cuda.amp.autocast(...)` where the function or class around them
+    reads `x.device`, or makes or moves tensors to a device that it is given. Silent under a test for CUDA, where
+    `enabled` depends on the device, and where the region is switched off by a constant. Off until selected: much code
+    is meant for CUDA alone and says so nowhere.
+
+    Why it is bad
+    -------------
+    On another device the region does nothing: the same code runs in float32 on a CPU, on MPS and on XPU, at another
+    speed and with other results. A region with `enabled=False` that is to protect a computation protects nothing there.
+
+    How it shows
+    ------------
+    ```text
+    UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling
+    ```
+    or no sign at all.
+
+    Example
+    -------
+    ```python
+    def encode(model, x):
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            return model(x.to(model.device))
+    ```
+    Use instead:
+    ```python
+    def encode(model, x):
+        with torch.autocast(model.device.type, dtype=torch.bfloat16):
+            return model(x.to(model.device))
+    ```
+
+    Fix safety
+    ----------
+    There is no fix: which of the devices at hand is meant, the author knows.
+    """
+
+    code: ClassVar[str] = "AMP603"
+    name: ClassVar[str] = "hardcoded-device-type"
+    severity: ClassVar[Severity] = Severity.WARNING
+    default: ClassVar[bool] = False
+    tokens: ClassVar[tuple[str, ...]] = ("autocast",)
+    claims_failure = False
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def encode(model, x, device):
+    with torch.autocast("cuda", dtype=torch.bfloat16):  # expect
+        return model(x.to(device))
+
+
+def reproduce():
+    assert encode(nn.Linear(4, 4), torch.randn(2, 4), "cpu").dtype is torch.bfloat16
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(4, 4)
+
+    @property
+    def device(self):
+        return self.project.weight.device
+
+    def forward(self, x):
+        with torch.cuda.amp.autocast(dtype=torch.bfloat16):  # expect
+            return self.project(x.to(self.device))
+
+
+def reproduce():
+    assert Encoder()(torch.randn(2, 4)).dtype is torch.bfloat16
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+
+
+def encode(model, x, device):
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        y = model(x.to(device))
+    if x.is_cuda:
+        with torch.autocast("cuda", dtype=torch.float16):
+            y = model(y)
+    with torch.autocast("cuda", dtype=torch.float16, enabled=device != "cpu"):
+        return model(y)
+
+
+def train(model, loader):
+    for x in loader:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            model(x.cuda()).mean()
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
+        regions = [reference for reference in facts.references if _names_cuda(reference)]
+        if not regions or not scenarios:
+            return
+        around = Surroundings(facts.source.tree)
+        for reference in regions:
+            call = reference.call
+            assert call is not None
+            evidence = _other_devices(call, around)
+            if evidence is None or around.guarded(call, tests_cuda) or around.version_guarded(call):
+                continue
+            span = facts.span(call)
+            cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
+            message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
+            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, (cause,))
+
+
+def _names_cuda(reference: Reference) -> bool:
+    """Whether a reference opens a region for CUDA that may be on, whatever device there is."""
+    call = reference.call
+    if call is None or not is_autocast(reference.name):
+        return False
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    legacy = reference.name.startswith("torch.cuda.amp.")
+    device = given.get("device_type", call.args[0] if call.args else None)
+    if not legacy and not (isinstance(device, ast.Constant) and device.value == "cuda"):
+        return False
+    enabled = given.get("enabled", call.args[0] if legacy and call.args else None)
+    if isinstance(enabled, ast.Constant) and not enabled.value:
+        return False
+    return enabled is None or "device" not in ast.unparse(enabled) and "cuda" not in ast.unparse(enabled)
+
+
+def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
+    """The first expression of the function or class around a call that takes its device from elsewhere."""
+    owners = [a for a in around.ancestors(call) if isinstance(a, FunctionNode | ast.ClassDef)]
+    if not owners:
+        return None
+    functions = [node for node in ast.walk(owners[-1]) if isinstance(node, FunctionNode)]
+    parameters = {argument.arg for function in functions for argument in (*function.args.args, *function.args.kwonlyargs)}
+    for node in ast.walk(owners[-1]):
+        if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.ctx, ast.Load):
+            parent = around.parent(node)
+            if not (isinstance(parent, ast.Attribute) and parent.value is node.value):
+                return node
+        if isinstance(node, ast.Call):
+            to = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args[:1]
+            values = [*(node.args[:1] if to else []), *(k.value for k in node.keywords if k.arg == "device")]
+            for value in values:
+                if isinstance(value, ast.Name) and value.id in parameters and _may_be_device(node, value):
+                    return value
+    return None
+
+
+def _may_be_device(call: ast.Call, value: ast.Name) -> bool:
+    """Whether an argument is a device rather than a dtype or another tensor: alone in ``to``, or named so."""
+    return any(keyword.value is value for keyword in call.keywords) or "device" in value.id.lower()
