@@ -38,9 +38,7 @@ def backward_causes(facts: FileFacts, near: Moment, *kinds: Gradients) -> tuple[
     ]
     row = near.event.node.lineno
     same = [m for m in found if m.event.scope is near.event.scope and m.event.node.lineno <= row] or found
-    return tuple(
-        Cause(facts.path, facts.span(moment.event.node), _CAUSES[kinds[0]]) for moment in same[-1:] if kinds
-    )
+    return tuple(Cause(facts.path, facts.span(moment.event.node), _CAUSES[kinds[0]]) for moment in same[-1:] if kinds)
 
 
 _CAUSES = {

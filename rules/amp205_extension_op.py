@@ -29,8 +29,9 @@ class ExtensionOp(Rule):
     What it does
     ------------
     Reports subclasses of `torch.autograd.Function` whose forward has no `custom_fwd` and passes its own arguments to a
-    function of a compiled extension: one loaded with `torch.utils.cpp_extension.load`, an operator below `torch.ops`, or
-    a module that is imported and has no Python file. Silent where forward casts, or asks for a dtype or for autocast.
+    function of a compiled extension: one loaded with `torch.utils.cpp_extension.load`, an operator below `torch.ops`,
+    or a module that is imported and has no Python file. Silent where forward casts, or asks for a dtype or for
+    autocast.
 
     Why it is bad
     -------------
@@ -64,9 +65,9 @@ class ExtensionOp(Rule):
 
     Fix safety
     ----------
-    There is no fix: which dtypes the kernel takes is not in this file. `cast_inputs=torch.float32` is right for one that
-    takes float32 alone; one that takes 16 bit needs its arguments cast to one dtype. Backward needs `custom_bwd` then.
-    """
+    There is no fix: which dtypes the kernel takes is not in this file. `cast_inputs=torch.float32` is right for one
+    that takes float32 alone; one that takes 16 bit needs its arguments cast to one dtype. Backward needs `custom_bwd`
+    then."""
 
     code: ClassVar[str] = "AMP205"
     name: ClassVar[str] = "extension-op"
@@ -208,7 +209,9 @@ def _extension_call(facts: FileFacts, function: AutogradFunction, extensions: di
         if isinstance(node, ast.keyword) and node.arg == "dtype":
             return None
         if found is None and isinstance(node, ast.Call) and _is_extension(facts, node.func, extensions):
-            passed = {n.id for argument in node.args for n in ast.walk(argument) if isinstance(n, ast.Name)} & parameters
+            passed = {
+                n.id for argument in node.args for n in ast.walk(argument) if isinstance(n, ast.Name)
+            } & parameters
             found = node if len(passed) > 1 else None
     return found
 
@@ -219,4 +222,6 @@ def _is_extension(facts: FileFacts, callee: ast.expr, extensions: dict[str, ast.
         base = base.value
     if isinstance(base, ast.Name) and base.id in extensions:
         return True
-    return any(r.node is callee and r.name.startswith("torch.ops.") and ".aten." not in r.name for r in facts.references)
+    return any(
+        r.node is callee and r.name.startswith("torch.ops.") and ".aten." not in r.name for r in facts.references
+    )

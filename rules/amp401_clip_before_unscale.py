@@ -85,7 +85,13 @@ class ClipBeforeUnscale(Rule):
     code: ClassVar[str] = "AMP401"
     name: ClassVar[str] = "clip-before-unscale"
     severity: ClassVar[Severity] = Severity.WARNING
-    tokens: ClassVar[tuple[str, ...]] = ("clip_grad", "grad.clamp_", "grad.data.clamp_", "grad.clip_", "grad.data.clip_")
+    tokens: ClassVar[tuple[str, ...]] = (
+        "clip_grad",
+        "grad.clamp_",
+        "grad.data.clamp_",
+        "grad.clip_",
+        "grad.data.clip_",
+    )
     context: ClassVar[tuple[str, ...]] = TRAINING
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -264,7 +270,9 @@ def rescaled(model, x, optimizer):
 
 def _message(facts: FileFacts, moment: Moment, kind: Gradients) -> str:
     if kind is Gradients.MANAGED:
-        return "clips gradients that are still multiplied by the loss scale in float16: clip by what did the backward pass"
+        return (
+            "clips gradients that are still multiplied by the loss scale in float16: clip by what did the backward pass"
+        )
     scaler = scaler_spelling(facts, moment)
     return f"clips gradients that are still multiplied by the loss scale: call {scaler}.unscale_() before"
 
@@ -280,7 +288,7 @@ def _stepped_early(facts: FileFacts, moment: Moment) -> bool:
 
 
 def _may_scale(facts: FileFacts) -> bool:
-    """Whether an Accelerator or Fabric of the file may be set to float16: its precision is given, and not as another."""
+    """Whether an Accelerator or Fabric of the file may be set to float16: its precision is given as no other."""
     settings = [
         keyword.value
         for thing in facts.training.managers
@@ -288,7 +296,9 @@ def _may_scale(facts: FileFacts) -> bool:
         for keyword in thing.node.keywords
         if keyword.arg in ("mixed_precision", "precision")
     ]
-    return any(not isinstance(value, ast.Constant) or "16" in str(value.value).replace("bf16", "") for value in settings)
+    return any(
+        not isinstance(value, ast.Constant) or "16" in str(value.value).replace("bf16", "") for value in settings
+    )
 
 
 def _unscale_call(facts: FileFacts, moment: Moment) -> str | None:

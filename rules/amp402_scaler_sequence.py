@@ -35,9 +35,9 @@ class ScalerSequence(Rule):
 
     Why it is bad
     -------------
-    A scaler keeps one state an optimizer between two updates: ready, unscaled, stepped. Out of order it raises. Past it,
-    `optimizer.step()` moves the weights by gradients thousands of times too large, and `scaler.step()` divides by the
-    scale what was never multiplied.
+    A scaler keeps one state an optimizer between two updates: ready, unscaled, stepped. Out of order it raises. Past
+    it, `optimizer.step()` moves the weights by gradients thousands of times too large, and `scaler.step()` divides by
+    the scale what was never multiplied.
 
     How it shows
     ------------
@@ -355,7 +355,9 @@ def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
         causes = backward_causes(facts, moment, Gradients.SCALED)
         return message, Severity.WARNING, Certainty.PROVEN, causes
     if moment.gradients == {Gradients.UNSCALED} and all(state.unscaled for state in moment.states):
-        message = f"applies gradients without asking the scaler whether they overflowed: call {scaler}.step({optimizer})"
+        message = (
+            f"applies gradients without asking the scaler whether they overflowed: call {scaler}.step({optimizer})"
+        )
         return message, Severity.WARNING, Certainty.LIKELY, ()
     return None
 
@@ -454,7 +456,8 @@ def _scaler_here(facts: FileFacts, moment: Moment) -> str | None:
     roles, scope = facts.training.roles, moment.event.scope
     for call in scope.calls:
         func = call.func
-        if isinstance(func, ast.Attribute) and roles.scaler(func.value, scope) is not None:
-            if isinstance(func.value, ast.Name | ast.Attribute):
-                return ast.unparse(func.value)
+        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name | ast.Attribute):
+            continue
+        if roles.scaler(func.value, scope) is not None:
+            return ast.unparse(func.value)
     return None

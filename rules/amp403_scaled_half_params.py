@@ -43,14 +43,14 @@ class _Half:
 
 
 class ScaledHalfParams(Rule):
-    """The parameters that an optimizer trains were converted to float16, and a GradScaler is to unscale their gradients.
+    """The parameters that an optimizer trains were converted to float16, and a GradScaler unscales their gradients.
 
     What it does
     ------------
     Follows a model from `.half()`, `.to(torch.float16)` or `from_pretrained(..., torch_dtype=torch.float16)` to the
     optimizer that is made of its `parameters()`, and from there to `scaler.unscale_(optimizer)` or
-    `scaler.step(optimizer)`. Silent where the model is converted back, wrapped by something unknown (adapters in float32
-    may be all that is trained), or converted under a test that the step is not under.
+    `scaler.step(optimizer)`. Silent where the model is converted back, wrapped by something unknown (adapters in
+    float32 may be all that is trained), or converted under a test that the step is not under.
 
     Why it is bad
     -------------
@@ -230,14 +230,18 @@ def _trained(training: Training) -> Iterator[tuple[Place, frozenset[Place]]]:
             place = program.place(target, scope)
             if place is None or not training.roles.has(value, scope, Role.OPTIMIZER) or not isinstance(value, ast.Call):
                 continue
-            models = {
-                program.place(node.func.value, scope)
-                for argument in _followed(value.args[0], scope)
-                for node in ast.walk(argument)
-                if isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in ("parameters", "named_parameters")
-            } if value.args else set()
+            models = (
+                {
+                    program.place(node.func.value, scope)
+                    for argument in _followed(value.args[0], scope)
+                    for node in ast.walk(argument)
+                    if isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and node.func.attr in ("parameters", "named_parameters")
+                }
+                if value.args
+                else set()
+            )
             yield place, frozenset(model for model in models if model is not None)
 
 
@@ -297,9 +301,10 @@ def _changed(place: Place, training: Training, conversion: ast.Call) -> bool:
     for scope in program.scopes:
         for call in scope.calls:
             func = call.func
-            if isinstance(func, ast.Attribute) and program.place(func.value, scope) == place:
-                if func.attr == "float" or (func.attr == "to" and "float32" in ast.unparse(call)):
-                    return True
+            if not isinstance(func, ast.Attribute) or program.place(func.value, scope) != place:
+                continue
+            if func.attr == "float" or (func.attr == "to" and "float32" in ast.unparse(call)):
+                return True
         for target, value in scope.assignments:
             if program.place(target, scope) != place or not isinstance(value, ast.Call):
                 continue

@@ -31,15 +31,15 @@ class BackwardInAutocast(Rule):
     Reports `loss.backward()`, `scaler.scale(loss).backward()`, `torch.autograd.backward` and the `backward` of
     Accelerate and Fabric where every path leads through an enabled autocast region, in the same function or around the
     call of a helper of the same file; of several in one region the first. Only in files that step an optimizer or scale
-    a loss: a test of a kernel may take gradients wherever it wants to. `torch.autograd.grad` inside a region is left alone: penalties on gradients are
-    computed there on purpose.
+    a loss: a test of a kernel may take gradients wherever it wants to. `torch.autograd.grad` inside a
+    region is left alone: penalties on gradients are computed there on purpose.
 
     Why it is bad
     -------------
     Autograd runs each gradient in the dtype of its forward operation. With autocast on, the matrix products of the
     backward pass are cast once more: what the forward pass kept in float32 on purpose, in a region with autocast off
-    or for a parameter that must not overflow, has its gradient computed in 16 bit. In float16 that is inf from 65504 on.
-    torch's documentation advises against it.
+    or for a parameter that must not overflow, has its gradient computed in 16 bit. In float16 that is inf from 65504
+    on. torch's documentation advises against it.
 
     How it shows
     ------------
@@ -216,7 +216,8 @@ def penalty(model, x):
             yield Suspect(span, span, message, scenarios, certainty, causes, data=(moment, regions))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        visit.report(suspect, _dedented(node, *suspect.data, visit))
+        moment, regions = suspect.data
+        visit.report(suspect, _dedented(node, moment, regions, visit))
 
 
 def _dedented(node: cst.Call, moment: Moment, regions: list[Around], visit: Visit) -> Fix | None:
@@ -263,4 +264,6 @@ def _only_steps(moment: Moment, visit: Visit, first: int, last: int) -> bool:
     return True
 
 
-_HARMLESS = frozenset({"scale", "item", "parameters", "append", "print", "detach", "cpu", "get_scale", "update", "step"})
+_HARMLESS = frozenset(
+    {"scale", "item", "parameters", "append", "print", "detach", "cpu", "get_scale", "update", "step"}
+)

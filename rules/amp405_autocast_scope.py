@@ -25,8 +25,18 @@ if TYPE_CHECKING:
 
 _DTYPE_QUERIES = frozenset({"torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"})
 _ENABLED_QUERIES = frozenset({"torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"})
-_DTYPES = frozenset(f"torch.{name}" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double"))
-_OTHER_PRECISION = (b"autocast", b"MixedPrecision", b"deepspeed", b".half()", b"torch.float16", b"apex", b"mixed_precision=")
+_DTYPES = frozenset(
+    f"torch.{name}" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double")
+)
+_OTHER_PRECISION = (
+    b"autocast",
+    b"MixedPrecision",
+    b"deepspeed",
+    b".half()",
+    b"torch.float16",
+    b"apex",
+    b"mixed_precision=",
+)
 """What says that a file brings its losses into 16 bit in another way."""
 _KEEPS_AUTOCAST = re.compile(r"autocast|(^|[^a-z])amp([^a-z]|$)")
 _MODULE_METHODS = frozenset({"parameters", "train", "eval", "zero_grad", "state_dict", "named_parameters"})
@@ -365,7 +375,7 @@ def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
 def _called_on_context(forward: ast.FunctionDef) -> dict[str, ast.stmt]:
     """Arguments that forward calls and keeps on its context, by the attribute's name."""
     called = {n.func.id for n in ast.walk(forward) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    kept = {}
+    kept: dict[str, ast.stmt] = {}
     for node in ast.walk(forward):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in called:
             kept.update({target.attr: node for target in node.targets if isinstance(target, ast.Attribute)})

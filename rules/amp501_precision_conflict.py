@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
 from amplint.rule import Evidence, Example, Rule, Suspect
-from amplint.source import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.facts import FileFacts
     from amplint.infer.training.program import Place, Program, Scope
+    from amplint.source import Span
     from amplint.visit import Visit
 
 _PAIRS = (("fp16", "bf16"), ("fp16_full_eval", "bf16_full_eval"))
@@ -34,8 +34,8 @@ class PrecisionConflict(Rule):
     Reports `fp16=True` beside `bf16=True` in one call, and both enabled in one configuration dict; torch's FSDP
     `MixedPrecision` whose buffers are in 16 bit while its parameters stay in float32, also where the branches of an
     `if` choose the dtypes; and a model loaded in float16 that goes, without adapters, to a trainer whose arguments say
-    `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`. `amplint preflight` reads YAML and JSON
-    configurations too, and holds settings against the hardware.
+    `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`. `amplint preflight` reads YAML and
+    JSON configurations too, and holds settings against the hardware.
 
     Why it is bad
     -------------
@@ -184,14 +184,11 @@ def _both(facts: FileFacts, call: ast.Call) -> Iterator[_Found]:
 
 def _both_in_dict(facts: FileFacts, node: ast.Dict) -> Iterator[_Found]:
     """``{"fp16": {"enabled": True}, "bf16": {"enabled": True}}``."""
-    entries = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}
+    pairs = zip(node.keys, node.values, strict=True)
+    entries = {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
     half, brain = entries.get("fp16"), entries.get("bf16", entries.get("bfloat16"))
     if _enabled(half) and _enabled(brain):
         yield node, "fp16 and bf16 are both enabled and exclude each other: leave one on", _MIXED, (), None
-
-
-def _is_text(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _is_true(node: ast.expr | None) -> bool:
@@ -219,7 +216,7 @@ def _fsdp(facts: FileFacts, call: ast.Call, scope: Scope) -> Iterator[_Found]:
         wide, narrow = _dtype(first, program), _dtype(second, program)
         if wide is not None and narrow is not None and _BITS[wide] > _BITS[narrow]:
             message = f"keeps parameters in {wide} but buffers in {narrow}, which meet in the first norm: use one dtype"
-            causes = (Cause(facts.path, facts.span(second), f"{narrow}: the buffers"),)
+            causes: tuple[Cause, ...] = (Cause(facts.path, facts.span(second), f"{narrow}: the buffers"),)
             if node is not call:
                 causes += (Cause(facts.path, facts.span(call), "FSDP gets both here"),)
             yield node, message, ("fsdp-bf16", *_MIXED), causes, None

@@ -26,8 +26,9 @@ class UnguardedBf16(Rule):
     ------------
     In files that run as a script, reports a CUDA autocast region with `dtype=torch.bfloat16` and `bf16=True`,
     `mixed_precision="bf16"` or `precision="bf16-mixed"` in the arguments of a call, where nothing in the file asks
-    `torch.cuda.is_bf16_supported()`, the device's capability or the like. The first one of a file is reported. Off until
-    selected: whoever has the GPUs knows which they are, and `amplint preflight --gpu NAME` holds settings against them.
+    `torch.cuda.is_bf16_supported()`, the device's capability or the like. The first one of a file is reported. Off
+    until selected: whoever has the GPUs knows which they are, and `amplint preflight --gpu NAME` holds settings against
+    them.
 
     Why it is bad
     -------------

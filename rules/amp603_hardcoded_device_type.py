@@ -166,7 +166,7 @@ def _names_cuda(reference: Reference) -> bool:
     enabled = given.get("enabled", call.args[0] if legacy and call.args else None)
     if isinstance(enabled, ast.Constant) and not enabled.value:
         return False
-    return enabled is None or "device" not in ast.unparse(enabled) and "cuda" not in ast.unparse(enabled)
+    return enabled is None or ("device" not in ast.unparse(enabled) and "cuda" not in ast.unparse(enabled))
 
 
 def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
@@ -175,7 +175,9 @@ def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
     if not owners:
         return None
     functions = [node for node in ast.walk(owners[-1]) if isinstance(node, FunctionNode)]
-    parameters = {argument.arg for function in functions for argument in (*function.args.args, *function.args.kwonlyargs)}
+    parameters = {
+        argument.arg for function in functions for argument in (*function.args.args, *function.args.kwonlyargs)
+    }
     for node in ast.walk(owners[-1]):
         if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.ctx, ast.Load):
             parent = around.parent(node)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,6 @@ from amplint.infer.training.roles import Role
 from amplint.infer.training.steps import Around, Moment, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from amplint.infer.training.program import Place, Program, Scope
     from amplint.infer.training.roles import Roles
     from amplint.infer.training.steps import Event

@@ -155,7 +155,7 @@ class Program:
         return None
 
     def attribute_place(self, call: ast.Call, scope: Scope) -> Place | None:
-        """The place that ``getattr(x, name)`` reads or ``setattr(x, name, value)`` writes: ``x.step*`` for f"step{i}"."""
+        """The place that ``getattr(x, name)`` reads or ``setattr(x, name, value)`` writes: ``x.s*`` for f"s{i}"."""
         if len(call.args) < 2:
             return None
         base, template = self.place(call.args[0], scope), template_of(call.args[1])

@@ -240,8 +240,8 @@ class Roles:
         return Role.SCALER
 
     def _by_use(self) -> None:
-        """What was made elsewhere shows by use: only a scaler has ``scale(x).backward()`` beside ``step(optimizer)`` and
-        ``update()``, and only an optimizer is handed to it."""
+        """What was made elsewhere shows by use: only a scaler has ``scale(x).backward()`` beside ``step(optimizer)``,
+        and only an optimizer is handed to it."""
         used: dict[Place, set[str]] = {}
         for scope in self.program.scopes:
             for call in scope.calls:
@@ -251,25 +251,31 @@ class Roles:
                 if place is not None:
                     arity = len(call.args) + len(call.keywords)
                     used.setdefault(place, set()).add(f"{call.func.attr}/{arity}")
-                inner = call.func.value
-                if call.func.attr == "backward" and isinstance(inner, ast.Call):
-                    if isinstance(inner.func, ast.Attribute) and inner.func.attr == "scale" and len(inner.args) == 1:
-                        scaler = self.program.place(inner.func.value, scope)
-                        if scaler is not None:
-                            used.setdefault(scaler, set()).add("scaled backward")
+                scaler = self._scales(call, scope)
+                if scaler is not None:
+                    used.setdefault(scaler, set()).add("scaled backward")
         for place, uses in used.items():
             if "scaled backward" in uses and uses & {"step/1", "unscale_/1"} and not self._known(place):
                 self._add(place, frozenset({Thing(Role.SCALER)}))
         for scope in self.program.scopes:
             for call in scope.calls:
                 func = call.func
-                if isinstance(func, ast.Attribute) and func.attr in ("step", "unscale_") and call.args:
-                    if self.has(func.value, scope, Role.SCALER, Role.SHARDED_SCALER, Role.IDLE_SCALER):
-                        self._add(self.program.place(call.args[0], scope), frozenset({Thing(Role.OPTIMIZER)}))
+                if not isinstance(func, ast.Attribute) or func.attr not in ("step", "unscale_") or not call.args:
+                    continue
+                if self.has(func.value, scope, Role.SCALER, Role.SHARDED_SCALER, Role.IDLE_SCALER):
+                    self._add(self.program.place(call.args[0], scope), frozenset({Thing(Role.OPTIMIZER)}))
         for place, uses in used.items():
-            if "zero_grad/0" in uses or "zero_grad/1" in uses:
-                if "step/0" in uses and not self._known(place):
-                    self._add(place, frozenset({Thing(Role.OPTIMIZER)}))
+            if uses & {"zero_grad/0", "zero_grad/1"} and "step/0" in uses and not self._known(place):
+                self._add(place, frozenset({Thing(Role.OPTIMIZER)}))
+
+    def _scales(self, call: ast.Call, scope: Scope) -> Place | None:
+        """The place of ``s`` in ``s.scale(loss).backward()``."""
+        inner = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" else None
+        if not isinstance(inner, ast.Call) or not isinstance(inner.func, ast.Attribute):
+            return None
+        return (
+            self.program.place(inner.func.value, scope) if inner.func.attr == "scale" and len(inner.args) == 1 else None
+        )
 
     def _known(self, place: Place) -> bool:
         return any(thing.role is not Role.OTHER for thing in self.things.get(place, ()))

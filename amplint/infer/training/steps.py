@@ -53,7 +53,7 @@ class State:
 
     def after(self, event: Event) -> tuple[State, ...]:
         """The states that an event leaves: two where a loss is scaled or not."""
-        step, scaler, optimizer = event.step, event.scaler, event.optimizer
+        step, scaler, _optimizer = event.step, event.scaler, event.optimizer
         if step is Step.BACKWARD:
             return tuple(replace(self, gradients=kind, early_clips=frozenset()) for kind in event.gradients)
         if step is Step.CLIP:

@@ -34,9 +34,7 @@ class Training:
 
     def moments_of(self, *steps: Step, scaler: Place | None = None) -> tuple[Moment, ...]:
         """The events of some kinds, and of one scaler where that is given."""
-        return tuple(
-            m for m in self.moments if m.event.step in steps and (scaler is None or m.event.scaler == scaler)
-        )
+        return tuple(m for m in self.moments if m.event.step in steps and (scaler is None or m.event.scaler == scaler))
 
     @property
     def managers(self) -> tuple[Thing, ...]:
