@@ -43,7 +43,6 @@ class ExtensionOp(Rule):
     ------------
     ```text
     RuntimeError: expected scalar type Float but found Half
-    RuntimeError: "deformable_im2col" not implemented for 'Half'
     ```
 
     Example

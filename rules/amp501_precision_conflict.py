@@ -48,7 +48,6 @@ class PrecisionConflict(Rule):
     ```text
     ValueError: At most one of fp16 and bf16 can be True, but not both
     ValueError: Attempting to unscale FP16 gradients.
-    RuntimeError: expected scalar type Float but found Half
     ```
 
     Example

@@ -126,11 +126,13 @@ def test_old_and_new_wordings_are_one_family(family: str) -> None:
 
 
 def how_it_shows() -> list[tuple[str, str]]:
-    """(code, error text) of the documentation of every rule."""
+    """(code, error text) of the documentation of every rule; some hazards raise nothing."""
     shown = []
     for rule in RULES:
         block = re.search(r"How it shows\n-+\n```text\n(.*?)```", documentation(rule), re.DOTALL)
-        assert block is not None, rule.code
+        if block is None:
+            assert "How it shows\n------------\nNo error." in documentation(rule), rule.code
+            continue
         lines = re.sub(r"\n(?!\w+(?:Error|Warning):)", " ", block[1].strip())
         shown += [(rule.code, line) for line in lines.split("\n")]
     return shown
