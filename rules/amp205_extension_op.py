@@ -31,7 +31,8 @@ class ExtensionOp(Rule):
     Reports subclasses of `torch.autograd.Function` whose forward has no `custom_fwd` and passes its own arguments to a
     function of a compiled extension: one loaded with `torch.utils.cpp_extension.load`, an operator below `torch.ops`,
     or a module that is imported and has no Python file. Silent where forward casts, or asks for a dtype or for
-    autocast.
+    autocast, and where a caller in the same file casts. Off until selected: what a kernel takes, and what its callers
+    in other files give it, is not known here.
 
     Why it is bad
     -------------
@@ -72,6 +73,7 @@ class ExtensionOp(Rule):
     name: ClassVar[str] = "extension-op"
     severity: ClassVar[Severity] = Severity.WARNING
     evidence: ClassVar[Evidence] = Evidence.CITED
+    default: ClassVar[bool] = False
     tokens: ClassVar[tuple[str, ...]] = ("autograd.Function", "autograd import Function", "autograd.function")
     context: ClassVar[tuple[str, ...]] = ("_C", "cuda", "_ext", "torch.ops", "cpp_extension")
 
@@ -155,7 +157,7 @@ class Version(torch.autograd.Function):
             if extensions is None:
                 extensions = dict(_extensions(facts))
             call = _extension_call(facts, function, extensions)
-            if call is None:
+            if call is None or _cast_by_callers(facts, function):
                 continue
             name = ast.unparse(call.func)
             span = facts.source.header_span(forward)
@@ -213,6 +215,18 @@ def _extension_call(facts: FileFacts, function: AutogradFunction, extensions: di
             } & parameters
             found = node if len(passed) > 1 else None
     return found
+
+
+def _cast_by_callers(facts: FileFacts, function: AutogradFunction) -> bool:
+    """Whether a call of the Function in this file casts what it passes."""
+    applied = f"{function.node.name}.apply"
+    return any(
+        isinstance(inner, ast.Attribute) and inner.attr in _CASTS
+        for node in ast.walk(facts.source.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == applied
+        for argument in (*node.args, *node.keywords)
+        for inner in ast.walk(argument)
+    )
 
 
 def _is_extension(facts: FileFacts, callee: ast.expr, extensions: dict[str, ast.AST]) -> bool:

@@ -196,10 +196,11 @@ class Paths:
         return self._joined(left)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope, states: States, exits: _Exits) -> States:
+        """Two passes over the body; a ``for`` is taken to have one at least: loops over optimizers are not empty."""
         names = assigned_in(node)
         self._loops.append((node, names))
         own = _Exits(set(), set(), exits.returns)
-        after: set[State] = set(states)
+        after: set[State] = set(states) if isinstance(node, ast.While) else set()
         start = states
         for _ in range(2):
             start = frozenset(_without(state, names) for state in start)
@@ -212,7 +213,7 @@ class Paths:
         if endless:
             after.clear()
         else:
-            after = set(self._run(node.orelse, scope, frozenset(after), exits))
+            after = set(self._run(node.orelse, scope, frozenset(after) or states, exits))
         return self._joined(frozenset(_without(state, names) for state in after | own.breaks))
 
     def _with(self, node: ast.With | ast.AsyncWith, scope: Scope, states: States, exits: _Exits) -> States:

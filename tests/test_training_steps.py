@@ -1,0 +1,251 @@
+"""What a training step has done to its gradients: states at each event, and what the rules 401 to 405 make of it.
+
+Each case is a file; ``# AMP401`` (or several codes) at the end of a line is what the rules must find there, and they
+may find nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from rule_harness import facts_of, source_of
+
+from amplint.infer.references import references
+from amplint.infer.training.steps import Gradients, Step
+from amplint.infer.training.training import Training
+from amplint.plugins import load_rules
+
+RULES = [rule for rule in load_rules() if rule.code in ("AMP401", "AMP402", "AMP403", "AMP404", "AMP405")]
+_MARK = re.compile(r"#\s*(AMP\d{3}(?:,\s*AMP\d{3})*)\s*$")
+
+HEADER = """\
+import contextlib
+import torch
+from torch import nn
+from torch.cuda.amp import GradScaler, autocast
+from torch.nn.utils import clip_grad_norm_
+
+
+"""
+
+CASES = {
+    "another object of that name": """
+        def train(model, optimizer, scaler, loss):
+            loss = scaler.transform(loss)
+            loss.backward()
+            clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+    """,
+    "a scaler known by its use": """
+        def train(model, optimizer, gs, loss):
+            gs.scale(loss).backward()
+            clip_grad_norm_(model.parameters(), 1.0)  # AMP401
+            gs.step(optimizer)
+            gs.update()
+    """,
+    "unscaled in a helper": """
+        class Trainer:
+            def __init__(self, model, optimizer):
+                self.model, self.optimizer, self.scaler = model, optimizer, GradScaler()
+
+            def unscale(self):
+                if self.scaler is not None:
+                    self.scaler.unscale_(self.optimizer)
+
+            def step(self, loss):
+                self.scaler.scale(loss).backward()
+                self.unscale()
+                clip_grad_norm_(self.model.parameters(), 1.0)
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+    """,
+    "a test that a helper gets by another name": """
+        def finish(model, optimizer, scaler: GradScaler, amp):
+            if amp:
+                scaler.unscale_(optimizer)
+            clip_grad_norm_(model.parameters(), 1.0)
+            if amp:
+                scaler.step(optimizer)
+                scaler.update()
+            else:
+                optimizer.step()
+
+        def train(model, optimizer, scaler: GradScaler, loss, use_amp):
+            if use_amp:
+                scaler.scale(loss).backward()
+            else:
+                loss.backward()
+            finish(model, optimizer, scaler, use_amp)
+    """,
+    "the loss itself where the scaler is off": """
+        def train(model, optimizer, loss, use_amp):
+            scaler = GradScaler() if use_amp else None
+            if scaler is not None:
+                scaler.scale(loss).backward()
+            else:
+                loss.backward()
+            if scaler is None:
+                clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+            else:
+                scaler.step(optimizer)
+                scaler.update()
+    """,
+    "stepped past the scaler on one branch": """
+        def train(model, optimizer, scaler: GradScaler, loss, clip):
+            scaler.scale(loss).backward()
+            if clip:
+                scaler.unscale_(optimizer)
+                clip_grad_norm_(model.parameters(), clip)
+                scaler.step(optimizer)
+            else:
+                optimizer.step()  # AMP402
+            scaler.update()
+    """,
+    "a batch that is skipped between unscaling and update": """
+        def train(model, optimizer, loader):
+            scaler = GradScaler()
+            for x in loader:
+                optimizer.zero_grad()
+                scaler.scale(model(x).mean()).backward()
+                scaler.unscale_(optimizer)  # AMP402
+                if not clip_grad_norm_(model.parameters(), 1.0).isfinite():
+                    continue
+                scaler.step(optimizer)
+                scaler.update()
+
+        region = autocast
+    """,
+    "optimizers in a list are several": """
+        def train(model, optimizers, loader):
+            scaler = GradScaler()
+            for x in loader:
+                with autocast():
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                for optimizer in optimizers:
+                    scaler.unscale_(optimizer)
+                clip_grad_norm_(model.parameters(), 1.0)
+                for index in range(len(optimizers)):
+                    scaler.step(optimizers[index])
+                scaler.update()
+    """,
+    "updated twice": """
+        def train(model, optimizer, scaler: GradScaler, loss):
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scaler.update()  # AMP402
+    """,
+    "backward under a region that may be none": """
+        def train(model, optimizer: torch.optim.Optimizer, x, amp):
+            region = autocast() if amp else contextlib.nullcontext()
+            with region:
+                loss = model(x).mean()
+                loss.backward()  # AMP404
+            optimizer.step()
+
+        def train_off(model, optimizer: torch.optim.Optimizer, x):
+            with autocast():
+                with autocast(enabled=False):
+                    model(x).mean().backward()
+            optimizer.step()
+    """,
+    "a method called inside and outside": """
+        class Trainer:
+            def __init__(self, model):
+                self.model, self.optimizer = model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+            def finish(self, loss):
+                loss.backward()
+                self.optimizer.step()
+
+            def warm(self, x):
+                self.finish(self.model(x).mean())
+
+            def train(self, x):
+                with autocast():
+                    self.finish(self.model(x).mean())
+    """,
+    "converted back before it is trained": """
+        def train(model, loader):
+            model = model.half()
+            model.float()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            scaler = GradScaler()
+            for x in loader:
+                with autocast():
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+    """,
+    "entered by and": """
+        def train(model, x):
+            with torch.no_grad() and torch.autocast(torch.float16):  # AMP405, AMP405
+                return model(x)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rules_find_what_is_marked(name: str) -> None:
+    text = HEADER + textwrap.dedent(CASES[name])
+    wanted = [
+        (row, code)
+        for row, line in enumerate(text.splitlines(), start=1)
+        if (mark := _MARK.search(line))
+        for code in mark[1].replace(" ", "").split(",")
+    ]
+    source = source_of(text)
+    facts = facts_of(source)
+    found = [
+        (s.span.start.row, rule.code) for rule in RULES if rule.may_find(source.data) for s in rule.suspects(facts)
+    ]
+    assert sorted(found) == sorted(wanted)
+
+
+def training_of(text: str) -> Training:
+    source = source_of(HEADER + textwrap.dedent(text))
+    return Training(source.tree, references(source.tree))
+
+
+def test_paths_that_exclude_each_other_are_told_apart() -> None:
+    training = training_of("""
+        def train(optimizer, scaler: GradScaler, loss, amp):
+            if amp and loss is not None:
+                scaler.scale(loss).backward()
+            elif not amp:
+                loss.backward()
+            if not amp:
+                optimizer.step()
+    """)
+    (step,) = training.moments_of(Step.OPTIMIZER_STEP) or (None,)
+    assert step is None, "nothing shows that this is an optimizer"
+    training = training_of("""
+        def train(optimizer: torch.optim.Optimizer, scaler: GradScaler, loss, amp):
+            if amp:
+                scaler.scale(loss).backward()
+            if not amp:
+                loss.backward()
+            if not amp:
+                optimizer.step()
+    """)
+    (step,) = training.moments_of(Step.OPTIMIZER_STEP)
+    assert step.gradients == {Gradients.PLAIN}
+
+
+def test_work_is_bounded() -> None:
+    """Forty tests that double the paths, in helpers that call each other, end at once."""
+    tests = "".join(f"    if flags[{i}]:\n        scaler.scale(loss).backward()\n" for i in range(40))
+    text = f"def f(scaler: GradScaler, loss, flags, o):\n{tests}    scaler.step(o)\n    g(scaler, loss, flags, o)\n"
+    text += "def g(scaler, loss, flags, o):\n    f(scaler, loss, flags, o)\n"
+    text += "def h(scaler: GradScaler, loss, flags, o):\n    for x in flags:\n        f(scaler, loss, flags, o)\n"
+    source = source_of(HEADER + text)
+    training = Training(source.tree, references(source.tree))
+    (step,) = training.moments_of(Step.SCALER_STEP)
+    assert step.blurred
+    assert Path(source.path).name == "module.py"
