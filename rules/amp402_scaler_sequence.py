@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.training.roles import Role
+from amplint.infer.training.paths import switched_off
+from amplint.infer.training.roles import Role, is_autocast, is_scaler
 from amplint.infer.training.steps import Gradients, Step
 from amplint.rule import Example, Rule, Suspect
 
@@ -30,8 +31,9 @@ class ScalerSequence(Rule):
     Follows a training step through branches, loops and helpers of the same file, and reports: `optimizer.step()` on
     gradients of a scaled loss; `scaler.step()` on gradients of a loss that was never scaled; `unscale_()` or `step()`
     called again for the same optimizer before `update()`; `unscale_()` after `step()`; `update()` with no step or
-    unscaling since the last one; a scaler that steps and is never updated, or is made anew for every batch. Where only
-    some paths fail, as with a micro-batch that skips the step, it is reported when the call itself runs every time.
+    unscaling since the last one; a scaler that steps and is never updated, or is made anew for every batch, or scales
+    for bfloat16. Where only some paths fail, as with a micro-batch that skips the step, it is reported when the call
+    itself runs every time.
 
     Why it is bad
     -------------
@@ -230,8 +232,48 @@ def reproduce():
 """,
             scenario="autocast-fp16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def train(model, optimizer, loader):
+    scaler = torch.amp.GradScaler("cpu", growth_interval=1)  # expect
+    for x in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = model(x).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    return scaler.get_scale()
+
+
+def reproduce():
+    model = nn.Linear(4, 4)
+    scale = train(model, torch.optim.SGD(model.parameters(), lr=0.0), torch.randn(130, 8, 4))
+    assert scale < 2.0**100, "nothing limits the scale but overflow, where steps are skipped"
+""",
+            scenario="autocast-bf16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+
+
+def train(model, optimizer, loader, dtype):
+    scaler = torch.amp.GradScaler("cuda", enabled=dtype is torch.float16)
+    for x in loader:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = model(x).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+"""
+        ),
         Example(
             """\
 import torch
@@ -323,6 +365,13 @@ class Skipping:
                 message, severity, certainty, causes = found
                 span = facts.span(moment.event.node)
                 yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=moment)
+        in_bfloat16 = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast == "bfloat16")
+        for call in _for_bfloat16(facts) if in_bfloat16 else ():
+            span = facts.span(call)
+            message = (
+                "scales gradients for bfloat16, which has the range of float32: pass enabled=False, or take it away"
+            )
+            yield Suspect(span, span, message, in_bfloat16, Certainty.LIKELY, severity=Severity.WARNING)
         for call in _made_anew(facts):
             span = facts.span(call)
             message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
@@ -449,6 +498,25 @@ def _made_anew(facts: FileFacts) -> Iterable[ast.Call]:
         for thing in facts.training.roles.things.get(moment.event.scaler, ()):
             if thing.role is Role.SCALER and isinstance(thing.node, ast.Call) and id(thing.node) in body:
                 yield thing.node
+
+
+def _for_bfloat16(facts: FileFacts) -> Iterable[ast.Call]:
+    """Scalers that are always enabled, in a file whose autocast regions are all in bfloat16."""
+    program = facts.training.program
+    if not facts.training.moments_of(Step.SCALER_STEP):
+        return
+    calls = [
+        r.call for r in facts.references if r.call is not None and is_autocast(r.name) and not switched_off(r.call)
+    ]
+    dtypes = [next((k.value for k in call.keywords if k.arg == "dtype"), None) for call in calls]
+    if not dtypes or any(d is None or program.name(d) != "torch.bfloat16" for d in dtypes):
+        return
+    for reference in facts.references:
+        call = reference.call
+        if call is None or not is_scaler(reference.name):
+            continue
+        if len(call.args) <= 1 and all(keyword.arg not in (None, "enabled") for keyword in call.keywords):
+            yield call
 
 
 def _scaler_here(facts: FileFacts, moment: Moment) -> str | None:

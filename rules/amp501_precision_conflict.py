@@ -70,8 +70,10 @@ class PrecisionConflict(Rule):
     name: ClassVar[str] = "precision-conflict"
     severity: ClassVar[Severity] = Severity.WARNING
     evidence: ClassVar[Evidence] = Evidence.CITED
-    tokens: ClassVar[tuple[str, ...]] = ("fp16", "MixedPrecision", "mixed_precision")
-    context: ClassVar[tuple[str, ...]] = ("bf16", "torch_dtype", "dtype=", "MixedPrecision")
+    tokens: ClassVar[tuple[str, ...]] = (
+        *("fp16=True", "fp16 = True", "fp16_full_eval", '"fp16"', "'fp16'", "MixedPrecision", "mixed_precision="),
+    )
+    context: ClassVar[tuple[str, ...]] = ("bf16", "bfloat16", "from_pretrained", "MixedPrecision")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
