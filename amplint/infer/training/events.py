@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 _MANAGED_CLIPPERS = (*_CLIPPERS, "clip_gradients", "unscale_gradients")
 _BACKWARD_KEYWORDS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
-_GRADIENT_CHANGES = frozenset({"clamp_", "mul_", "div_", "clip_"})
+_GRADIENT_CLIPPERS = frozenset({"clamp_", "clip_"})
 
 
 class Events:
@@ -54,8 +54,8 @@ class Events:
             return Event(Step.MANAGED_CLIP, call, scope)
         if attribute in ("clip_grad_norm_", "clip_grad_value_") and self._program.callee(call, scope) is None:
             return Event(Step.CLIP, call, scope)
-        if attribute in _GRADIENT_CHANGES and _of_gradient(receiver):
-            return Event(Step.CLIP, call, scope) if attribute in ("clamp_", "clip_") else None
+        if attribute in _GRADIENT_CLIPPERS and _of_gradient(receiver):
+            return Event(Step.CLIP, call, scope)
         if attribute == "step" and self._roles.has(receiver, scope, Role.OPTIMIZER):
             return Event(Step.OPTIMIZER_STEP, call, scope, optimizer=self._program.place(receiver, scope))
         if attribute == "zero_grad":

@@ -230,11 +230,7 @@ class Paths:
             return 0
         enabled = [thing for thing in made if not switched_off(thing.node)]
         certain = len(enabled) == len(things) and all(isinstance(t.node, ast.Call) for t in enabled)
-        if enabled:
-            first = min(enabled, key=lambda thing: getattr(thing.node, "lineno", 0))
-            self._regions.append(Around(expression, first, certain))
-        else:
-            self._regions.append(None)
+        self._regions.append(Around(expression, certain) if enabled else None)
         return 1
 
     def _try(self, node: ast.Try, scope: Scope, states: States, exits: _Exits) -> States:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     import ast
 
     from amplint.infer.training.program import Place, Scope
-    from amplint.infer.training.roles import Thing
 
 
 class Step(str, Enum):
@@ -128,10 +127,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """An autocast region around an event: the expression entered, the call that made it, whether it is surely one."""
+    """An autocast region around an event: the expression entered, and whether it is surely one."""
 
     node: ast.expr
-    made: Thing
     certain: bool
 
 
