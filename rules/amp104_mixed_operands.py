@@ -27,14 +27,15 @@ class MixedOperands(Rule):
     ------------
     Reports matrix products, linear, convolution and recurrent layers, attention layers, `lerp`, `grid_sample`, `cross`,
     `isclose` and the other operations that do not promote, where their operands differ in dtype in some scenario and no
-    more special rule speaks: attention calls are AMP101's, hardcoded upcasts AMP102's, writes by index AMP105's,
-    regions with autocast off AMP106's, `out=` and in-place products AMP107's.
+    more special rule speaks: attention calls are AMP101's, hardcoded upcasts AMP102's, constants made without a dtype
+    AMP103's, writes by index AMP105's, regions with autocast off AMP106's, `out=` and in-place products AMP107's,
+    tables and buffers of a fixed dtype AMP110's.
 
     Why it is bad
     -------------
     Addition and multiplication promote; these operations raise. In a half-precision model without autocast the odd one
-    out is nearly always float32: a constant, a noise tensor or a table made without a dtype, a norm or a weight that
-    was built with `dtype=torch.float32`, an adapter beside its base layer. Under autocast, operations that are on none
+    out is nearly always float32: a norm or a weight that was built with `dtype=torch.float32`, an adapter beside its
+    base layer. Under autocast, operations that are on none
     of its lists meet what the listed ones return, float32 from some and 16 bit from others.
 
     How it shows
@@ -49,20 +50,20 @@ class MixedOperands(Rule):
     Example
     -------
     ```python
-    rotation = torch.eye(3, device=x.device).expand(len(x), 3, 3)
-    return torch.bmm(rotation, x)
+    self.down = nn.Linear(dim, rank, dtype=torch.float32)
+    return self.base(x) + self.up(self.down(x))
     ```
     Use instead:
     ```python
-    rotation = torch.eye(3, device=x.device, dtype=x.dtype).expand(len(x), 3, 3)
-    return torch.bmm(rotation, x)
+    self.down = nn.Linear(dim, rank, dtype=torch.float32)
+    return self.base(x) + self.up(self.down(x.to(self.down.weight.dtype))).to(x.dtype)
     ```
 
     Fix safety
     ----------
     Unsafe: the operation then computes in another precision. Where one operand is a parameter, the others are cast to
     its dtype; otherwise the wider operand is cast to the dtype of the narrower one, which in a half-precision model is
-    that of the model. A constant is better made with the right dtype in the first place: the causes show where.
+    that of the model.
     """
 
     code: ClassVar[str] = "AMP104"
@@ -113,23 +114,25 @@ import torch
 from torch import nn
 
 
-class InputTransform(nn.Module):
-    def __init__(self, dim=3):
+class Adapted(nn.Module):
+    def __init__(self, dim=8, rank=2):
         super().__init__()
-        self.dim = dim
-        self.regress = nn.Linear(dim, dim * dim)
+        self.base = nn.Linear(dim, dim)
+        self.down = nn.Linear(dim, rank, bias=False, dtype=torch.float32)
+        self.up = nn.Linear(rank, dim, bias=False, dtype=torch.float32)
 
-    def forward(self, points: torch.Tensor):
-        offset = self.regress(points.mean(dim=1)).view(-1, self.dim, self.dim)
-        identity = torch.eye(self.dim, device=points.device).expand(len(points), -1, -1)
-        moved = points.bmm(identity)  # expect
-        return moved + points @ offset
+    def forward(self, x: torch.Tensor):
+        return self.base(x) + self.up(self.down(x))  # expect
 
 
 def reproduce():
-    InputTransform().to(torch.bfloat16)(torch.randn(2, 5, 3, dtype=torch.bfloat16))
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        Adapted()(torch.randn(2, 8))
+    finally:
+        torch.set_default_dtype(torch.float32)
 """,
-            scenario="bf16",
+            scenario="bf16-mixed-params",
         ),
         Example(
             """\
@@ -137,68 +140,20 @@ import torch
 from torch import nn
 
 
-class Generator(nn.Module):
-    def __init__(self, channels=4):
-        super().__init__()
-        self.channels = channels
-        self.stem = nn.ConvTranspose2d(channels, channels, 2)
-        self.blocks = nn.ModuleList([nn.Conv2d(channels, channels, 3, padding=1)])
-
-    def forward(self, style: torch.Tensor):
-        noise = torch.randn(len(style), self.channels, 4, 4, device=style.device)
-        x = self.stem(input=noise)  # expect
-        for block in self.blocks:
-            x = block(x) * style[:, :, None, None]
-        return x
-
-
-def reproduce():
-    Generator().to(torch.bfloat16)(torch.ones(2, 4, dtype=torch.bfloat16))
-""",
-            scenario="bf16",
-        ),
-        Example(
-            """\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Interpolate(nn.Module):
+class Average(nn.Module):
     def __init__(self, dim=8):
         super().__init__()
+        self.norm = nn.LayerNorm(dim)
         self.project = nn.Linear(dim, dim)
 
     def forward(self, x: torch.Tensor):
-        smooth = torch.full((x.shape[-1], x.shape[-1]), 0.125, device=x.device)
-        smoothed = F.linear(x, smooth)  # expect
-        return self.project(x), smoothed
-
-
-def reproduce():
-    Interpolate().half()(torch.randn(2, 8, dtype=torch.float16))
-""",
-            scenario="fp16",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Momentum(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.project = nn.Linear(dim, dim)
-
-    def forward(self, x: torch.Tensor):
-        start = torch.zeros(x.shape[0], 8, device=x.device)
-        return start.lerp(self.project(x), 0.1)  # expect
+        hidden = self.norm(x)
+        return hidden.lerp(self.project(hidden), 0.1)  # expect
 
 
 def reproduce():
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        Momentum()(torch.randn(2, 8))
+        Average()(torch.randn(2, 8))
 """,
             scenario="autocast-bf16",
         ),

@@ -72,7 +72,7 @@ CASES = {
     ),
     "type_as": module("def forward(self, x):\n    return self.lin((x.float() * 2).type_as(x))"),
     "a float32 table drifts": module(
-        "def forward(self, x: torch.Tensor):\n    return self.lin(x * torch.arange(8.0))  # mixed"
+        "def forward(self, x: torch.Tensor):\n    return self.lin(x * torch.arange(8.0))  # constant"
     ),
     "a 0-dim tensor does not": module(
         "def forward(self, x: torch.Tensor):\n    return self.lin(x * torch.tensor(0.5))"
@@ -83,7 +83,7 @@ CASES = {
         "self.lin = nn.Linear(8, 8)\nself.register_buffer('table', torch.arange(8.0))",
     ),
     "a plain attribute does not": module(
-        "def forward(self, x: torch.Tensor):\n    return self.lin(x * self.table)  # mixed",
+        "def forward(self, x: torch.Tensor):\n    return self.lin(x * self.table)  # table",
         "self.lin = nn.Linear(8, 8)\nself.table = torch.arange(8.0)",
     ),
     "a sum is float32 under autocast and meets a low cache": module(
@@ -228,7 +228,7 @@ CASES = {
     + textwrap.dedent(
         """
         def product(a, b):
-            return torch.bmm(a, b)  # mixed
+            return torch.bmm(a, b)  # constant
 
 
         class M(nn.Module):
@@ -273,7 +273,7 @@ CASES = {
         def forward(self, xs: torch.Tensor):
             h = torch.zeros(2, 8)
             for x in xs:
-                h = self.lin(h)  # mixed
+                h = self.lin(h)  # constant
             return h
         """
     ),
@@ -288,7 +288,7 @@ CASES = {
     "einsum by its imported name": module(
         """
         def forward(self, x: torch.Tensor):
-            return einsum("b i, i j -> b j", x, torch.randn(8, 8))  # mixed
+            return einsum("b i, i j -> b j", x, torch.randn(8, 8))  # constant
         """
     ),
     "out of a script": HEADER

@@ -212,7 +212,7 @@ def test_the_top_level_is_a_target_that_is_not_imported(project: Path) -> None:
     Path("free.py").write_text(FREE)
     arguments = ("free.py::<module>", "--run-on", "cpu", "--scenario", "bf16", "--output-format", "json")
     rows = json.loads(amplint("verify", *arguments).stdout)
-    assert [(row["code"], row["verdict"]) for row in rows] == [("AMP104", "confirmed")]
+    assert [(row["code"], row["verdict"]) for row in rows] == [("AMP103", "confirmed")]
     assert rows[0]["target"].endswith("free.py::<module>")
     assert not Path("imported").exists()
 
@@ -291,7 +291,7 @@ def test_what_is_supposed_of_a_module_that_a_caller_passes_confirms_nothing(
 
 def test_a_call_with_arguments_that_are_not_known_says_why() -> None:
     made = written(f"{HEAD}\ndef apply(x: Tensor, options):\n    torch.addmm(x, x, torch.eye(4), **options)\n")
-    assert made == {"AMP104 8": "the arguments in **`options` are not known"}
+    assert made == {"AMP103 8": "the arguments in **`options` are not known"}
 
 
 def test_an_operation_that_float32_refuses_too_is_not_runnable(verified: dict[tuple[int, str], dict]) -> None:

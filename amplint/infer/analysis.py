@@ -88,6 +88,7 @@ def analyse(
         conflicts=recorder.conflicts(),
         calls=recorder.calls(),
         autograd_functions=tuple(functions),
+        casts=recorder.casts(),
     )
 
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import ast
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from amplint.finding import Cause, Certainty
 from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Lane, bits_of, names_of
-from amplint.infer.facts import Conflict, Kind, Operand
+from amplint.infer.facts import Conflict, Kind, MadeOperand, Operand
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.torch_ops import LOWER, Op, find_op
-from amplint.infer.values import Builtin, Const, Number, Origin, Sequence, Tensor, Value
+from amplint.infer.values import Builtin, Const, Made, Number, Origin, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from amplint.source import Span
 
 ATTENTION_OPS = (
@@ -188,7 +190,7 @@ def _certainty(kind: Kind, pair: tuple[Operand, Operand], found: Strength) -> Ce
     """
     if found is not Strength.PATH:
         return Certainty.LIKELY
-    if kind in (Kind.MIXED, Kind.UPCAST) or any(operand.value.optional for operand in pair):
+    if kind in (Kind.MIXED, Kind.UPCAST, Kind.CONSTANT, Kind.TABLE) or any(operand.value.optional for operand in pair):
         return Certainty.POSSIBLE
     return Certainty.LIKELY
 
@@ -251,13 +253,33 @@ def _kind(
     ambient_on = any(frame.autocast[number].on for number in lanes)
     if is_matmul_variant(op, out) and ambient_on:
         return Kind.OUT_VARIANT
-    if LOWER in op.policy.values() and any(_is_upcast(operand.value, lane) for operand in pair):
+    made = _made(pair, lane)
+    if LOWER in op.policy.values() and made is None and any(_is_upcast(operand.value, lane) for operand in pair):
         return Kind.UPCAST
     if any(_left_autocast(frame, number) for number in lanes):
         return Kind.AUTOCAST_EXIT
     if is_matmul_variant(op, out) and not any(strong >= Strength.PATH for strong in lanes.values()):
         return Kind.OUT_VARIANT
-    return Kind.MIXED
+    return Kind.MIXED if made is None else Kind.TABLE if made.fixed else Kind.CONSTANT
+
+
+def _made(pair: tuple[Operand, Operand], lane: int) -> MadeOperand | None:
+    """The operand, of two, that got its dtype where it was made, and from no other tensor.
+
+    A parameter is its module's own affair, and what a caller passes the caller's.
+    """
+    for operand in pair:
+        places = list(lineage(operand.value.origin, lane))
+        if not places or operand.value.leaf or any(place.placed and not place.kept for place in places):
+            continue
+        maker = places[-1]
+        if maker.made is not None and not maker.dtypes[lane].mask & LOW:
+            where = next((place for place in places if place.kept), None)
+            kept: Literal["buffer", "attribute"] | None = None
+            if where is not None:
+                kept = "buffer" if where.placed else "attribute"
+            return MadeOperand(operand, maker, kept, kept is not None or maker.made is Made.WRITTEN)
+    return None
 
 
 def is_matmul_variant(op: Op, out: bool) -> bool:
@@ -342,16 +364,25 @@ def deciding(origin: Origin | None, lane: int, *, through_modules: bool = True) 
 
     ``through_modules``: behind a parameter or buffer too, to the constructor that made it.
     """
-    while origin is not None and origin.parents and (through_modules or not origin.placed):
+    last = None
+    for last in lineage(origin, lane):
+        if last.placed and not through_modules:
+            break
+    return last
+
+
+def lineage(origin: Origin | None, lane: int) -> Iterator[Origin]:
+    """The places that a dtype came through in one scenario, back to the one that decided it."""
+    while origin is not None:
+        yield origin
         wanted = origin.dtypes[lane]
         parent = next((p for p in origin.parents if p.dtypes[lane] == wanted), None)
         if parent is None:
             joined = [p for p in origin.parents if p.dtypes[lane].mask & wanted.mask]
             if origin.what or not joined:
-                return origin
+                return
             parent = joined[0]
         origin = parent
-    return origin
 
 
 def _record(
@@ -388,6 +419,7 @@ def _record(
         function=frame.function,
         culprit=_culprit(pair, kind, lane),
         cited=cited,
+        made=_made(pair, lane) if kind in (Kind.CONSTANT, Kind.TABLE) else None,
     )
     frame.session.recorder.conflict(frame, conflict)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from amplint.infer.references import Reference, references
 from amplint.infer.training.training import Training
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.finding import Cause, Certainty
-    from amplint.infer.dtypes import Autocast
+    from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
-    from amplint.infer.values import Tensor, Value
+    from amplint.infer.values import Origin, Tensor, Value
     from amplint.source import Source, Span
 
 
@@ -51,6 +51,20 @@ class Operand:
     value: Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class MadeOperand:
+    """An operand that got its dtype where it was made, and from no other tensor.
+
+    ``kept``: it was stored since, as a buffer or a plain attribute. ``fixed``: kept, or made with a dtype that is
+    spelled out.
+    """
+
+    operand: Operand
+    maker: Origin
+    kept: Literal["buffer", "attribute"] | None
+    fixed: bool
+
+
 class Kind(str, Enum):
     """Which sort of operation disagrees; the most specific one that fits. Each is one rule's."""
 
@@ -61,6 +75,8 @@ class Kind(str, Enum):
     AUTOCAST_EXIT = "autocast-exit"
     UPCAST = "upcast"
     UNDONE_UPCAST = "undone-upcast"
+    CONSTANT = "constant"
+    TABLE = "table"
     MIXED = "mixed"
 
 
@@ -88,6 +104,8 @@ class Conflict:
     causes: tuple[Cause, ...]
     function: int
     """Identifies the function that the operation stands in."""
+    made: MadeOperand | None = None
+    """The constant or table among the operands, where that is what the conflict is about."""
     culprit: Span | None = None
     """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
     cited: bool = False
@@ -108,6 +126,25 @@ class TorchCall:
     region: Region | None
     in_module: bool
     arguments: dict[str, Value] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CastCall:
+    """A call of ``.half()``, ``.to(dtype)``, ``.type(dtype)`` and the like on a tensor.
+
+    ``tensor`` is what is cast; ``dtypes`` what it is cast to. ``written``: that is spelled out in the source.
+    ``discarded``: the call is a statement of its own. Of several contexts in which it runs, the first is kept, unless
+    in another one it is less sure that the value is a tensor.
+    """
+
+    node: ast.Call
+    tensor: Tensor
+    dtypes: Dtypes
+    written: bool
+    discarded: bool
+    live: int
+    in_module: bool
+    function: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +188,7 @@ class FileFacts:
     conflicts: tuple[Conflict, ...]
     calls: tuple[TorchCall, ...]
     autograd_functions: tuple[AutogradFunction, ...]
+    casts: tuple[CastCall, ...] = ()
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:

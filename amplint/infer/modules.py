@@ -17,6 +17,7 @@ from amplint.infer.operations import apply
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
+    Builtin,
     Const,
     Device,
     DTypeValue,
@@ -53,7 +54,8 @@ def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
     if isinstance(data, Const) and data.value is None:
         return UNKNOWN
     if frame.constructing is None:
-        return replace(tensor, leaf=True)
+        origin = replace(tensor.origin, made=None) if tensor.origin is not None else None
+        return replace(tensor, leaf=True, origin=origin)
     placed = place(frame, tensor, "parameters")
     return replace(placed, origin=_placed_origin(frame, tensor, placed, node, "parameter"))
 
@@ -85,7 +87,8 @@ def buffer(frame: Frame, data: Value | None, node: ast.expr | None = None) -> Va
 
 def _placed_origin(frame: Frame, made: Tensor, placed: Tensor, node: ast.expr, role: str) -> Origin:
     """The constructor where the dtype is still that of it, else the place that makes it the module's own."""
-    return replace(frame.here(node, f"{role} of the module", placed.dtypes, made.origin), placed=True)
+    here = frame.here(node, f"{role} of the module", placed.dtypes, made.origin)
+    return replace(here, placed=True, kept=role == "buffer")
 
 
 def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Layer:
@@ -257,6 +260,7 @@ MODULE_METHODS = (
             "parameters",
             "named_parameters",
             "buffers",
+            "named_buffers",
             "modules",
             "children",
             "named_modules",
@@ -302,8 +306,9 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         return NONE
     if name == "children" and isinstance(receiver, Layer):
         return layer_lists.held_by(receiver)
-    if name in ("parameters", "buffers"):
-        return Sequence(None, _any_tensor_of(frame, receiver, name))
+    if name in ("parameters", "buffers", "named_parameters", "named_buffers"):
+        tensor = _any_tensor_of(frame, receiver, name.removeprefix("named_"))
+        return Sequence(None, Sequence((Builtin("str"), tensor)) if name.startswith("named_") else tensor)
     if (
         name == "append"
         and isinstance(receiver, Layer)

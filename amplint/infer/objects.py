@@ -327,12 +327,19 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
         if old is not None and not certain:
             new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
         layer_lists.register(frame, value, name, new)
-        value.attributes[name] = new
+        value.attributes[name] = _kept(new)
     elif isinstance(value, AutogradContext):
         old = value.attributes.get(name)
         if old is not None and frame.branches:
             new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
         value.attributes[name] = new
+
+
+def _kept(value: Value) -> Value:
+    """A value as an attribute holds it: of a tensor it is known that it was stored."""
+    if not isinstance(value, Tensor) or value.origin is None or value.leaf or value.origin.kept:
+        return value
+    return replace(value, origin=replace(value.origin, kept=True))
 
 
 def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> Value:

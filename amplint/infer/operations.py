@@ -22,7 +22,7 @@ from amplint.infer.results import (
     where_sure,
 )
 from amplint.infer.torch_ops import BANNED, FP32, LOWER, PROMOTE, Op, Rule, Slot, find_op
-from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Number, Origin, Sequence, Tensor, Value
+from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
@@ -400,7 +400,10 @@ def _origin(
     chosen = 0
     if policy is not None and not written:
         chosen = sum(1 << lane for lane, state in enumerate(frame.autocast) if state.on)
-    return Origin(frame.namespace.source, node, what, dtypes, parents, written, chosen)
+    made = None
+    if before and dtypes[0].mask & FLOATS and all(_is_integral(operand) for operand in before):
+        made = Made.CONVERTED if written else Made.DEFAULT
+    return Origin(frame.namespace.source, node, what, dtypes, parents, written, chosen, made=made)
 
 
 def _short_dtype(operand: Operand) -> str:

@@ -8,18 +8,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
-from amplint.infer.facts import Conflict, Kind, Region, TorchCall
+from amplint.infer.facts import CastCall, Conflict, Kind, Region, TorchCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.infer.dtypes import Dtypes
     from amplint.infer.frame import Frame
-    from amplint.infer.values import Value
+    from amplint.infer.values import Tensor, Value
     from amplint.source import Span
 
 
 _CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
-_ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED)
+_ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
 
 
 class Recorder:
@@ -32,6 +33,7 @@ class Recorder:
         self._conflicts: dict[int, Conflict] = {}
         self._regions: dict[int, Region] = {}
         self._calls: dict[int, TorchCall] = {}
+        self._casts: dict[int, CastCall] = {}
         self._sensitive: list[dict[int, tuple[Cause, str]]] = []
 
     def concerns(self, frame: Frame) -> bool:
@@ -56,6 +58,17 @@ class Recorder:
         old = self._calls.get(id(node))
         if old is None or _under_autocast(call) > _under_autocast(old):
             self._calls[id(node)] = call
+
+    def cast(self, frame: Frame, node: ast.expr, tensor: Tensor, dtypes: Dtypes, written: bool) -> None:
+        if not isinstance(node, ast.Call) or not self.concerns(frame):
+            return
+        old = self._casts.get(id(node))
+        if old is None or (tensor.maybe and not old.tensor.maybe):
+            statement = frame.statement
+            discarded = isinstance(statement, ast.Expr) and statement.value is node
+            self._casts[id(node)] = CastCall(
+                node, tensor, dtypes, written, discarded, frame.live, frame.in_module, frame.function
+            )
 
     def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
@@ -92,6 +105,9 @@ class Recorder:
 
     def calls(self) -> tuple[TorchCall, ...]:
         return tuple(self._calls.values())
+
+    def casts(self) -> tuple[CastCall, ...]:
+        return tuple(self._casts.values())
 
 
 def _under_autocast(call: TorchCall) -> int:

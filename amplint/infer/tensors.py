@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
-from amplint.infer.dtypes import ALIASES, BITS, NAMES, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.dtypes import ALIASES, BITS, BOOL, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.operations import apply
 from amplint.infer.results import PYTHON, python_result
@@ -18,6 +18,7 @@ from amplint.infer.values import (
     Const,
     Device,
     DTypeValue,
+    Made,
     Origin,
     Tensor,
     TensorMethod,
@@ -93,11 +94,13 @@ def cast(
 
     ``written``: the dtype is spelled out in the source; else ``model`` is where the dtype it follows came from.
     """
+    frame.session.recorder.cast(frame, node, tensor, dtypes, written)
     origin = frame.here(node, what, dtypes, *((model,) if not written else ()))
+    converted = written and all(lane.known and not lane.mask & ~(INTEGERS | BOOL) for lane in tensor.dtypes)
     return Tensor(
         dtypes,
         tensor.dim,
-        replace(origin, cast=written),
+        replace(origin, cast=written, made=Made.CONVERTED if converted else None),
         maybe=False,
         explicit=written,
         gradient=tensor.gradient,
@@ -106,7 +109,9 @@ def cast(
 
 def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:
     target: Value | None = arguments.keywords.get("dtype") or arguments.keywords.get("other")
-    if target is None:
+    if target is None and len(arguments.positional) > 1 and _names_dtype(arguments.positional[1]):
+        target = arguments.positional[1]
+    elif target is None:
         for value in arguments.positional[:2]:
             for option in options_of(value):
                 if isinstance(option, (DTypeValue, Tensor)) or option is UNKNOWN:
@@ -127,7 +132,15 @@ def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> V
         return Tensor(dtypes, tensor.dim, tensor.origin)
     if isinstance(target, Const) and target.value is None:
         return replace(tensor, leaf=False)
-    return Tensor(tuple(UNKNOWN_LANE for _ in tensor.dtypes), tensor.dim)
+    unknown = frame.session.unknown
+    if _names_dtype(target):
+        frame.session.recorder.cast(frame, node, tensor, unknown, False)
+    return Tensor(unknown, tensor.dim)
+
+
+def _names_dtype(value: Value) -> bool:
+    """Whether a value is a dtype, or None instead."""
+    return any(isinstance(option, DTypeValue) for option in options_of(value))
 
 
 _TYPE_STRINGS = {
@@ -172,7 +185,8 @@ def _new(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> 
         return Tensor(tensor.dtypes, 1, tensor.origin)
     if isinstance(dtype, DTypeValue):
         origin = frame.here(node, "created with this dtype", dtype.dtypes)
-        return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
+        made = Made.WRITTEN if dtype.written else None
+        return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written, made=made), explicit=dtype.written)
     return Tensor(frame.session.unknown, 1)
 
 

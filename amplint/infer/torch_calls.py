@@ -29,6 +29,7 @@ from amplint.infer.values import (
     Function,
     Instance,
     Layer,
+    Made,
     Mapping,
     Number,
     Sequence,
@@ -276,13 +277,14 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
     """A new tensor of the ``dtype`` argument where there is one, else of the default."""
     dtype = arguments.keywords.get("dtype")
     if (dtype is None and not _may_hide_keywords(arguments, node)) or (dtype is not None and _is_none(dtype)):
-        origin = frame.here(node, what, default) if what else None
+        origin = replace(frame.here(node, what, default), made=Made.DEFAULT) if what else None
         return Tensor(default, 1, origin)
     if isinstance(dtype, DTypeValue):
         expression = _keyword(node, "dtype")
         text = f"created with dtype {spelled(expression)}" if expression is not None else "created here"
         origin = frame.here(node, text, dtype.dtypes)
-        return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written), explicit=dtype.written)
+        made = Made.WRITTEN if dtype.written else None
+        return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written, made=made), explicit=dtype.written)
     choices = options_of(dtype) if dtype is not None else ()
     if any(map(_is_none, choices)) and what:
         asked = [o.dtypes if isinstance(o, DTypeValue) else frame.session.unknown for o in choices if not _is_none(o)]
@@ -326,7 +328,8 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
 
 def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     dtypes = frame.session.constant(FLOAT32)
-    return Tensor(dtypes, 1, frame.here(node, "torch.Tensor() is always float32", dtypes))
+    origin = frame.here(node, "torch.Tensor() is always float32", dtypes)
+    return Tensor(dtypes, 1, replace(origin, made=Made.DEFAULT))
 
 
 def _promoted_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:

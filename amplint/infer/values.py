@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.namespace import Namespace
     from amplint.source import Source, Span
+
+
+class Made(Enum):
+    """How a floating dtype came about that no floating tensor had before."""
+
+    DEFAULT = "no dtype was written, so torch took its default"
+    WRITTEN = "the dtype was spelled out where the tensor was made"
+    CONVERTED = "integers or booleans were cast to a dtype spelled out there"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +42,10 @@ class Origin:
     """A bit for each scenario in which autocast chose the dtype."""
     placed: bool = False
     """A parameter or buffer, made part of its module here."""
+    made: Made | None = None
+    """A tensor that begins here, and does not take its dtype from another one."""
+    kept: bool = False
+    """Stored in an object as a buffer or a plain attribute, for other methods to use."""
 
     @property
     def filename(self) -> str:

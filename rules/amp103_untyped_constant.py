@@ -1,0 +1,348 @@
+"""AMP103: a tensor made without a dtype that meets tensors of another one."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Severity
+from amplint.infer.facts import Kind
+from amplint.infer.torch_ops import LOWER, find_op
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+
+from ._alignment import alignment, dtype_of
+from ._disagreement import suspects_of
+from ._makers import find_call, function_around, message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.finding import Fix
+    from amplint.infer.facts import Conflict, FileFacts, MadeOperand
+    from amplint.visit import Visit
+
+_EXACT = frozenset(f"torch.{name}() without dtype" for name in ("zeros", "ones", "eye"))
+"""What makes only values that every floating dtype holds."""
+_FREE = _EXACT | frozenset(f"torch.{name}() without dtype" for name in ("empty", "full", "rand", "randn"))
+"""What may be made in low precision; ranges may not, and neither may what is computed from them."""
+_VIEWS = frozenset(("expand", "view", "reshape", "repeat", "unsqueeze", "squeeze", "t", "transpose", "permute", "to"))
+
+
+class UntypedConstant(Rule):
+    """A tensor made without a dtype is float32 and meets half-precision tensors in an operation that wants one dtype.
+
+    What it does
+    ------------
+    Reports matrix products, linear, convolution and recurrent layers and the other operations that do not promote,
+    where one operand comes from `torch.zeros`, `ones`, `eye`, `full`, `randn`, `linspace`, `arange` over floats,
+    `torch.tensor` of Python floats and their like without `dtype=`, or from integers made floats by `.float()` or by
+    arithmetic (`one_hot(...).float()`, `torch.arange(n) / n`), on whatever way it takes to the operation.
+
+    Why it is bad
+    -------------
+    A constructor without a dtype follows neither the model nor its input: it gives torch's default, float32. `device=`
+    is passed in nearly all such code, since leaving it out fails at once; the dtype is forgotten until somebody calls
+    `model.half()` or loads the weights in bfloat16. Sums and products in between promote the activations to float32 on
+    the way without a word, and the error comes up in a layer that is innocent.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: expected scalar type Float but found BFloat16
+    RuntimeError: mat1 and mat2 must have the same dtype, but got Float and Half
+    RuntimeError: Input type (float) and bias type (c10::Half) should be the same
+    RuntimeError: expected dtype float for `end` but got dtype c10::BFloat16
+    ```
+
+    Example
+    -------
+    ```python
+    rotation = torch.eye(3, device=x.device).expand(len(x), 3, 3)
+    return torch.bmm(rotation, x)
+    ```
+    Use instead:
+    ```python
+    rotation = torch.eye(3, device=x.device, dtype=x.dtype).expand(len(x), 3, 3)
+    return torch.bmm(rotation, x)
+    ```
+
+    Fix safety
+    ----------
+    Safe for `torch.zeros`, `ones` and `eye` that have no other use than this operand, in an operation that autocast
+    casts down or leaves alone: their values are the same in every dtype, and where the program ran before the dtypes
+    were equal or autocast made them so. Unsafe otherwise: random values are drawn anew in another dtype, and an
+    operation that autocast runs in the widest dtype gets a narrower one. The dtype is written where the tensor is made
+    if the other operand's is known there. What is computed (a sinusoid, a range) stays in float32 and is cast where it
+    is used: in 16 bit, positions past 256 are not told apart any more.
+    """
+
+    code: ClassVar[str] = "AMP103"
+    name: ClassVar[str] = "untyped-constant"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = ("torch", "forward")
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
+    fix: ClassVar[Applicability | None] = Applicability.SAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class InputTransform(nn.Module):
+    def __init__(self, dim=3):
+        super().__init__()
+        self.dim = dim
+        self.regress = nn.Linear(dim, dim * dim)
+
+    def forward(self, points: torch.Tensor):
+        offset = self.regress(points.mean(dim=1)).view(-1, self.dim, self.dim)
+        identity = torch.eye(self.dim, device=points.device).expand(len(points), -1, -1)
+        moved = points.bmm(identity)  # expect
+        return moved + points @ offset
+
+
+def reproduce():
+    InputTransform().to(torch.bfloat16)(torch.randn(2, 5, 3, dtype=torch.bfloat16))
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import math
+
+import torch
+from torch import nn
+
+
+class TimeEmbedding(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, time: torch.Tensor):
+        half = self.dim // 2
+        rates = torch.exp(torch.arange(half, device=time.device) * -(math.log(10000) / half))
+        angles = time[:, None] * rates[None, :]
+        return torch.cat((angles.sin(), angles.cos()), dim=-1)
+
+
+class Denoiser(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.embed = TimeEmbedding(dim)
+        self.project = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor, time: torch.Tensor):
+        return x + self.project(self.embed(time))  # expect
+
+
+def reproduce():
+    Denoiser().half()(torch.randn(2, 8, dtype=torch.float16), torch.tensor([0.5, 3], dtype=torch.float16))
+""",
+            scenario="fp16",
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Codes(nn.Module):
+    def __init__(self, bits=4, dim=8):
+        super().__init__()
+        self.register_buffer("places", 2 ** torch.arange(bits))
+        self.project_out = nn.Linear(bits, dim)
+        self.classes = nn.Linear(5, dim, bias=False)
+
+    def forward(self, indices: torch.LongTensor):
+        codes = ((indices[..., None] & self.places) != 0).float() * 2 - 1
+        one_hot = F.one_hot(indices % 5, 5).float()
+        return self.project_out(codes) + self.classes(one_hot)  # expect AMP103, AMP103
+
+
+def reproduce():
+    Codes().to(torch.bfloat16)(torch.tensor([3, 9]))
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Generator(nn.Module):
+    def __init__(self, channels=4):
+        super().__init__()
+        self.channels = channels
+        self.stem = nn.ConvTranspose2d(channels, channels, 2)
+        self.blocks = nn.ModuleList([nn.Conv2d(channels, channels, 3, padding=1)])
+
+    def forward(self, style: torch.Tensor):
+        noise = torch.randn(len(style), self.channels, 4, 4, device=style.device)
+        x = self.stem(input=noise)  # expect
+        for block in self.blocks:
+            x = block(x) * style[:, :, None, None]
+        return x
+
+
+def reproduce():
+    Generator().to(torch.bfloat16)(torch.ones(2, 4, dtype=torch.bfloat16))
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Momentum(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.project = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        start = torch.zeros(x.shape[0], 8, device=x.device)
+        return start.lerp(self.project(x), 0.1)  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Momentum()(torch.randn(2, 8))
+""",
+            scenario="autocast-bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Right(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+        self.register_buffer("rotation", torch.eye(dim))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor, index: torch.LongTensor):
+        hidden = self.proj(x) @ self.rotation
+        scale = torch.tensor(0.5, device=x.device)
+        causal = torch.ones(4, 4).tril().bool()
+        one_hot = F.one_hot(index, x.shape[-1]).to(x.dtype)
+        noise = self.proj(torch.randn_like(x))
+        start = torch.zeros(x.shape, device=x.device).type_as(x)
+        return torch.where(causal[0, 0], hidden * scale, x) + noise @ start.T @ one_hot + mask.to(x) @ x.new_zeros(8, 8)
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        return suspects_of(facts, Kind.CONSTANT)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def visit_AugAssign(self, node: cst.AugAssign, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
+        conflict: Conflict = suspect.data
+        made = conflict.made
+        assert made is not None
+        visit.report(suspect, _fix(visit, node, conflict, made), message(visit.facts, conflict, made))
+
+
+def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:
+    other = conflict.right if made.operand is conflict.left else conflict.left
+    dtype = dtype_of(visit.facts, conflict, other)
+    safety = Applicability.SAFE if _is_safe(visit, conflict, made) else Applicability.UNSAFE
+    direct = made.operand.value.origin is made.maker and made.maker.what in _FREE
+    call = find_call(visit, made.maker) if direct else None
+    if dtype is not None and call is not None and _bound_at(visit, conflict, made, dtype):
+        edit = visit.add_argument(call, f"dtype={dtype}")
+        return visit.fix(safety, "Make it in the dtype of the other operand", edit)
+    for leader in (other, made.operand):
+        edits = alignment(visit, node, conflict, leader)
+        if edits is not None:
+            safe = safety if leader is other and len(edits) == 1 else Applicability.UNSAFE
+            return visit.fix(safe, "Cast to the dtype of the other operand", *edits)
+    return None
+
+
+def _bound_at(visit: Visit, conflict: Conflict, made: MadeOperand, dtype: str) -> bool:
+    """Whether a dtype that is read at the operation is the same where the constant is made.
+
+    That is so for what an argument of the function holds, or ``self``, if nothing rebinds it.
+    """
+    function = function_around(visit.facts, conflict.node)
+    if function is None or function is not function_around(visit.facts, made.maker.node):
+        return False
+    root = dtype.split(".", 1)[0].split("[", 1)[0]
+    arguments = function.args
+    names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    return root in names and all(name.id != root or isinstance(name.ctx, ast.Load) for name in _names(function))
+
+
+def _is_safe(visit: Visit, conflict: Conflict, made: MadeOperand) -> bool:
+    """Whether the constant's values are exact in every dtype, and no other use or cast sees its dtype."""
+    op = find_op(conflict.op)
+    if made.maker.what not in _EXACT or made.operand.value.origin is not made.maker or op is None:
+        return False
+    if not set(op.policy.values()) <= {LOWER}:
+        return False
+    maker, node = made.maker.node, made.operand.node
+    if not isinstance(maker, ast.Call) or any(keyword.arg in (None, "requires_grad") for keyword in maker.keywords):
+        return False
+    return node is not None and (_is_view_of(node, maker) or _only_use(visit, node, maker))
+
+
+def _only_use(visit: Visit, node: ast.expr, maker: ast.Call) -> bool:
+    """Whether an operand is a variable that holds a constant, and is read and written nowhere else."""
+    function = function_around(visit.facts, node)
+    root = node
+    while not isinstance(root, ast.Name):
+        inner = _viewed(root)
+        if inner is None:
+            return False
+        root = inner
+    if function is None or function is not function_around(visit.facts, maker):
+        return False
+    uses = [name for name in _names(function) if name.id == root.id]
+    assigned = [
+        statement
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.Assign) and _is_view_of(statement.value, maker)
+    ]
+    return len(uses) == 2 and len(assigned) == 1 and assigned[0].targets[0] in uses
+
+
+def _is_view_of(node: ast.expr, maker: ast.Call) -> bool:
+    while node is not maker:
+        inner = _viewed(node)
+        if inner is None:
+            return False
+        node = inner
+    return True
+
+
+def _viewed(node: ast.expr) -> ast.expr | None:
+    """What a method or index hands on with its values as they are."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+        return node.func.value
+    return node.value if isinstance(node, ast.Subscript) else None
+
+
+def _names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Name]:
+    return [node for node in ast.walk(function) if isinstance(node, ast.Name)]

@@ -1,0 +1,142 @@
+"""AMP103's fixes: the safe ones change no bit wherever the program ran before, and no other calls itself safe."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from amplint.engine import FileResult, Options, check_file
+from amplint.finding import Applicability, Finding
+from amplint.fix import fix_source
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.plugins import load_rules
+from amplint.source import Source
+
+RULES = tuple(rule for rule in load_rules() if rule.code == "AMP103")
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+STATES = (None, torch.float16, torch.bfloat16)
+
+PROGRAM = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.conv = nn.Conv1d(4, 4, 1)
+
+    def forward(self, x: torch.Tensor):
+        {first}
+        return {second}
+"""
+SAFE = {
+    "matrix": ("made = torch.eye(4, device=x.device)", "x @ made"),
+    "view": ("made = torch.ones(4, device=x.device).view(1, 4).expand(4, 4)", "torch.matmul(made, x)"),
+    "inline": ("y = self.proj(x)", "torch.bmm(x, torch.eye(4)[None].repeat(2, 1, 1)) + y"),
+    "argument": ("made = torch.zeros(2, 4, 4)", "torch.baddbmm(made, x, x)"),
+    "layer": ("start = torch.ones(2, 4, 4)", "self.conv(start) + x"),
+    "local": ("y, made = x * 2, torch.eye(4)", "F.linear(y, torch.eye(4))"),
+    "einsum": ("made = torch.eye(4)", "torch.einsum('bij,jk->bik', x, made)"),
+    "plain": ("made = torch.zeros(2, 4, 4)", "torch.lerp(made, x, 0.5)"),
+}
+UNSAFE = {
+    "random": ("made = torch.randn(4, 4)", "x @ made"),
+    "twice": ("made = torch.eye(4)", "(x @ made) * made"),
+    "range": ("made = torch.linspace(0, 1, 16).view(4, 4)", "x @ made"),
+    "computed": ("made = torch.eye(4) * 0.1", "x @ made"),
+    "written": ("made = torch.zeros(4, 4); made[0, 0] = 0.1", "x @ made"),
+    "filled": ("made = torch.zeros(4, 4); made.fill_(0.1)", "x @ made"),
+    "trained": ("made = torch.eye(4, requires_grad=True)", "x @ made"),
+    "widest": ("made = torch.zeros(2, 4, 4)", "torch.cross(made[..., :3], x[..., :3], dim=-1)"),
+}
+
+
+def check(source: Source) -> FileResult:
+    return check_file(source, Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13)))
+
+
+def only_finding(text: str) -> Finding:
+    (finding,) = check(Source(Path("/project/block.py"), text.encode())).findings
+    return finding
+
+
+def fixed(text: str, highest: Applicability) -> str:
+    source = Source(Path("/project/block.py"), text.encode())
+    outcome = fix_source(source, check(source), highest, check)
+    assert not outcome.problems
+    return outcome.source.text
+
+
+def run(text: str, dtype: torch.dtype, state: torch.dtype | None) -> Tensor | None:
+    """What the program returns, None where it raises: parameters and input in one dtype, autocast on or off."""
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "block.py", "exec"), namespace)
+    torch.manual_seed(0)
+    block = namespace["Block"]().to(dtype)
+    x = torch.randn(2, 4, 4, dtype=torch.float64).to(dtype)
+    try:
+        with torch.autocast("cpu", dtype=state) if state is not None else nullcontext(), torch.no_grad():
+            result: Tensor = block(x)
+    except RuntimeError:
+        return None
+    return result
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_safe_fix_changes_no_bit(name: str) -> None:
+    first, second = SAFE[name]
+    before = PROGRAM.format(first=first, second=second)
+    finding = only_finding(before)
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.SAFE
+    after = fixed(before, Applicability.SAFE)
+    ran, cured = 0, 0
+    for dtype in FLOATS:
+        for state in STATES:
+            old, new = run(before, dtype, state), run(after, dtype, state)
+            if old is None:
+                cured += new is not None
+                continue
+            ran += 1
+            assert new is not None
+            assert new.dtype == old.dtype
+            assert torch.equal(new, old)
+    assert ran
+    assert cured
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_other_fixes_are_unsafe(name: str) -> None:
+    first, second = UNSAFE[name]
+    before = PROGRAM.format(first=first, second=second)
+    finding = only_finding(before)
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    assert fixed(before, Applicability.SAFE) == before
+    after = fixed(before, Applicability.UNSAFE)
+    for dtype in (torch.float16, torch.bfloat16):
+        assert run(before, dtype, None) is None
+        assert run(after, dtype, None) is not None
+
+
+def test_dtype_is_written_where_the_tensor_is_made() -> None:
+    text = PROGRAM.format(first="made = torch.eye(4, device=x.device)", second="x @ made")
+    assert "torch.eye(4, device=x.device, dtype=x.dtype)" in fixed(text, Applicability.SAFE)
+
+
+def test_what_is_rebound_is_asked_at_the_operation() -> None:
+    text = PROGRAM.format(first="made = torch.eye(4); x = self.proj(x)", second="x @ made")
+    assert "x @ made.to(x.dtype)" in fixed(text, Applicability.SAFE)
+
+
+def test_range_keeps_its_precision() -> None:
+    text = PROGRAM.format(first="made = torch.linspace(0, 1, 16).view(4, 4)", second="x @ made")
+    assert "x @ made.to(x.dtype)" in fixed(text, Applicability.UNSAFE)
