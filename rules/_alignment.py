@@ -118,14 +118,15 @@ def _class_around(facts: FileFacts, span: Span) -> ast.AST:
 def dtype_of(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | None:
     """An expression for an operand's dtype, None where there is none that may be evaluated again."""
     if not of_layer(conflict, operand):
-        return _dtype_of_tensor(operand.node) if operand.node is not None else None
+        return dtype_of_tensor(operand.node) if operand.node is not None else None
     layer = layer_class(facts, operand)
     if layer is None or operand.node is None or not is_stable(operand.node) or _hidden(facts, operand, layer):
         return None
     return f"{ast.unparse(operand.node)}.{_PARAMETERS.get(layer, operand.name)}.dtype"
 
 
-def _dtype_of_tensor(node: ast.expr) -> str | None:
+def dtype_of_tensor(node: ast.expr) -> str | None:
+    """An expression for the dtype of a tensor's expression, None where that is not to be evaluated again."""
     while (inner := _behind_view(node)) is not None:
         node = inner
     return f"{ast.unparse(node)}.dtype" if is_stable(node) else None

@@ -16,19 +16,7 @@ if TYPE_CHECKING:
     from amplint.infer.values import Origin
     from amplint.visit import Visit
 
-_LONGEST_QUOTE = 40
-
-
-def reason(made: MadeOperand) -> str:
-    """Why a tensor has the dtype that it has: ``torch.eye() without dtype makes float32``."""
-    maker = made.maker
-    if maker.made is Made.CONVERTED:
-        return f"`{_short(maker.node)}` makes floats of integers in a fixed dtype"
-    if maker.made is Made.WRITTEN:
-        return f"`{_short(maker.node)}` has its dtype written out"
-    if maker.what.startswith("torch.") and maker.what.endswith("without dtype"):
-        return f"{maker.what.split('(', 1)[0]}() without dtype makes float32"
-    return f"`{_short(maker.node)}` takes torch's default dtype"
+_LONGEST_QUOTE = 60
 
 
 _KEPT = {
@@ -37,15 +25,31 @@ _KEPT = {
 }
 
 
+def reason(made: MadeOperand) -> str:
+    """Why a tensor has the dtype that it has: ``torch.eye() without dtype makes float32``."""
+    return f"{_making(made.maker)}{_KEPT[made.kept] if made.kept is not None else ''}"
+
+
+def _making(maker: Origin) -> str:
+    text = quoted(maker.node) or "what it is computed from"
+    if maker.made is Made.CONVERTED:
+        return f"{text} makes floats of integers in a fixed dtype"
+    if maker.made is Made.WRITTEN:
+        return f"{text} has its dtype written out"
+    if maker.what.startswith("torch.") and maker.what.endswith("without dtype"):
+        return f"{maker.what.split('(', 1)[0]}() without dtype makes float32"
+    return f"{text} takes torch's default dtype"
+
+
 def message(facts: FileFacts, conflict: Conflict, made: MadeOperand) -> str:
     """Which operands differ, and why the one that was made has its dtype."""
-    kept = _KEPT[made.kept] if made.kept is not None else ""
-    return f"{disagreement(facts, conflict)}: {reason(made)}{kept}"
+    return f"{disagreement(facts, conflict)}: {reason(made)}"
 
 
-def _short(node: ast.AST) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= _LONGEST_QUOTE else "…" + text[1 - _LONGEST_QUOTE :]
+def quoted(node: ast.AST | None) -> str:
+    """An expression in backticks; nothing for a long one."""
+    text = ast.unparse(node) if node is not None else ""
+    return f"`{text}`" if text and len(text) <= _LONGEST_QUOTE else ""
 
 
 def function_around(facts: FileFacts, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:

@@ -42,6 +42,17 @@ class Surroundings:
             child = ancestor
         return None
 
+    def block(self, node: ast.AST) -> int:
+        """Identifies the list of statements that a node stands in."""
+        child = node
+        for ancestor in self.ancestors(node):
+            for name in ("body", "orelse", "finalbody"):
+                statements = getattr(ancestor, name, None)
+                if isinstance(statements, list) and any(statement is child for statement in statements):
+                    return id(statements)
+            child = ancestor
+        return 0
+
     def in_annotation(self, node: ast.AST) -> bool:
         child = node
         for ancestor in self.ancestors(node):
@@ -74,11 +85,39 @@ class Surroundings:
             child = ancestor
         return False
 
+    def tests(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+        """The tests that decide whether a node is evaluated, each with the answer that leads there.
+
+        ``not`` is taken off, and turns the answer round; of ``and`` and ``or`` every part stands alone that is settled.
+        """
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, ast.If | ast.IfExp | ast.While) and child is not ancestor.test:
+                body = ancestor.body if isinstance(ancestor.body, list) else [ancestor.body]
+                yield from _answered(ancestor.test, any(item is child for item in body))
+            if isinstance(child, ast.stmt):
+                for before in _before(child, ancestor):
+                    if isinstance(before, ast.Assert):
+                        yield from _answered(before.test, True)
+                    elif isinstance(before, ast.If) and isinstance(before.body[-1], _EXITS):
+                        yield from _answered(before.test, False)
+            child = ancestor
+
     def version_guarded(self, node: ast.AST) -> bool:
         """Whether the file itself chooses by torch's version or features, or falls back to this after an exception."""
         if any(isinstance(ancestor, ast.ExceptHandler) for ancestor in self.ancestors(node)):
             return True
         return self.guarded(node, tests_version)
+
+
+def _answered(test: ast.expr, answer: bool) -> Iterator[tuple[ast.expr, bool]]:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _answered(test.operand, not answer)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is answer:
+        for value in test.values:
+            yield from _answered(value, answer)
+    else:
+        yield test, answer
 
 
 def _before(statement: ast.stmt, owner: ast.AST) -> list[ast.stmt]:

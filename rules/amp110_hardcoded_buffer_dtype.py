@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind
+from amplint.infer.facts import Kind, Promotion
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment
 from ._disagreement import suspects_of
+from ._drift import promotions_of, report_promotion
 from ._makers import message
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ class Embedding(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        return suspects_of(facts, Kind.TABLE)
+        yield from suspects_of(facts, Kind.TABLE)
+        yield from promotions_of(facts, fixed=True)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -195,6 +197,9 @@ class Embedding(nn.Module):
         self._report(node, suspect, visit)
 
     def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
+        if isinstance(suspect.data, Promotion):
+            report_promotion(visit, node, suspect)
+            return
         conflict: Conflict = suspect.data
         made = conflict.made
         assert made is not None

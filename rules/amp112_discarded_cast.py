@@ -9,6 +9,7 @@ from amplint.finding import Applicability, Certainty, Severity
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import is_stable
+from ._receivers import is_tensor, place
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -162,6 +163,8 @@ class Encoder(nn.Module):
 
     def forward(self, x: torch.Tensor, model):
         model.half()
+        model.head.to(x.dtype)
+        model.requires_grad_(False).to(x.dtype)
         self.table.to(x.device)
         x.clamp_(0)
         try:
@@ -175,7 +178,7 @@ class Encoder(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        discarded = [cast for cast in facts.casts if cast.discarded and not cast.tensor.maybe]
+        discarded = [cast for cast in facts.casts if cast.discarded and is_tensor(cast)]
         around = Surroundings(facts.source.tree) if discarded else None
         for cast in discarded:
             assert around is not None
@@ -184,14 +187,13 @@ class Encoder(nn.Module):
                 continue
             assert isinstance(cast.node.func, ast.Attribute)
             receiver = ast.unparse(cast.node.func.value)
-            span = facts.span(cast.node)
             yield Suspect(
-                span=span,
-                node=span,
+                span=place(facts, cast.node),
+                node=facts.span(cast.node),
                 message=f"`.{cast.node.func.attr}()` returns a new tensor, which is thrown away: `{receiver}` stays as "
                 "it is",
                 scenarios=facts.names(lanes) if len(lanes) < len(facts.scenarios) else facts.all_scenarios(),
-                certainty=Certainty.PROVEN,
+                certainty=Certainty.LIKELY if cast.tensor.maybe else Certainty.PROVEN,
                 data=cast,
             )
 

@@ -89,6 +89,8 @@ def analyse(
         calls=recorder.calls(),
         autograd_functions=tuple(functions),
         casts=recorder.casts(),
+        promotions=recorder.promotions(),
+        branches=recorder.differing_branches(),
     )
 
 

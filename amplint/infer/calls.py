@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from amplint.infer import autocast, builtins, classes, containers, modules, objects, tensors, texts, torch_calls
+from amplint.infer import autocast, builtins, classes, containers, drift, modules, objects, tensors, texts, torch_calls
 from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
 from amplint.infer.decorators import CustomDecorator, Decorated
@@ -245,6 +245,10 @@ def run_function(
                 inner.returns.append((inner.live, NONE))
             result = UNKNOWN if function.namespace.body(function.node).generator else inner.result()
             result = refined(result, function.node.returns)
+            if of_module and function.name == "forward":
+                drift.returned(inner, result)
+            if len(inner.returned) > 1:
+                drift.branches(inner)
     finally:
         session.active.discard(key)
     if remember:

@@ -150,7 +150,7 @@ def check(
         return {}
     forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
-    certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, worst[sure[0]])
+    certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, sure[0], worst[sure[0]])
     _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True, cited=cited)
     return {lane: worst[lane] for lane in accepted}
 
@@ -181,18 +181,23 @@ def too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) -
             return
 
 
-def _certainty(kind: Kind, pair: tuple[Operand, Operand], found: Strength) -> Certainty:
+def _certainty(kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Strength) -> Certainty:
     """Whether dtypes that differ only on some path are worth saying.
 
     Operands that merely may differ are only possible: the paths that make them differ may not go together. Where the
     code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is enough;
-    but not a path that also decides whether the operand exists.
+    but not a path that also decides whether the operand exists. One is enough too where a constant comes in on it and
+    the other operand has one dtype whichever way was taken.
     """
     if found is not Strength.PATH:
         return Certainty.LIKELY
-    if kind in (Kind.MIXED, Kind.UPCAST, Kind.CONSTANT, Kind.TABLE) or any(operand.value.optional for operand in pair):
+    if any(operand.value.optional for operand in pair):
         return Certainty.POSSIBLE
-    return Certainty.LIKELY
+    if kind in (Kind.CONSTANT, Kind.TABLE):
+        made = made_in(pair, lane)
+        others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
+        return Certainty.LIKELY if all(other.exact for other in others) else Certainty.POSSIBLE
+    return Certainty.POSSIBLE if kind in (Kind.MIXED, Kind.UPCAST) else Certainty.LIKELY
 
 
 def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
@@ -253,7 +258,7 @@ def _kind(
     ambient_on = any(frame.autocast[number].on for number in lanes)
     if is_matmul_variant(op, out) and ambient_on:
         return Kind.OUT_VARIANT
-    made = _made(pair, lane)
+    made = made_in(pair, lane)
     if LOWER in op.policy.values() and made is None and any(_is_upcast(operand.value, lane) for operand in pair):
         return Kind.UPCAST
     if any(_left_autocast(frame, number) for number in lanes):
@@ -263,7 +268,7 @@ def _kind(
     return Kind.MIXED if made is None else Kind.TABLE if made.fixed else Kind.CONSTANT
 
 
-def _made(pair: tuple[Operand, Operand], lane: int) -> MadeOperand | None:
+def made_in(pair: tuple[Operand, Operand], lane: int) -> MadeOperand | None:
     """The operand, of two, that got its dtype where it was made, and from no other tensor.
 
     A parameter is its module's own affair, and what a caller passes the caller's.
@@ -419,7 +424,7 @@ def _record(
         function=frame.function,
         culprit=_culprit(pair, kind, lane),
         cited=cited,
-        made=_made(pair, lane) if kind in (Kind.CONSTANT, Kind.TABLE) else None,
+        made=made_in(pair, lane) if kind in (Kind.CONSTANT, Kind.TABLE) else None,
     )
     frame.session.recorder.conflict(frame, conflict)
 

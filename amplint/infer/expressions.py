@@ -191,6 +191,9 @@ def binary_operator(
             if not _is_none(x) and not _is_none(y)
         ]
         return unite(*results) if results else UNKNOWN
+    if isinstance(op, ast.FloorDiv) and isinstance(left, Tensor) and left.maybe and isinstance(right, (Const, Number)):
+        # What a caller passes and the code divides like this is a size, or else an integer tensor.
+        return Number("int")
     name = _BINARY[type(op)]
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return apply_named(frame, f"torch.{name}", Arguments([left, right], {}, {0: a, 1: b}), node)

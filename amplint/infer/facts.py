@@ -113,6 +113,41 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class Promotion:
+    """An operation without autocast whose half-precision operand becomes float32 because of another operand.
+
+    ``wide`` is a parameter of an explicit dtype, or ``made`` says where it got its dtype. ``lanes`` are the numbers of
+    the scenarios; only those are left in which a module's ``forward`` returns the result.
+    """
+
+    node: ast.expr | ast.stmt
+    op: str
+    narrow: Operand
+    wide: Operand
+    scenarios: tuple[str, ...]
+    lanes: tuple[int, ...]
+    made: MadeOperand | None
+    causes: tuple[Cause, ...]
+    function: int
+
+
+@dataclass(frozen=True, slots=True)
+class BranchDtypes:
+    """Two returns of one function whose tensors differ in dtype in some scenarios without autocast.
+
+    ``node`` is the one whose dtype is fixed in the source, else the later; ``lane`` the first of the scenarios.
+    """
+
+    node: ast.expr
+    other: ast.expr
+    tensor: Operand
+    reference: Operand
+    scenarios: tuple[str, ...]
+    lane: int
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TorchCall:
     """A call of a torch function, method or layer: what was called, under which autocast, in which live scenarios.
 
@@ -189,6 +224,8 @@ class FileFacts:
     calls: tuple[TorchCall, ...]
     autograd_functions: tuple[AutogradFunction, ...]
     casts: tuple[CastCall, ...] = ()
+    promotions: tuple[Promotion, ...] = ()
+    branches: tuple[BranchDtypes, ...] = ()
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:

@@ -82,6 +82,8 @@ class Frame:
         self.block = 0
         """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
         self.returns: list[tuple[int, Value]] = []
+        self.returned: list[ast.expr | None] = []
+        """The expressions that gave ``returns``."""
         self.statement: ast.stmt | None = None
         self.function = 0
         """``id`` of the function node that runs, 0 at the top level of a module."""

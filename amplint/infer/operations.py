@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import conflicts
+from amplint.infer import conflicts, drift
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
@@ -338,6 +338,8 @@ class _Result:
             dtypes = tuple(
                 d if not state.low else UNKNOWN_LANE for d, state in zip(dtypes, frame.autocast, strict=True)
             )
+        if rule in ("promote", "widest") and len(operands) > 1:
+            drift.promoted(frame, op, self.node, operands, dtypes)
         maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
         return Tensor(
             dtypes,

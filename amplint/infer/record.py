@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
-from amplint.infer.facts import CastCall, Conflict, Kind, Region, TorchCall
+from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotion, Region, TorchCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,9 @@ class Recorder:
         self._regions: dict[int, Region] = {}
         self._calls: dict[int, TorchCall] = {}
         self._casts: dict[int, CastCall] = {}
+        self._promotions: dict[int, Promotion] = {}
+        self._branches: dict[int, BranchDtypes] = {}
+        self._escaped: dict[int, set[int]] = {}
         self._sensitive: list[dict[int, tuple[Cause, str]]] = []
 
     def concerns(self, frame: Frame) -> bool:
@@ -70,6 +73,19 @@ class Recorder:
                 node, tensor, dtypes, written, discarded, frame.live, frame.in_module, frame.function
             )
 
+    def promotion(self, frame: Frame, promotion: Promotion) -> None:
+        if self.concerns(frame):
+            self._promotions.setdefault(id(promotion.node), promotion)
+
+    def escapes(self, node: ast.AST, lane: int) -> None:
+        """The value of a node is handed out in a scenario, in the dtype that it got there."""
+        if id(node) in self._promotions:
+            self._escaped.setdefault(id(node), set()).add(lane)
+
+    def branches(self, frame: Frame, found: BranchDtypes) -> None:
+        if self.concerns(frame):
+            self._branches.setdefault(frame.function, found)
+
     def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
         for found in self._sensitive:
@@ -105,6 +121,19 @@ class Recorder:
 
     def calls(self) -> tuple[TorchCall, ...]:
         return tuple(self._calls.values())
+
+    def promotions(self) -> tuple[Promotion, ...]:
+        """Those whose result a module returns, in the scenarios in which it does."""
+        kept = []
+        for key, promotion in self._promotions.items():
+            lanes = tuple(lane for lane in promotion.lanes if lane in self._escaped.get(key, ()))
+            names = tuple(n for n, lane in zip(promotion.scenarios, promotion.lanes, strict=True) if lane in lanes)
+            if lanes:
+                kept.append(replace(promotion, lanes=lanes, scenarios=names))
+        return tuple(kept)
+
+    def differing_branches(self) -> tuple[BranchDtypes, ...]:
+        return tuple(self._branches.values())
 
     def casts(self) -> tuple[CastCall, ...]:
         return tuple(self._casts.values())

@@ -143,6 +143,7 @@ def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
 def _return(frame: Frame, statement: ast.Return) -> None:
     value = evaluate(frame, statement.value) if statement.value is not None else Const(None)
     frame.returns.append((frame.live, value))
+    frame.returned.append(statement.value)
     frame.live = 0
 
 

@@ -260,7 +260,7 @@ def _kind(value: Value) -> str | None:
     """What kind of number a value is, for a constructor that takes numbers: of a tensor, what it holds."""
     if isinstance(value, (Const, Number)):
         return number_kind(value)
-    if isinstance(value, Tensor) and not value.maybe and all(lane.known for lane in value.dtypes):
+    if isinstance(value, Tensor) and not value.maybe and all(lane.known and not lane.assumed for lane in value.dtypes):
         mask = 0
         for lane in value.dtypes:
             mask |= lane.mask

@@ -1,0 +1,139 @@
+"""Half-precision activations that arithmetic promotes to float32, and what a module returns of them.
+
+``torch.result_type``: a float32 tensor with dimensions beside a float16 or bfloat16 one makes the result float32, and
+nothing is said. Only runs without autocast count: under it, wide and narrow tensors meet by design.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amplint.infer.conflicts import causes, lineage, made_in
+from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Dtypes, Lane
+from amplint.infer.facts import BranchDtypes, Operand, Promotion
+from amplint.infer.frame import options_of
+from amplint.infer.values import Mapping, Sequence, Tensor, Value
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterator
+
+    from amplint.infer.frame import Frame
+    from amplint.infer.torch_ops import Op
+
+MAX_RETURNED = 64
+"""Tensors of a result, nested in tuples and dicts, that are looked at."""
+
+
+def promoted(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Operand], result: Dtypes) -> None:
+    """Record an operation that promotes a half-precision operand to float32 because of another one."""
+    first = operands[0].value.dtypes
+    if all(operand.value.dtypes == first for operand in operands) or not frame.session.recorder.concerns(frame):
+        return
+    lanes: list[int] = []
+    for number, lane in enumerate(result):
+        if (
+            number
+            and lane.mask == FLOAT32
+            and lane.exact
+            and frame.live >> number & 1
+            and not frame.autocast[number].low
+        ):
+            lanes.append(number)
+    for wide in operands:
+        own = [n for n in lanes if wide.value.dtypes[n].mask == FLOAT32 and wide.value.dtypes[n].exact]
+        for narrow in operands:
+            low = [n for n in own if narrow.value.dtypes[n].known and not narrow.value.dtypes[n].mask & ~LOW]
+            if not low or narrow.value.maybe or wide.value.maybe or narrow.value.dim == 0:
+                continue
+            made = made_in((wide, wide), low[0])
+            parameter = any(place.placed and not place.kept for place in lineage(wide.value.origin, low[0]))
+            if made is None and not parameter:
+                continue
+            names = tuple(frame.session.scenarios[number].name for number in low)
+            found = causes(frame, (narrow, wide), low[0])
+            frame.session.recorder.promotion(
+                frame, Promotion(node, op.name, narrow, wide, names, tuple(low), made, found, frame.function)
+            )
+            return
+
+
+def returned(frame: Frame, value: Value) -> None:
+    """Note which promotions a module's ``forward`` hands out."""
+    if not frame.session.recorder.concerns(frame):
+        return
+    for tensor in _tensors(value):
+        if tensor.dim == 0 or tensor.origin is None:
+            continue
+        for number, lane in enumerate(tensor.dtypes):
+            if number and lane.mask == FLOAT32 and lane.exact:
+                for place in lineage(tensor.origin, number):
+                    frame.session.recorder.escapes(place.node, number)
+
+
+def branches(frame: Frame) -> None:
+    """Record two returns of a function whose tensors have different floating dtypes without autocast."""
+    recorder = frame.session.recorder
+    if not recorder.concerns(frame):
+        return
+    ways = list(zip(frame.returned, frame.returns, strict=False))
+    for index, (node, (live, value)) in enumerate(ways):
+        for other_node, (other_live, other) in ways[:index]:
+            if node is None or other_node is None:
+                continue
+            pair = _differing(frame, value, live & other_live, other)
+            if pair is not None:
+                lanes, tensor, reference = pair
+                if _chosen(reference, lanes[0]) and not _chosen(tensor, lanes[0]):
+                    node, other_node, tensor, reference = other_node, node, reference, tensor
+                names = tuple(frame.session.scenarios[number].name for number in lanes)
+                operands = Operand("", node, tensor), Operand("", other_node, reference)
+                found = causes(frame, operands, lanes[0])
+                recorder.branches(frame, BranchDtypes(node, other_node, *operands, names, lanes[0], found))
+                return
+
+
+def _differing(frame: Frame, value: Value, live: int, other: Value) -> tuple[list[int], Tensor, Tensor] | None:
+    """The scenarios in which two results, or the same place in both, have different dtypes."""
+    if isinstance(value, Sequence) and isinstance(other, Sequence):
+        if value.items is None or other.items is None or len(value.items) != len(other.items):
+            return None
+        pairs = (_differing(frame, x, live, y) for x, y in zip(value.items, other.items, strict=True))
+        return next((pair for pair in pairs if pair is not None), None)
+    if not isinstance(value, Tensor) or not isinstance(other, Tensor) or 0 in (value.dim, other.dim):
+        return None
+    if value.maybe or other.maybe:
+        return None
+    lanes = [
+        number
+        for number, (a, b) in enumerate(zip(value.dtypes, other.dtypes, strict=True))
+        if number and live >> number & 1 and not frame.autocast[number].low and _differ(a, b)
+    ]
+    return (lanes, value, other) if lanes else None
+
+
+def _differ(a: Lane, b: Lane) -> bool:
+    """Whether two dtypes differ: for certain, or because a caller decides one and the source the other."""
+    if (a.mask | b.mask) & ~FLOATS or not a.mask or not b.mask:
+        return False
+    fixed, free = (a, b) if a.exact else (b, a)
+    return fixed.exact and bool(free.mask & ~fixed.mask) and (free.exact or (free.assumed and not fixed.assumed))
+
+
+def _chosen(tensor: Tensor, lane: int) -> bool:
+    """Whether the dtype was written into the source or begins with a tensor made there."""
+    places = list(lineage(tensor.origin, lane))
+    return bool(places) and (places[-1].cast or places[-1].made is not None)
+
+
+def _tensors(value: Value) -> Iterator[Tensor]:
+    pending, seen = [value], 0
+    while pending and seen < MAX_RETURNED:
+        seen += 1
+        for option in options_of(pending.pop()):
+            if isinstance(option, Tensor):
+                yield option
+            elif isinstance(option, Sequence):
+                pending.extend(option.items if option.items is not None else (option.element,))
+            elif isinstance(option, Mapping):
+                pending.extend(option.items.values())

@@ -1,0 +1,94 @@
+"""Casts of everything that a dict of tensors or a module's buffers hold."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._surroundings import Surroundings
+
+_LOW_METHODS = ("half", "bfloat16")
+_LOW_DTYPES = ("float16", "half", "bfloat16")
+_BUFFERS = ("buffers", "named_buffers")
+_TESTS = ("is_floating_point", "dtype", "is_complex")
+
+
+@dataclass(frozen=True, slots=True)
+class BlanketCast:
+    """``name.half()`` for every ``name`` of ``source``."""
+
+    cast: ast.Call
+    source: ast.expr
+    name: str
+
+
+def blanket_casts(tree: ast.Module, around: Surroundings) -> Iterator[BlanketCast]:
+    """The casts to a floating dtype in loops over buffers, state dicts and dicts, with no test of what is cast."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For):
+            yield from _casts(node.target, node.iter, node.body, around)
+        elif isinstance(node, (ast.DictComp, ast.ListComp, ast.GeneratorExp)):
+            bodies: list[ast.AST] = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            for generator in node.generators:
+                if not generator.ifs:
+                    yield from _casts(generator.target, generator.iter, bodies, around)
+
+
+def _casts(
+    target: ast.expr, source: ast.expr, body: list[ast.AST] | list[ast.stmt], around: Surroundings
+) -> Iterator[BlanketCast]:
+    found = _held(target, source)
+    if found is None:
+        return
+    name, of_module = found
+    for node in (node for statement in body for node in ast.walk(statement)):
+        if not isinstance(node, ast.Call) or not _casts_name(node, name, any_dtype=of_module):
+            continue
+        if not around.guarded(node, lambda test: _asks(test, name)):
+            yield BlanketCast(node, source, name)
+
+
+def _held(target: ast.expr, source: ast.expr) -> tuple[str, bool] | None:
+    """The variable that holds each tensor, and whether those surely are a module's buffers or state."""
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute):
+        return None
+    method, value = source.func.attr, source.func.value
+    paired = method in ("items", "named_buffers")
+    if paired:
+        if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+            return None
+        target = target.elts[1]
+    if not isinstance(target, ast.Name) or method not in ("items", "values", *_BUFFERS):
+        return None
+    state = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
+    return target.id, method in _BUFFERS or state
+
+
+def _casts_name(node: ast.Call, name: str, *, any_dtype: bool) -> bool:
+    """Whether a call casts the variable to a floating dtype; ``any_dtype``: to whatever ``dtype`` names, too."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name) or function.value.id != name:
+        return False
+    if function.attr in _LOW_METHODS:
+        return not node.args
+    if function.attr not in ("to", "type"):
+        return False
+    values = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
+    if any(isinstance(value, ast.Attribute) and value.attr in _LOW_DTYPES for value in values):
+        return True
+    words = (value.id if isinstance(value, ast.Name) else getattr(value, "attr", "") for value in values)
+    return any_dtype and any("dtype" in word for word in words)
+
+
+def _asks(test: ast.expr, name: str) -> bool:
+    """Whether a test tells some of the tensors from others: by dtype, by name, by type."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+        return False
+    text = ast.unparse(test)
+    return any(word in text for word in _TESTS) or any(
+        isinstance(node, ast.Name) and node.id == name for node in ast.walk(test)
+    )

@@ -1,0 +1,148 @@
+"""AMP113: a function whose returns give different dtypes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Certainty, Severity
+from amplint.infer.dtypes import names_of
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amplint.infer.facts import FileFacts
+
+
+class BranchDtype(Rule):
+    """Two returns of one function give tensors of different dtypes for the same input.
+
+    What it does
+    ------------
+    Reports functions with several `return` statements that are reached with the same inputs, where the returned
+    tensors, or those in the same place of a tuple, have different floating dtypes in a run without autocast. The
+    finding lies at the return whose dtype is fixed in the source. Under autocast branches differ by design, since some
+    operations lower their result and others leave it.
+
+    Why it is bad
+    -------------
+    Which branch runs depends on a flag, on an empty batch or on whether a cache exists: the dtype then changes between
+    training and evaluation, between the first call and the second, or on the one rank whose batch was empty, and the
+    mismatch comes up somewhere else.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
+    ```
+    in the caller, on one of the paths.
+
+    Example
+    -------
+    ```python
+    if x.numel() == 0:
+        return torch.empty(shape, dtype=torch.float16, device=x.device)
+    return self.proj(x)
+    ```
+    Use instead:
+    ```python
+    if x.numel() == 0:
+        return torch.empty(shape, dtype=x.dtype, device=x.device)
+    return self.proj(x)
+    ```
+
+    Fix safety
+    ----------
+    There is no fix: which of the two dtypes the callers expect is not to be seen here.
+    """
+
+    code: ClassVar[str] = "AMP113"
+    name: ClassVar[str] = "branch-dtype"
+    severity: ClassVar[Severity] = Severity.WARNING
+    default: ClassVar[bool] = False
+    tokens: ClassVar[tuple[str, ...]] = ("return",)
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
+    claims_failure: ClassVar[bool] = False
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Dequantize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        if x.numel() == 0:
+            return torch.empty(x.shape[:-1] + weight.shape[:1], dtype=torch.float16, device=x.device)  # expect
+        return x @ weight.to(x.dtype).t()
+
+
+def reproduce():
+    full, empty = (Dequantize.apply(torch.ones(n, 4, dtype=torch.bfloat16), torch.ones(2, 4)) for n in (3, 0))
+    assert full.dtype == empty.dtype
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Pool(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor, keep: bool = True):
+        hidden = self.proj(x)
+        if not keep:
+            return torch.zeros(x.shape, device=x.device)  # expect
+        return hidden
+
+
+def reproduce():
+    pool, x = Pool().half(), torch.ones(2, 8).half()
+    assert pool(x).dtype == pool(x, keep=False).dtype
+""",
+            scenario="fp16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Pool(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor, keep: bool = True):
+        if x.dtype == torch.float32:
+            return self.proj(x.to(self.proj.weight.dtype)).float()
+        if x.shape[0] == 0:
+            return torch.zeros_like(x)
+        if not keep:
+            return x
+        return self.proj(x)
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        for found in facts.branches:
+            here, there = (names_of(o.value.dtypes[found.lane].mask)[0] for o in (found.tensor, found.reference))
+            span, row = facts.span(found.node), facts.span(found.other).start.row
+            yield Suspect(
+                span=span,
+                node=span,
+                message=f"this returns {here}, and line {row} returns {there} for the same input",
+                scenarios=found.scenarios,
+                certainty=Certainty.LIKELY,
+                causes=found.causes,
+            )

@@ -1,0 +1,146 @@
+"""AMP109 and AMP112: which casts are reported, where, and what their fixes write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amplint.engine import FileResult, Options, check_file
+from amplint.finding import Applicability, Certainty
+from amplint.fix import fix_source
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.plugins import load_rules
+from amplint.source import Source
+
+RULES = {rule.code: rule for rule in load_rules()}
+FORWARD = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, use_fp16=False):
+        super().__init__()
+        self.use_fp16 = use_fp16
+        self.table = torch.zeros(4)
+        self.weight = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x: torch.Tensor, dtype: torch.dtype, other):
+"""
+
+
+def check(source: Source, code: str) -> FileResult:
+    return check_file(source, Options((RULES[code],), DEFAULT_SCENARIOS, "cuda", (2, 13)))
+
+
+def forward(*lines: str) -> str:
+    return FORWARD + "".join(f"        {line}\n" for line in lines)
+
+
+def rows(code: str, text: str) -> list[int]:
+    """Rows of the findings, counted from the first line of the forward pass's body."""
+    result = check(Source(Path("/project/block.py"), text.encode()), code)
+    assert not result.failures
+    return [finding.span.start.row - FORWARD.count("\n") for finding in result.findings]
+
+
+def fixed(code: str, text: str) -> str:
+    source = Source(Path("/project/block.py"), text.encode())
+    outcome = fix_source(source, check(source, code), Applicability.UNSAFE, lambda changed: check(changed, code))
+    assert not outcome.problems
+    return outcome.source.text
+
+
+LOW = {
+    "plain": (("return x.half()",), [1]),
+    "spelled out": (("return x.to(dtype=torch.bfloat16)",), [1]),
+    "an older type": (("return x.type(torch.HalfTensor)",), [1]),
+    "once a block": (("y = x.half()", "return y, x.half()"), [1]),
+    "twice in two": (("if x.is_cuda:", "    return x.half()", "return x.half()"), [2, 3]),
+    "under a test for float32": (("if x.dtype == torch.float32:", "    x = x.half()", "return x"), [2]),
+    "under a test for both": (("if dtype in (torch.float16, torch.bfloat16):", "    x = x.half()", "return x"), [2]),
+    "under a flag": (("if self.use_fp16:", "    x = x.half()", "return x"), []),
+    "under the flag's opposite": (("if not self.use_fp16:", "    x = x.half()", "return x"), [2]),
+    "behind an early return": (("if not self.use_fp16:", "    return x", "return x.half()"), []),
+    "in a conditional": (("return x.half() if dtype == torch.float16 else x",), []),
+    "one of two conditions": (("if dtype == torch.float16 and x.is_cuda:", "    x = x.half()", "return x"), []),
+    "what a caller chose": (("return x.to(dtype)",), []),
+    "what may be a module": (("other.encoder.half()", "return x"), []),
+    "a variable": (("y = other(x)", "return y.half()"), [2]),
+    "a chain": (("return (", "    other(x)", "    .view(2, 2)", "    .half()", ")"), [4]),
+    "integers": (("return torch.arange(4).half()",), [1]),
+}
+
+
+@pytest.mark.parametrize("name", LOW)
+def test_fixed_low_precision(name: str) -> None:
+    lines, expected = LOW[name]
+    assert rows("AMP109", forward(*lines)) == expected
+
+
+BLANKET = {
+    "a dict": ("{k: v.half() for k, v in other.items()}", True),
+    "a state dict": ("[v.to(dtype) for v in other.state_dict().values()]", True),
+    "a state dict elsewhere": ("{k: v.to('cpu') for k, v in other.state_dict().items()}", False),
+    "buffers": ("[b.to(dtype=dtype) for b in self.buffers()]", True),
+    "any other dict with a dtype of the caller": ("{k: v.to(dtype) for k, v in other.items()}", False),
+    "with a test": ("{k: v.half() for k, v in other.items() if v.is_floating_point()}", False),
+    "with a choice": ("{k: v.half() if v.dtype == torch.float32 else v for k, v in other.items()}", False),
+    "by name": ("{k: v if 'index' in k else v.half() for k, v in other.items()}", True),
+    "of another variable": ("{k: x.view(4) for k, v in other.items()}", False),
+}
+
+
+@pytest.mark.parametrize("name", BLANKET)
+def test_blanket_cast(name: str) -> None:
+    text, found = BLANKET[name]
+    module = forward(f"return {text}").replace("def forward(", "def gather(")
+    assert rows("AMP109", module) == ([1] if found else [])
+
+
+def test_blanket_cast_gets_a_test() -> None:
+    text = fixed("AMP109", forward("return {k: v.half() for k, v in other.items()}"))
+    assert "{k: (v.half() if v.is_floating_point() else v) for k, v in other.items()}" in text
+
+
+DISCARDED = {
+    "an argument": (("x.half()", "return x"), "        x = x.half()\n"),
+    "an attribute": (
+        ("self.table.to(x.device, dtype)", "return x"),
+        "        self.table = self.table.to(x.device, dtype)\n",
+    ),
+    "in place before": (("other.add_(x).to(dtype)", "return x"), None),
+    "a parameter": (("self.weight.half()", "return x"), None),
+    "a loop": (("for part in x:", "    part.half()", "return x"), None),
+}
+
+
+@pytest.mark.parametrize("name", DISCARDED)
+def test_discarded_cast(name: str) -> None:
+    lines, wanted = DISCARDED[name]
+    text = forward(*lines)
+    (finding,) = check(Source(Path("/project/block.py"), text.encode()), "AMP112").findings
+    assert finding.certainty is (Certainty.LIKELY if name == "in place before" else Certainty.PROVEN)
+    if wanted is None:
+        assert finding.fix is None
+        assert fixed("AMP112", text) == text
+    else:
+        assert wanted in fixed("AMP112", text)
+        assert rows("AMP112", fixed("AMP112", text)) == []
+
+
+KEPT = {
+    "assigned": ("x = x.half()",),
+    "a module": ("other.half()",),
+    "another device": ("x.to('cuda')",),
+    "in place": ("x.copy_(x.half())",),
+    "the same dtype": ("x.float().float()",),
+    "a probe": ("try:", "    x.half()", "except RuntimeError:", "    pass"),
+    "an expected failure": ("with pytest.raises(RuntimeError):", "    x.half()"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_nothing_is_discarded(name: str) -> None:
+    assert rows("AMP112", forward(*KEPT[name], "return x")) == []
