@@ -33,7 +33,8 @@ class HardcodedBufferDtype(Rule):
     - a tensor kept in a plain attribute, which `model.half()` and `model.to(dtype)` do not reach, or
     - a buffer that keeps float32 in the scenario,
 
-    and the other operand follows the model.
+    and the other operand follows the model. Where such a tensor is added to or multiplied with activations, nothing
+    raises; that is reported, as a warning, if `forward` returns the float32 that comes out.
 
     Why it is bad
     -------------
@@ -154,6 +155,27 @@ def reproduce():
     Blur().to(torch.bfloat16)(torch.randn(1, 3, 9, dtype=torch.bfloat16))
 """,
             scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Positions(nn.Module):
+    def __init__(self, length=16, dim=8):
+        super().__init__()
+        self.table = torch.sin(torch.arange(float(length))[:, None] / torch.arange(1.0, dim + 1))
+
+    def forward(self, x: torch.Tensor):
+        return x + self.table[: x.shape[1]]  # expect
+
+
+def reproduce():
+    x = torch.randn(1, 4, 8).half()
+    assert Positions().half()(x).dtype == x.dtype, "the sum is float32"
+""",
+            scenario="fp16",
         ),
     )
     good: ClassVar[tuple[Example, ...]] = (

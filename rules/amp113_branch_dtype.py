@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Certainty, Severity
 from amplint.infer.dtypes import names_of
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +25,7 @@ class BranchDtype(Rule):
     Reports functions with several `return` statements that are reached with the same inputs, where the returned
     tensors, or those in the same place of a tuple, have different floating dtypes in a run without autocast. The
     finding lies at the return whose dtype is fixed in the source. Under autocast branches differ by design, since some
-    operations lower their result and others leave it.
+    operations lower their result and others leave it. A branch on the input's own dtype or kind is meant.
 
     Why it is bad
     -------------
@@ -135,7 +138,10 @@ class Pool(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        around = Surroundings(facts.source.tree) if facts.branches else None
         for found in facts.branches:
+            if around is not None and any(around.guarded(node, _asks_for_dtype) for node in (found.node, found.other)):
+                continue
             here, there = (names_of(o.value.dtypes[found.lane].mask)[0] for o in (found.tensor, found.reference))
             span, row = facts.span(found.node), facts.span(found.other).start.row
             yield Suspect(
@@ -146,3 +152,9 @@ class Pool(nn.Module):
                 certainty=Certainty.LIKELY,
                 causes=found.causes,
             )
+
+
+def _asks_for_dtype(test: ast.expr) -> bool:
+    """Whether the answer depends on the dtype or kind of what came in."""
+    text = ast.unparse(test)
+    return any(word in text for word in ("dtype", "is_floating_point", "is_complex", "isinstance"))

@@ -86,6 +86,39 @@ CASES = {
         "def forward(self, x: torch.Tensor):\n    return self.lin(x * self.table)  # table",
         "self.lin = nn.Linear(8, 8)\nself.table = torch.arange(8.0)",
     ),
+    "a constructor runs before the module is converted": module(
+        "def forward(self, x: torch.Tensor):\n    return self.lin(x)",
+        "self.lin = nn.Linear(8, 8)\nself.size = self.lin(torch.zeros(1, 8)).shape[-1]",
+    ),
+    "a class method gets the class": module(
+        """
+        @classmethod
+        def made(cls):
+            return cls(torch.zeros(8, 8))
+
+        def forward(self, x: torch.Tensor):
+            return self.lin(x)
+        """
+    ),
+    "CUDA autocast to float32 casts": module(
+        """
+        @torch.autocast("cuda", dtype=torch.float32)
+        def forward(self, x: torch.Tensor):
+            return self.lin(torch.arange(8.0) * x)
+        """
+    ),
+    "one way leads past a constant": module(
+        """
+        def forward(self, x: torch.Tensor, flag: bool):
+            y = self.lin(x)
+            if flag:
+                y = y + torch.zeros(8, 8)
+            return y @ self.lin(x)  # constant
+        """
+    ),
+    "a size that is divided is no float": module(
+        "def forward(self, x: torch.Tensor, size):\n    return self.lin(x * torch.arange(size // 2))"
+    ),
     "a sum is float32 under autocast and meets a low cache": module(
         """
         def forward(self, x: torch.Tensor, index: torch.Tensor):

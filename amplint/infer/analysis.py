@@ -176,7 +176,8 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:
         if name == "__init__":
             continue
         for function, decorated in _functions_in(member):
-            receiver = None if _kind(member) == "static" else instance
+            kind = _kind(member)
+            receiver = None if kind == "static" else cls if kind == "class" else instance
             yield partial(_enter, frame, function, decorated, receiver, module=module)
 
 
@@ -198,7 +199,7 @@ def _functions_in(value: Value) -> Iterator[tuple[Function, Value]]:
 
 
 def _enter(
-    top: Frame, function: Function, decorated: Value, receiver: Instance | None, *, module: bool = False
+    top: Frame, function: Function, decorated: Value, receiver: Instance | Class | None, *, module: bool = False
 ) -> None:
     """Call a function with what a caller may pass, under the scenario's ambient autocast."""
     session = top.session

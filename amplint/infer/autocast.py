@@ -71,6 +71,9 @@ def _entered(
         chosen = dtype.dtypes[lane]
         if not chosen.exact:
             return UNCERTAIN
+        if not chosen.mask & LOW and frame.session.device == "cuda":
+            # torch 2.13 refuses other dtypes on the other devices and goes on without autocast; CUDA casts to them.
+            return UNCERTAIN
         target = Ambient(chosen.mask) if chosen.mask & LOW else OFF
     elif dtype is not None:
         return UNCERTAIN

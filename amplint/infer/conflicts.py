@@ -130,8 +130,11 @@ def check(
     """Compare the operands of a strict operation as torch would see them; record what disagrees.
 
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
-    Returns the scenarios that fail, by lane.
+    Returns the scenarios that fail, by lane. A constructor runs before its module is converted, so nothing in it
+    disagrees yet.
     """
+    if frame.constructing is not None:
+        return {}
     worst: dict[int, Strength] = {}
     chosen: tuple[Operand, Operand] | None = None
     best = Strength.NONE

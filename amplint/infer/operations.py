@@ -338,7 +338,12 @@ class _Result:
             dtypes = tuple(
                 d if not state.low else UNKNOWN_LANE for d, state in zip(dtypes, frame.autocast, strict=True)
             )
-        if rule in ("promote", "widest") and len(operands) > 1:
+        if (
+            rule in ("promote", "widest")
+            and len(operands) > 1
+            and not op.strict
+            and not op.name.startswith("torch.nn.")
+        ):
             drift.promoted(frame, op, self.node, operands, dtypes)
         maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
         return Tensor(
