@@ -109,10 +109,10 @@ CASES = {
     ),
     "one way leads past a constant": module(
         """
-        def forward(self, x: torch.Tensor, flag: bool):
+        def forward(self, x: torch.Tensor):
             y = self.lin(x)
-            if flag:
-                y = y + torch.zeros(8, 8)
+            if self.training:
+                y = y + torch.zeros(8)
             return y @ self.lin(x)  # constant
         """
     ),
