@@ -8,6 +8,7 @@ from amplint.finding import Severity
 from amplint.rule import Suspect
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     import libcst as cst
@@ -48,11 +49,14 @@ def short_name(op: str) -> str:
 
 def find_operand(visit: Visit, node: cst.CSTNode, operand: Operand) -> cst.BaseExpression | None:
     """The libcst expression below ``node`` that gave an operand."""
+    return find_expression(visit, node, operand.node) if operand.node is not None else None
+
+
+def find_expression(visit: Visit, node: cst.CSTNode, expression: ast.expr) -> cst.BaseExpression | None:
+    """The libcst expression below ``node`` that lies where an ``ast`` one does."""
     import libcst as cst
 
-    if operand.node is None:
-        return None
-    wanted = visit.facts.source.span(operand.node)
+    wanted = visit.facts.source.span(expression)
     pending: list[cst.CSTNode] = [node]
     while pending:
         current = pending.pop()

@@ -91,6 +91,7 @@ def analyse(
         casts=recorder.casts(),
         promotions=recorder.promotions(),
         branches=recorder.differing_branches(),
+        uses=recorder.uses(),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from amplint.infer.values import Const, Number, Sequence, Value, keys_of
+from amplint.infer.values import Const, Number, Sequence, Value, extreme, keys_of
 
 if TYPE_CHECKING:
     import ast
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def generalised(value: Value) -> Value:
-    """A value that stands for every number of its kind; flags, strings and None stay."""
+    """A value that stands for every number of its kind; flags, strings, None and extreme numbers stay."""
     if isinstance(value, Const):
         if type(value.value) is int:
-            return Number("int")
+            return Number("int", extreme=extreme(value.value))
         if type(value.value) is float:
-            return Number("float")
+            return Number("float", extreme=extreme(value.value))
     elif isinstance(value, Sequence) and value.items and all(isinstance(i, (Const, Number)) for i in value.items):
         items = tuple(generalised(item) for item in value.items)
         kinds = {item.key for item in items}
@@ -30,7 +30,7 @@ def usually_a(value: Value) -> Value:
     """A default: a number is one that a caller may choose otherwise."""
     if isinstance(value, Const) and type(value.value) in (int, float):
         assert isinstance(value.value, (int, float))
-        return Number(type(value.value).__name__, value.value)
+        return Number(type(value.value).__name__, value.value, extreme(value.value))
     return generalised(value)
 
 

@@ -32,6 +32,7 @@ from amplint.infer.values import (
     Text,
     TorchName,
     Value,
+    extreme_of,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if name == "hasattr" and isinstance(first, Instance) and frame.constructing is first:
         return _has_already(first, arguments)
     if name in _NUMBERS:
-        return Number(_NUMBERS[name])
+        return Number(_NUMBERS[name], extreme=extreme_of(first) if name in ("float", "int") else None)
     if name == "isinstance":
         return _isinstance(*arguments.positional) if len(arguments.positional) == 2 else Number("bool")
     if name == "super":
@@ -182,7 +183,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
             return first
         options = arguments.positional if len(arguments.positional) > 1 else [_element(frame, first)]
         if all(isinstance(o, (Const, Number)) for o in options):
-            return Number("float" if any(o.key in (("number", "float"),) for o in options) else "int")
+            return Number("float" if any(isinstance(o, Number) and o.kind == "float" for o in options) else "int")
         tensors = [o for o in options if isinstance(o, Tensor)]
         return unite(*tensors) if tensors and len(tensors) == len(options) else UNKNOWN
     if name == "str":

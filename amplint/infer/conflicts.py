@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import ast
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from amplint.finding import Cause, Certainty
+from amplint.finding import Certainty
 from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Lane, bits_of, names_of
 from amplint.infer.facts import Conflict, Kind, MadeOperand, Operand
 from amplint.infer.frame import Frame, options_of
+from amplint.infer.origins import causes, deciding, lineage
 from amplint.infer.torch_ops import LOWER, Op, find_op
-from amplint.infer.values import Builtin, Const, Made, Number, Origin, Sequence, Tensor, Value
+from amplint.infer.values import Builtin, Const, Made, Number, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from amplint.source import Span
 
 ATTENTION_OPS = (
@@ -64,7 +62,6 @@ INDEX_WRITES = frozenset(
         "put",
     ]
 )
-MAX_CAUSES = 6
 MAX_ORIGINS = 200
 """Places that are looked back through for what made a dtype."""
 
@@ -367,32 +364,6 @@ def _is_upcast(tensor: Tensor, lane: int) -> bool:
     return "float32" in names_of(origin.dtypes[lane].mask) or "float64" in names_of(origin.dtypes[lane].mask)
 
 
-def deciding(origin: Origin | None, lane: int, *, through_modules: bool = True) -> Origin | None:
-    """The place that decided a dtype in one scenario: behind everything that only passed it on.
-
-    ``through_modules``: behind a parameter or buffer too, to the constructor that made it.
-    """
-    last = None
-    for last in lineage(origin, lane):
-        if last.placed and not through_modules:
-            break
-    return last
-
-
-def lineage(origin: Origin | None, lane: int) -> Iterator[Origin]:
-    """The places that a dtype came through in one scenario, back to the one that decided it."""
-    while origin is not None:
-        yield origin
-        wanted = origin.dtypes[lane]
-        parent = next((p for p in origin.parents if p.dtypes[lane] == wanted), None)
-        if parent is None:
-            joined = [p for p in origin.parents if p.dtypes[lane].mask & wanted.mask]
-            if origin.what or not joined:
-                return
-            parent = joined[0]
-        origin = parent
-
-
 def _record(
     frame: Frame,
     node: ast.expr | ast.stmt,
@@ -423,7 +394,7 @@ def _record(
         right_dtype=right_dtype,
         certainty=certainty,
         raises=raises,
-        causes=causes(frame, (left, right), lane),
+        causes=causes(frame.namespace.path, (left, right), lane),
         function=frame.function,
         culprit=_culprit(pair, kind, lane),
         cited=cited,
@@ -454,23 +425,6 @@ def _different_dtypes(left: Operand, right: Operand, lane: int) -> tuple[str, st
     if right.value.gradient:
         pairs.sort(key=lambda pair: not pair[1] & LOW)
     return names_of(pairs[0][0])[0], names_of(pairs[0][1])[0]
-
-
-def causes(frame: Frame, operands: tuple[Operand, ...], lane: int) -> tuple[Cause, ...]:
-    """Where the operands' dtypes were decided in one scenario, in source order."""
-    found: list[Cause] = []
-    for operand in operands:
-        origin = deciding(operand.value.origin, lane)
-        if origin is None or not origin.what:
-            continue
-        dtype = " or ".join(names_of(origin.dtypes[lane].mask)) or "unknown dtype"
-        by_autocast = ", by autocast" if origin.autocast >> lane & 1 else ""
-        cause = Cause(Path(origin.filename), origin.span, f"{dtype}: {origin.what}{by_autocast}")
-        if cause not in found:
-            found.append(cause)
-    return tuple(sorted(found, key=lambda c: (c.filename != frame.namespace.path, str(c.filename), c.span)))[
-        :MAX_CAUSES
-    ]
 
 
 def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: Value, value: Value) -> None:

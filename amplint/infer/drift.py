@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.infer.conflicts import causes, lineage, made_in
+from amplint.infer.conflicts import made_in
 from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Dtypes, Lane
 from amplint.infer.facts import BranchDtypes, Operand, Promotion
 from amplint.infer.frame import options_of
+from amplint.infer.origins import causes, lineage
 from amplint.infer.values import Mapping, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def promoted(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Ope
             if made is None and not parameter:
                 continue
             names = tuple(frame.session.scenarios[number].name for number in low)
-            found = causes(frame, (narrow, wide), low[0])
+            found = causes(frame.namespace.path, (narrow, wide), low[0])
             frame.session.recorder.promotion(
                 frame, Promotion(node, op.name, narrow, wide, names, tuple(low), made, found, frame.function)
             )
@@ -88,7 +89,7 @@ def branches(frame: Frame) -> None:
                     node, other_node, tensor, reference = other_node, node, reference, tensor
                 names = tuple(frame.session.scenarios[number].name for number in lanes)
                 operands = Operand("", node, tensor), Operand("", other_node, reference)
-                found = causes(frame, operands, lanes[0])
+                found = causes(frame.namespace.path, operands, lanes[0])
                 recorder.branches(frame, BranchDtypes(node, other_node, *operands, names, lanes[0], found))
                 return
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from amplint.infer import classes, objects
 from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
-from amplint.infer.arguments import Arguments
+from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.evidence import layers_passed
 from amplint.infer.frame import Frame, evaluate, unite
 from amplint.infer.session import Caller, Session
@@ -27,6 +27,7 @@ from amplint.infer.values import (
     TorchName,
     Union,
     Value,
+    extreme,
 )
 
 _INTEGER_TENSORS = ("LongTensor", "IntTensor")
@@ -52,10 +53,13 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
         kind = PYTHON_NUMBERS.get(type(default.value).__name__)
         if kind:
-            return Number(kind) if frame.session.observer is None else Number(kind, default.value)  # type: ignore[arg-type]
+            usual = default.value if frame.session.observer is not None else None
+            return Number(kind, usual, extreme(default.value))  # type: ignore[arg-type]
         return Text(default.value) if isinstance(default.value, str) else UNKNOWN
     if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
-        value = evaluate(outer, default)
+        value = generalised(evaluate(outer, default))
+        if isinstance(value, Number):
+            return value
         if isinstance(value, Instance) and parameter.annotation is not None:
             return _annotated(outer, function, parameter, parameter.annotation) or UNKNOWN
         layer = isinstance(value, Class) and classes.is_module(value)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
+from dataclasses import replace
+from operator import mul, truediv
 from typing import TYPE_CHECKING, TypeVar
 
 from amplint.infer import containers
@@ -26,6 +29,7 @@ from amplint.infer.objects import binding_evaluator, function_value, get_attribu
 from amplint.infer.operations import apply_named
 from amplint.infer.session import OutOfBudget
 from amplint.infer.texts import joined
+from amplint.infer.traits import negated
 from amplint.infer.values import (
     UNKNOWN,
     AutocastFlag,
@@ -34,12 +38,14 @@ from amplint.infer.values import (
     Const,
     DTypeValue,
     Layer,
+    Limit,
     Mapping,
     Number,
     Sequence,
     Tensor,
     Union,
     Value,
+    extreme,
 )
 
 if TYPE_CHECKING:
@@ -200,9 +206,8 @@ def binary_operator(
     if isinstance(left, (Const, Number)) and isinstance(right, (Const, Number)):
         kinds = number_kind(left), number_kind(right)
         if None not in kinds:
-            if isinstance(op, ast.Div) or "float" in kinds:
-                return Number("float")
-            return Number("int")
+            kind = "float" if isinstance(op, ast.Div) or "float" in kinds else "int"
+            return Number(kind, extreme=_computed(op, left, right))
         if isinstance(left, Const) and isinstance(left.value, str):
             return joined(left, right) if isinstance(op, ast.Add) else UNKNOWN
     if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
@@ -210,6 +215,23 @@ def binary_operator(
     if isinstance(op, ast.Mult) and isinstance(left, Sequence):
         return Sequence(None, element_of(frame.session, left), left.mutable)
     return UNKNOWN
+
+
+_EXACT: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Mult: mul,
+    ast.Div: truediv,
+    ast.Pow: pow,
+}
+
+
+def _computed(op: ast.operator, left: Value, right: Value) -> float | None:
+    """The result of arithmetic on two literals, where it is extreme: ``-(10**9)``."""
+    compute = _EXACT.get(type(op))
+    if compute is None or not isinstance(left, Const) or not isinstance(right, Const):
+        return None
+    with suppress(ArithmeticError, TypeError, ValueError):
+        return extreme(compute(float(left.value), float(right.value)))  # type: ignore[arg-type]
+    return None
 
 
 def _is_none(value: Value) -> bool:
@@ -232,9 +254,18 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
         return AutocastFlag(value.off, value.on) if isinstance(value, AutocastFlag) else Number("bool")
     if isinstance(value, Const) and isinstance(value.value, (int, float)) and isinstance(node.op, ast.USub):
         return Const(-value.value)
-    if isinstance(value, (Tensor, Number)):
-        return value
+    if isinstance(value, Number):
+        return _negative(value) if isinstance(node.op, ast.USub) and value.extreme is not None else value
+    if isinstance(value, Tensor):
+        return replace(value, trait=negated(value.trait)) if value.trait and isinstance(node.op, ast.USub) else value
     return UNKNOWN
+
+
+def _negative(value: Number) -> Number:
+    number = value.extreme
+    if isinstance(number, Limit):
+        return Number(value.kind, extreme=replace(number, negated=not number.negated))
+    return Number(value.kind, extreme=None if number is None else -number)
 
 
 def _compare(frame: Frame, node: ast.Compare) -> Value:
@@ -272,9 +303,12 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
         frame.live = onward
         if not frame.live:
             break
+    settled = not frame.live
     frame.live = live
     if all(_is_answer(operand, value) for operand, (_, value) in zip(node.values, values, strict=False)):
         return AutocastFlag(on, off)
+    if settled and isinstance(operand, ast.Compare):
+        return Const(isinstance(node.op, ast.Or))
     reached, result = values[0]
     for value_live, value in values[1:]:
         result = merge(frame.session, result, reached, value, value_live)

@@ -10,6 +10,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from amplint.infer.origins import causes
 from amplint.infer.references import Reference, references
 from amplint.infer.training.training import Training
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from amplint.finding import Cause, Certainty
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
-    from amplint.infer.values import Origin, Tensor, Value
+    from amplint.infer.values import Limit, Origin, Tensor, Value
     from amplint.source import Source, Span
 
 
@@ -183,6 +184,26 @@ class CastCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """An operation that low precision may not bear, as it is applied in one context.
+
+    ``operands``: its tensors, with the dtypes that the kernel sees after autocast's casts; of a constructor or an
+    assignment the tensor that is filled. ``numbers``: extreme Python numbers among the arguments, by parameter.
+    ``arguments`` are the arguments' values by parameter, ``nodes`` their expressions.
+    """
+
+    node: ast.expr | ast.stmt
+    op: str
+    operands: tuple[Operand, ...]
+    numbers: dict[str, float | Limit] = field(hash=False)
+    arguments: dict[str, Value] = field(hash=False)
+    nodes: dict[str, ast.expr] = field(hash=False)
+    live: int = 0
+    in_module: bool = False
+    function: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DecoratorFact:
     """A decorator as written: its expression and the torch name it resolves to, None where it cannot be resolved."""
 
@@ -226,6 +247,7 @@ class FileFacts:
     casts: tuple[CastCall, ...] = ()
     promotions: tuple[Promotion, ...] = ()
     branches: tuple[BranchDtypes, ...] = ()
+    uses: tuple[Use, ...] = ()
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:
@@ -245,6 +267,10 @@ class FileFacts:
     def all_scenarios(self) -> tuple[str, ...]:
         """Every judged scenario but the float32 control."""
         return tuple(s.name for s in self.scenarios if s.name != "fp32")
+
+    def causes(self, operands: Iterable[Operand], lane: int) -> tuple[Cause, ...]:
+        """Where operands' dtypes were decided in one scenario."""
+        return causes(self.path, operands, lane)
 
     def span(self, node: ast.expr | ast.stmt) -> Span:
         return self.source.span(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.dtypes import Autocast, Dtypes, join, select
+from amplint.infer.traits import joined_trait
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -234,6 +235,7 @@ def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
         a.explicit and b.explicit,
         a.leaf and b.leaf,
         a.gradient or b.gradient,
+        trait=joined_trait(a.trait, b.trait),
     )
 
 

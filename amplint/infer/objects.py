@@ -23,10 +23,12 @@ from amplint.infer.values import (
     Device,
     DTypeValue,
     External,
+    FloatLimits,
     Function,
     FunctionNode,
     Instance,
     Layer,
+    Limit,
     Mapping,
     ModuleValue,
     Number,
@@ -187,6 +189,8 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         if isinstance(value, Mapping) and value.other is not None and not value.items and name in _FINFO:
             return value.other
         return Builtin(name, value)
+    if isinstance(value, FloatLimits) and name in _FINFO and name != "bits":
+        return Number("float", extreme=Limit(name, value.dtypes))
     if isinstance(value, Device) and name == "type":
         return value
     if texts.text_of(value) is not None:

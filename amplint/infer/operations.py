@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import conflicts, drift
+from amplint.infer import conflicts, drift, uses
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
@@ -21,7 +21,8 @@ from amplint.infer.results import (
     result_dim,
     where_sure,
 )
-from amplint.infer.torch_ops import BANNED, FP32, LOWER, PROMOTE, Op, Rule, Slot, find_op
+from amplint.infer.torch_ops import BANNED, FP32, LOWER, PROMOTE, Op, Rule, Slot, Watched, find_op
+from amplint.infer.traits import trait_of
 from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt)
 def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], node: ast.expr | ast.stmt) -> Value:
     session = frame.session
     session.recorder.torch_call(frame, op.name, node, bound)
+    if op.watched is not None and session.recorder.concerns(frame):
+        _watch(frame, op, arguments, bound, node)
     if op.passes and "out" not in bound:
         first = bound.get(op.params[0])
         if isinstance(first, Tensor):
@@ -82,6 +85,24 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
 
 def _is_complex(value: Value) -> bool:
     return isinstance(value, Const) and isinstance(value.value, complex)
+
+
+def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], node: ast.expr | ast.stmt) -> None:
+    """Note an operation that low precision may not bear, where an operand is that as the kernel sees it.
+
+    Of those without a kernel autocast lowers only inner products (``pinv``): their own operands stay.
+    """
+    numbers = uses.extreme_numbers(bound)
+    if not numbers and op.watched is Watched.NUMBERS and not uses.counts(bound):
+        return
+    operands, _ = _operands(frame, op, arguments, bound)
+    if op.watched is Watched.TRAITS and not any(o.value.trait for o in operands):
+        return
+    policy = op.policy_on(frame.session.device, frame.session.torch_version) if "out" not in bound else None
+    inner = policy == LOWER and op.lacks
+    policy = FP32 if policy == FP32_RESULT else policy
+    seen = _after_autocast(frame, operands, policy) if policy is not None and not inner else operands
+    uses.note(frame, node, op, seen, numbers, bound, arguments)
 
 
 def _is_none(value: Value) -> bool:
@@ -346,6 +367,7 @@ class _Result:
         ):
             drift.promoted(frame, op, self.node, operands, dtypes)
         maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
+        trait = trait_of(op.name.rpartition(".")[2], operands, self.bound) if op.gives_trait else None
         return Tensor(
             dtypes,
             result_dim(op, self.bound, operands),
@@ -353,6 +375,7 @@ class _Result:
             maybe=maybe and rule in ("first", "promote"),
             explicit=written or (bool(operands) and all(o.value.explicit for o in operands)),
             gradient=rule == "first" and any(o.value.gradient for o in operands),
+            trait=trait,
         )
 
     def _where_it_runs(self, dtypes: Dtypes) -> Dtypes:

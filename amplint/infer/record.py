@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
-from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotion, Region, TorchCall
+from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotion, Region, TorchCall, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from amplint.infer.dtypes import Dtypes
     from amplint.infer.frame import Frame
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
+MAX_CONTEXTS = 12
+"""Contexts of one operation that are told apart."""
 _ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
 
 
@@ -37,6 +39,7 @@ class Recorder:
         self._promotions: dict[int, Promotion] = {}
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
+        self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, tuple[Cause, str]]] = []
 
     def concerns(self, frame: Frame) -> bool:
@@ -86,6 +89,13 @@ class Recorder:
         if self.concerns(frame):
             self._branches.setdefault(frame.function, found)
 
+    def use(self, use: Use) -> None:
+        """Note an operation that low precision may not bear, once for each context that it runs in."""
+        seen = self._uses.setdefault(id(use.node), {})
+        if len(seen) < MAX_CONTEXTS:
+            key = (use.op, use.live, *(o.value.key for o in use.operands), *use.numbers.items())
+            seen.setdefault(key, use)
+
     def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
         for found in self._sensitive:
@@ -118,6 +128,9 @@ class Recorder:
 
     def regions(self) -> tuple[Region, ...]:
         return tuple(self._regions.values())
+
+    def uses(self) -> tuple[Use, ...]:
+        return tuple(use for seen in self._uses.values() for use in seen.values())
 
     def calls(self) -> tuple[TorchCall, ...]:
         return tuple(self._calls.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeVar
 
-from amplint.infer import autocast
+from amplint.infer import autocast, uses
 from amplint.infer.conflicts import index_write
 from amplint.infer.expressions import evaluate, in_place_operator
 from amplint.infer.frame import Frame, element_of, merge, options_of, unite
@@ -71,6 +71,7 @@ def _assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
     index = evaluate(frame, target.slice)
     if isinstance(container, Tensor):
         index_write(frame, target, container, index, value)
+        uses.assigned(frame, target, container, value)
     elif isinstance(held := container.children if isinstance(container, Layer) else container, Mapping):
         if held.shared:
             return

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amplint.infer import uses
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import ALIASES, BITS, BOOL, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.frame import Frame, options_of
@@ -76,7 +77,11 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
     op = find_method(name)
     if op is not None:
         if op.creates:
-            return _new(frame, tensor, arguments, node)
+            made = _new(frame, tensor, arguments, node)
+            if isinstance(made, Tensor):
+                shifted = arguments.shifted((tensor, method.node))
+                uses.filled(frame, node, op, made, shifted.bind(op.params), shifted)
+            return made
         return apply(frame, op, arguments.shifted((tensor, method.node)), node)
     return replace(tensor, leaf=False) if name in _ELSEWHERE else UNKNOWN
 
@@ -104,6 +109,7 @@ def cast(
         maybe=False,
         explicit=written,
         gradient=tensor.gradient,
+        trait=tensor.trait,
     )
 
 

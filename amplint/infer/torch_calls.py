@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from amplint.infer import autocast, modules
+from amplint.infer import autocast, modules, uses
 from amplint.infer.arguments import Arguments
 from amplint.infer.decorators import Decorated, custom_decorator
 from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane, join
@@ -26,6 +26,7 @@ from amplint.infer.values import (
     Device,
     DTypeValue,
     External,
+    FloatLimits,
     Function,
     Instance,
     Layer,
@@ -36,6 +37,7 @@ from amplint.infer.values import (
     Tensor,
     TensorMethod,
     TorchName,
+    Trait,
     Value,
 )
 
@@ -166,7 +168,10 @@ def _device(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Va
 
 
 def _limits(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
-    return Mapping({}, Number("float" if name == "torch.finfo" else "int"))
+    of = arguments.get(0, "type")
+    if name == "torch.iinfo" or of is None:
+        return Mapping({}, Number("float" if name == "torch.finfo" else "int"))
+    return FloatLimits(of.dtypes if isinstance(of, DTypeValue) else frame.session.unknown)
 
 
 def _no(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -235,9 +240,11 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
         source = next((o for o in options_of(bound.get(op.params[0], UNKNOWN)) if isinstance(o, Tensor)), None)
         dtypes = source.dtypes if source is not None else frame.session.unknown
         made = with_dtype(frame, arguments, node, dtypes, "")
-        return replace(
+        made = replace(
             made, dim=source.dim if source else None, origin=made.origin or (source.origin if source else None)
         )
+        uses.filled(frame, node, op, made, bound, arguments)
+        return made
     numbers = [bound[name] for name in op.numbers if name in bound and not _is_none(bound[name])]
     default = constant_of(op.result) if isinstance(op.result, str) else None
     if default is None:
@@ -249,7 +256,16 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
     made = with_dtype(frame, arguments, node, dtypes, f"{op.name}() without dtype" if default else "")
     size = bound.get("size")
     scalar = (isinstance(size, Sequence) and size.items == ()) or op.name == "torch.scalar_tensor"
-    return replace(made, dim=0 if scalar else 1)
+    counts = op.name == "torch.arange" and not _counts_little(bound)
+    made = replace(made, dim=0 if scalar else 1, trait=Trait.COUNT if counts else None)
+    uses.filled(frame, node, op, made, bound, arguments)
+    return made
+
+
+def _counts_little(bound: dict[str, Value]) -> bool:
+    """Whether ``arange`` stays below 256, which every floating dtype counts exactly."""
+    ends = [bound[name] for name in ("start", "end") if name in bound and not _is_none(bound[name])]
+    return all(isinstance(end, Const) and isinstance(end.value, int) and abs(end.value) <= 256 for end in ends)
 
 
 def _is_none(value: Value) -> bool:
@@ -323,6 +339,8 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     default = number_result(kinds) if kinds else None
     dtypes = frame.session.constant(default) if default else frame.session.unknown
     made = with_dtype(frame, arguments, node, dtypes, f"{name}() of Python numbers, without dtype")
+    if isinstance(data, (Const, Number)):
+        uses.from_number(frame, node, name, made, data, arguments)
     return replace(made, dim=0 if isinstance(data, (Const, Number)) else 1)
 
 

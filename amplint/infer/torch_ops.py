@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from amplint.infer.traits import GIVING
 from amplint.infer.values import Const, Number, Sequence, Tensor, Union, Value
 
 if TYPE_CHECKING:
@@ -19,6 +21,39 @@ if TYPE_CHECKING:
 LOWER, FP32, PROMOTE, BANNED = "lower", "fp32", "promote", "banned"
 Rule = str | tuple["Rule", ...]
 """What gives a result's dtype, by name (see ``amplint.data._rules``); a tuple for a result of several parts."""
+
+
+class Watched(Enum):
+    """When an operation is noted for the rules on range and support."""
+
+    LOW = "where an operand is low precision"
+    NUMBERS = "where one is, and an extreme number is passed"
+    TRAITS = "where one is, and its values are of a kind that matters"
+
+
+NO_NUMPY = ("bfloat16",)
+"""Low-precision dtypes that NumPy does not have."""
+
+LOSES_RANGE = frozenset(
+    [
+        *("exp", "exp2", "expm1", "cosh", "sinh", "cumsum", "cumprod", "prod", "logcumsumexp"),
+        *("softmax", "log_softmax", "logsumexp", "logsigmoid"),
+    ]
+)
+"""Operations that overflow or lose accuracy in low precision, whatever they get."""
+
+LOSES_TRAITS = frozenset(("sum", "mean", "nansum", "einsum", "outer", "ger", "matmul", "mm", "bmm"))
+"""Operations that do where the values are squares or counts."""
+
+TAKES_NUMBERS = frozenset(
+    [
+        *("masked_fill", "fill", "index_fill", "fill_diagonal", "scatter", "index_put", "where", "pad"),
+        *("clamp", "clamp_min", "clamp_max", "clip", "threshold", "hardtanh"),
+        *("mul", "multiply", "add", "sub", "subtract", "div", "maximum", "minimum", "nan_to_num", "addcdiv"),
+        *("normalize", "cosine_similarity", "logit", "rsub"),
+    ]
+)
+"""Operations whose Python numbers matter where a low-precision dtype cannot hold them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +84,8 @@ class Op:
     raises. ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
     does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
     ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
-    numbers, or like another one.
+    numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device. ``watched``:
+    when it is noted for the rules on that.
     """
 
     name: str
@@ -75,6 +111,9 @@ class Op:
     in_place: bool
     passes: bool
     creates: bool
+    watched: Watched | None
+    gives_trait: bool
+    lacks: dict[str, tuple[str, ...]]
     cases: tuple[Case, ...]
     strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
 
@@ -209,11 +248,25 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         in_place=name.endswith("_") and not name.endswith("__"),
         passes=_passes(row, tensors == params[:1]),
         creates=_creates(name, row),
+        watched=_watched(name, row),
+        gives_trait=name.rpartition(".")[2] in GIVING,
+        lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()},
         cases=(),
         strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
     )
     cases = tuple(_case(op, case) for case in row.get("cases", ()))
     return replace(op, cases=cases) if cases else op
+
+
+def _watched(name: str, row: dict[str, Any]) -> Watched | None:
+    short = name.rpartition(".")[2]
+    if row.get("unsupported") or short == "numpy":
+        return Watched.LOW
+    if short.rstrip("_") in LOSES_RANGE:
+        return Watched.LOW
+    if short in LOSES_TRAITS:
+        return Watched.TRAITS
+    return Watched.NUMBERS if short.rstrip("_") in TAKES_NUMBERS else None
 
 
 def _passes(row: dict[str, Any], alone: bool) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -134,16 +135,72 @@ class Text(Value):
         return ("text", self.usual)
 
 
+LARGE, SMALL = 60000.0, 1e-6
+"""Numbers beyond these are kept where others are forgotten: half precision may not hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of dtypes: ``torch.finfo(x.dtype).min``."""
+
+    name: str
+    dtypes: Dtypes
+    negated: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Number(Value):
-    """A Python number that is not known: ``kind`` is bool, int or float. ``usual`` where a caller passes no other."""
+    """A Python number that is not known: ``kind`` is bool, int or float. ``usual`` where a caller passes no other.
+
+    ``extreme``: what it is, or usually is, for numbers that half precision may not hold and for limits of dtypes.
+    """
 
     kind: str
     usual: float | None = None
+    extreme: float | Limit | None = None
 
     @property
     def key(self) -> Hashable:
+        if self.extreme is not None:
+            return ("number", self.kind, self.usual, self.extreme)
         return ("number", self.kind) if self.usual is None else ("number", self.kind, self.usual)
+
+
+def extreme(value: object) -> float | None:
+    """A number that half precision may not hold, as a float; None for every other value."""
+    if type(value) not in (int, float) or not isinstance(value, (int, float)):
+        return None
+    size = abs(value)
+    return float(value) if LARGE < size < inf or 0 < size < SMALL else None
+
+
+def extreme_of(value: Value | None) -> float | Limit | None:
+    """What a number is, or usually is, where that is extreme."""
+    if isinstance(value, Number):
+        return value.extreme
+    return extreme(value.value) if isinstance(value, Const) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloatLimits(Value):
+    """``torch.finfo`` of a dtype."""
+
+    dtypes: Dtypes
+
+    @property
+    def key(self) -> Hashable:
+        return ("finfo", self.dtypes)
+
+
+class Trait(Enum):
+    """What is known of a tensor's values, where range or precision depends on it."""
+
+    COUNT = "counts up: positions, shifted or scaled by a number"
+    SQUARE = "squares"
+    POSITIVE = "not negative"
+    NEGATIVE = "not positive"
+    BOUNDED = "small whatever the input"
+    LARGEST = "the largest of others, or above"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +210,7 @@ class Tensor(Value):
     ``dim`` is 0 for a 0-dim tensor, 1 with dimensions, None where unknown. ``maybe``: an argument that need not be a
     tensor at all (it may be None or a number) or may be an integer one. ``explicit``: made with a dtype written in the
     code, which survives in scenarios that keep explicit dtypes. ``leaf``: a parameter. ``gradient``: a gradient handed
-    to ``backward``. ``optional``: None on another path.
+    to ``backward``. ``optional``: None on another path. ``trait``: what its values are like.
     """
 
     dtypes: Dtypes
@@ -164,10 +221,11 @@ class Tensor(Value):
     leaf: bool = False
     gradient: bool = False
     optional: bool = False
+    trait: Trait | None = None
 
     @property
     def key(self) -> Hashable:
-        return ("tensor", self.dtypes, self.dim, self.maybe, self.explicit, self.gradient, self.optional)
+        return ("tensor", self.dtypes, self.dim, self.maybe, self.explicit, self.gradient, self.optional, self.trait)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

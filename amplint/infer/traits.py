@@ -1,0 +1,66 @@
+"""What operations make of the values of tensors, as far as range and precision depend on it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.values import Const, Trait, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import Operand
+
+_ALWAYS: dict[str, Trait] = {
+    **dict.fromkeys(("abs", "relu", "softplus", "exp", "norm", "vector_norm", "var", "std", "sqrt"), Trait.POSITIVE),
+    **dict.fromkeys(("sigmoid", "tanh", "softmax", "sin", "cos", "sign", "hardsigmoid", "normalize"), Trait.BOUNDED),
+    **dict.fromkeys(("cosine_similarity", "erf", "layer_norm", "rms_norm", "expit", "hardtanh"), Trait.BOUNDED),
+    **dict.fromkeys(("max", "amax", "logsumexp"), Trait.LARGEST),
+    **dict.fromkeys(("logsigmoid", "log_softmax"), Trait.NEGATIVE),
+}
+_COMPUTED = frozenset(("square", "mul", "multiply", "pow", "sub", "subtract", "add", "div", "neg", "negative"))
+GIVING = _ALWAYS.keys() | _COMPUTED
+"""Short names of operations whose results have traits."""
+
+_SIGNS = {Trait.SQUARE: 1, Trait.POSITIVE: 1, Trait.NEGATIVE: -1}
+
+
+def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Trait | None:
+    """What the values of an operation's result are like."""
+    always = _ALWAYS.get(short)
+    if always is not None or not operands:
+        return always
+    first = operands[0].value.trait
+    if short in ("neg", "negative"):
+        return negated(first)
+    if short in ("pow", "square"):
+        exponent = bound.get("exponent", Const(2))
+        even = isinstance(exponent, Const) and exponent.value in (2, 4)
+        return (first if first is Trait.BOUNDED else Trait.SQUARE) if even else None
+    if len(operands) == 1:
+        return first if first is not Trait.SQUARE else Trait.POSITIVE
+    second = operands[1].value.trait
+    if short in ("sub", "subtract") and second is Trait.LARGEST:
+        return Trait.NEGATIVE
+    if short in ("mul", "multiply") and _same(operands[0].node, operands[1].node):
+        return first if first is Trait.BOUNDED else Trait.SQUARE
+    if short in ("mul", "multiply", "div") and first in _SIGNS and second in _SIGNS:
+        return Trait.POSITIVE if _SIGNS[first] == _SIGNS[second] else Trait.NEGATIVE
+    return first if first is second is not Trait.COUNT and short in ("add", "mul", "multiply") else None
+
+
+def negated(trait: Trait | None) -> Trait | None:
+    """What the negative of values is like."""
+    if trait in (Trait.SQUARE, Trait.POSITIVE):
+        return Trait.NEGATIVE
+    return Trait.POSITIVE if trait is Trait.NEGATIVE else trait if trait is not Trait.LARGEST else None
+
+
+def joined_trait(a: Trait | None, b: Trait | None) -> Trait | None:
+    """What values are like that come by one of two paths: what is a hazard on one of them is one."""
+    if a is b:
+        return a
+    return Trait.COUNT if Trait.COUNT in (a, b) else None
+
+
+def _same(a: ast.expr | None, b: ast.expr | None) -> bool:
+    return a is not None and b is not None and ast.dump(a) == ast.dump(b)

@@ -1,0 +1,126 @@
+"""What the rules on range and support share: in which scenarios an operand is low precision, and how surely."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from amplint.finding import Certainty
+from amplint.infer.dtypes import FLOATS, bits_of, names_of
+
+from ._alignment import dtype_of_tensor, is_stable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from amplint.finding import Cause
+    from amplint.infer.dtypes import Lane
+    from amplint.infer.facts import FileFacts, Operand, Use
+
+MAX_QUOTED = 40
+
+
+class _HasLanes(Protocol):
+    """What claims something of scenarios, by number, of one certainty."""
+
+    @property
+    def lanes(self) -> dict[int, Certainty]: ...
+
+
+Claim = TypeVar("Claim", bound=_HasLanes)
+_SUREST_FIRST = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
+
+
+def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]) -> dict[int, Certainty]:
+    """The judged scenarios in which every dtype that an operand can have fails, by number, and how sure that is.
+
+    ``fails`` takes the scenario's number and the bit of one dtype. Where a caller decides the dtype it is likely only.
+    """
+    found = {}
+    for number, scenario in enumerate(facts.scenarios):
+        lane = operand.value.dtypes[number]
+        if scenario.name == "fp32" or not use.live >> number & 1 or not lane.known:
+            continue
+        if all(fails(number, bit) for bit in bits_of(lane.mask)):
+            found[number] = Certainty.LIKELY if lane.assumed or operand.value.maybe else Certainty.PROVEN
+    return found
+
+
+def follows_scenario(facts: FileFacts, use: Use) -> bool:
+    """Whether what a caller passes there has the scenario's dtype: in a module's methods.
+
+    Callers of an autograd Function cast for it, and a plain function may have nothing to do with any model.
+    """
+    inside = (f.node for f in facts.autograd_functions)
+    row = use.node.lineno
+    return use.in_module and not any(c.lineno <= row <= (c.end_lineno or row) for c in inside)
+
+
+def claimed_lanes(
+    facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]
+) -> dict[int, Certainty]:
+    """:func:`low_lanes`, where what only a caller decides is no more than possible outside modules."""
+    lanes = low_lanes(facts, use, operand, fails)
+    if follows_scenario(facts, use):
+        return lanes
+    return {n: Certainty.POSSIBLE if c is Certainty.LIKELY else c for n, c in lanes.items()}
+
+
+def surest(lanes: dict[int, Certainty]) -> dict[int, Certainty]:
+    """The scenarios of the strongest certainty only: these are what a finding claims."""
+    best = min(lanes.values(), key=_SUREST_FIRST.index, default=None)
+    return {number: certainty for number, certainty in lanes.items() if certainty is best}
+
+
+def strongest(found: Sequence[Claim]) -> tuple[Claim, list[int], Certainty]:
+    """Of what one node does in several contexts the surest, with the scenarios of all that are as sure."""
+    order = _SUREST_FIRST.index
+    worst = min(found, key=lambda claim: (order(next(iter(claim.lanes.values()))), -len(claim.lanes)))
+    certainty = next(iter(worst.lanes.values()))
+    lanes = {number for claim in found for number, each in claim.lanes.items() if each is certainty}
+    return worst, sorted(lanes), certainty
+
+
+def by_node(uses: Iterable[Use]) -> Iterable[list[Use]]:
+    """The uses of each node, which may run in several contexts."""
+    found: dict[int, list[Use]] = {}
+    for use in uses:
+        found.setdefault(id(use.node), []).append(use)
+    return found.values()
+
+
+def causes_of(facts: FileFacts, operand: Operand, lanes: Iterable[int]) -> tuple[Cause, ...]:
+    """What decided an operand's dtype in the first of the scenarios."""
+    return facts.causes((operand,), next(iter(lanes)))
+
+
+def dtype_name(operand: Operand, lanes: Iterable[int]) -> str:
+    """``float16``, or ``float16 or bfloat16`` where the scenarios differ."""
+    mask = 0
+    for number in lanes:
+        mask |= operand.value.dtypes[number].mask
+    return " or ".join(names_of(mask))
+
+
+def is_floating(operand: Operand) -> bool:
+    """Whether a tensor is floating whatever callers pass: some scenario's dtype does not come from one."""
+    lanes: tuple[Lane, ...] = operand.value.dtypes
+    floats = all(lane.known and not lane.mask & ~FLOATS for lane in lanes)
+    return floats and not operand.value.maybe and any(not lane.assumed for lane in lanes[1:])
+
+
+def quoted(node: ast.expr | None, other: str) -> str:
+    """The expression in backquotes, or a word for it where it is long."""
+    text = ast.unparse(node) if node is not None else ""
+    return f"`{text}`" if text and len(text) <= MAX_QUOTED and "\n" not in text else other
+
+
+def dtype_expression(use: Use, operand: Operand) -> str | None:
+    """An expression for the dtype of what an operation gets or makes; None where its own may not be evaluated again."""
+    if operand.name != "result":
+        return dtype_of_tensor(operand.node) if operand.node is not None else None
+    given = use.nodes.get("dtype")
+    if given is not None:
+        return ast.unparse(given) if is_stable(given) else None
+    like = use.nodes.get("self") or use.nodes.get("input")
+    return dtype_of_tensor(like) if like is not None else None

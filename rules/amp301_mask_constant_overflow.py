@@ -1,0 +1,367 @@
+"""AMP301: a constant that half precision cannot hold."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Certainty, Severity
+from amplint.infer.dtypes import BITS, bits_of
+from amplint.infer.values import Const, Limit
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+
+from ._disagreement import find_expression, short_name
+from ._low_precision import (
+    by_node,
+    causes_of,
+    dtype_expression,
+    dtype_name,
+    follows_scenario,
+    is_floating,
+    low_lanes,
+    quoted,
+    surest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.finding import Fix
+    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.visit import Visit
+
+_LARGEST = {
+    BITS["float16"]: 65504.0,
+    BITS["bfloat16"]: 3.3895313892515355e38,
+    BITS["float32"]: 3.4028234663852886e38,
+    BITS["float64"]: 1.7976931348623157e308,
+}
+"""The largest finite number of a dtype, by its bit: ``torch.finfo(dtype).max``."""
+
+_RAISES = {
+    "masked_fill": ("value",),
+    "fill": ("value",),
+    "full": ("fill_value",),
+    "full_like": ("fill_value",),
+    "new_full": ("fill_value",),
+    "fill_diagonal": ("fill_value",),
+    "index_fill": ("value",),
+    "scatter": ("src", "value"),
+    "clamp": ("min", "max"),
+    "clip": ("min", "max"),
+    "clamp_min": ("min",),
+    "clamp_max": ("max",),
+    "pad": ("value",),
+    "threshold": ("value",),
+    "hardtanh": ("min_val", "max_val"),
+}
+_GIVES_INFINITY = {
+    "where": ("self", "input", "other"),
+    "__setitem__": ("value",),
+    "tensor": ("data",),
+    "as_tensor": ("data",),
+    "asarray": ("data",),
+    "new_tensor": ("data",),
+}
+"""The parameters of operations that take a constant: those that refuse one out of range, and those that round it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Overflow:
+    """A constant that does not fit: the use, the parameter it is passed by, and what is filled."""
+
+    use: Use
+    parameter: str
+    operand: Operand
+    lanes: dict[int, Certainty]
+    raises: bool
+
+    @property
+    def constant(self) -> ast.expr | None:
+        """The expression of the constant."""
+        return self.use.nodes.get(self.parameter)
+
+
+class MaskConstantOverflow(Rule):
+    """A constant such as -1e9 goes into a tensor whose dtype cannot hold it.
+
+    What it does
+    ------------
+    Reports Python numbers beyond the largest of a float16 or bfloat16 tensor that they are put into: by `masked_fill`,
+    `fill_`, `full`, `new_full`, `pad`, `clamp` and the like, by `torch.where`, `x[...] = value` and `torch.tensor`.
+    Numbers are followed through names, attributes and defaults; `torch.finfo(dtype)` counts with the dtype that it is
+    of, so that `finfo(torch.float32).min` overflows in bfloat16 too.
+
+    Why it is bad
+    -------------
+    float16 ends at 65504. Most of these operations refuse a larger number. The others make it infinite without a word:
+    a row that is masked from end to end then is NaN after softmax, where a large finite number gave equal weights.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: value cannot be converted to type at::Half without overflow: -1e+09
+    ```
+
+    Example
+    -------
+    ```python
+    scores = scores.masked_fill(mask, -1e9)  # float16 under autocast
+    ```
+    Use instead:
+    ```python
+    scores = scores.masked_fill(mask, max(-1e9, torch.finfo(scores.dtype).min))
+    ```
+
+    Fix safety
+    ----------
+    `max(-1e9, torch.finfo(x.dtype).min)` is -1e9 wherever that fits, so the fix is safe where x is known to be floating
+    and the constant is known. It is unsafe where a caller may pass another number (-inf, which it would make finite),
+    where x may hold integers, and where the number became -inf without an error before.
+    """
+
+    code: ClassVar[str] = "AMP301"
+    name: ClassVar[str] = "mask-constant-overflow"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = (
+        *("masked_fill", "fill_", "full", "index_fill", "scatter", "clamp", "clip", "pad(", "threshold", "hardtanh"),
+        *("where(", "] =", "]=", "tensor("),
+    )
+    context: ClassVar[tuple[str, ...]] = TENSOR_CODE
+    fix: ClassVar[Applicability | None] = Applicability.SAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(8, 8)
+        self.key = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        scores = self.query(x) @ self.key(x).transpose(-2, -1)
+        scores = scores.masked_fill(mask, -1e9)  # expect
+        return scores.softmax(-1)
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.float16):
+        Attention()(torch.randn(2, 4, 8), torch.ones(4, 4, dtype=torch.bool).triu(1))
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+NEG_INF = -(10**9)
+
+
+class Pointer(nn.Module):
+    def __init__(self, penalty: float = NEG_INF):
+        super().__init__()
+        self.score = nn.Linear(8, 1)
+        self.penalty = penalty
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        logits = self.score(x).squeeze(-1)
+        beyond = torch.arange(x.shape[1], device=x.device) >= lengths[:, None]
+        logits.data.masked_fill_(beyond, self.penalty)  # expect
+        return torch.nn.functional.pad(logits, (0, 1), value=NEG_INF)  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.float16):
+        Pointer()(torch.randn(2, 4, 8), torch.tensor([2, 4]))
+""",
+            scenario="autocast-fp16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class CausalMask(nn.Module):
+    def forward(self, x: torch.Tensor):
+        lowest = torch.finfo(torch.float32).min
+        mask = torch.full((x.shape[1], x.shape[1]), lowest, dtype=x.dtype, device=x.device)  # expect
+        return x @ x.transpose(-2, -1) + mask.triu(1)
+
+
+def reproduce():
+    CausalMask()(torch.randn(2, 4, 8, dtype=torch.bfloat16))
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor, keep: torch.Tensor):
+        scores = torch.where(keep, self.score(x), -1e9)  # expect
+        return scores.softmax(-1)
+
+
+def reproduce():
+    module, x, nothing = Masked(), torch.randn(2, 8), torch.zeros(2, 4, dtype=torch.bool)
+    assert torch.equal(module(x, nothing), torch.full((2, 4), 0.25))
+    with torch.autocast("cpu", dtype=torch.float16):
+        assert not module(x, nothing).isnan().any(), "every entry is masked: NaN, where float32 gives equal weights"
+""",
+            scenario="autocast-fp16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, mask_value=-1e9):
+        super().__init__()
+        self.query = nn.Linear(8, 8)
+        self.mask_value = mask_value
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        scores = self.query(x) @ x.transpose(-2, -1)
+        lowest = torch.finfo(scores.dtype).min
+        a = scores.masked_fill(mask, lowest)
+        b = scores.masked_fill(mask, float("-inf"))
+        c = scores.masked_fill(mask, -1e4)
+        d = scores.masked_fill(mask, max(self.mask_value, lowest))
+        e = scores.float().masked_fill(mask, self.mask_value)
+        f = scores.masked_fill(mask, -1e4 if scores.dtype == torch.float16 else -1e9)
+        g = torch.full_like(scores, -torch.finfo(scores.dtype).max)
+        return a, b, c, d, e, f, g, torch.zeros_like(mask, dtype=torch.int64).fill_(1_000_000)
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.float16):
+        Attention()(torch.randn(2, 4, 8), torch.ones(4, 4, dtype=torch.bool).triu(1))
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        for uses in by_node(facts.uses):
+            found = [overflow for use in uses if (overflow := _overflow(facts, use)) is not None]
+            if found:
+                yield _suspect(facts, max(found, key=_weight), found)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+    def visit_Assign(self, node: cst.Assign, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+
+def _overflow(facts: FileFacts, use: Use) -> _Overflow | None:
+    short = short_name(use.op).rstrip("_") or use.op
+    short = "__setitem__" if use.op.endswith("__setitem__") else short
+    for table, raises in ((_RAISES, True), (_GIVES_INFINITY, False)):
+        for parameter in table.get(short, ()):
+            number = use.numbers.get(parameter)
+            if number is None:
+                continue
+            operand = use.operands[0]
+            lanes = low_lanes(facts, use, operand, partial(_exceeds, number))
+            lanes = surest(lanes)
+            if lanes and (raises or follows_scenario(facts, use) or Certainty.PROVEN in lanes.values()):
+                return _Overflow(use, parameter, operand, lanes, raises)
+    return None
+
+
+def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
+    """Whether a low-precision dtype cannot hold a number in one scenario."""
+    largest = _LARGEST.get(bit)
+    if largest is None or bit not in (BITS["float16"], BITS["bfloat16"]):
+        return False
+    if not isinstance(number, Limit):
+        return abs(number) > largest
+    of = number.dtypes[lane]
+    sizes = [_LARGEST.get(each, 0.0) for each in bits_of(of.mask)]
+    return number.name in ("min", "max") and of.known and all(size > largest for size in sizes)
+
+
+def _weight(overflow: _Overflow) -> tuple[bool, bool, int]:
+    return overflow.raises, Certainty.PROVEN in overflow.lanes.values(), len(overflow.lanes)
+
+
+def _suspect(facts: FileFacts, worst: _Overflow, found: list[_Overflow]) -> Suspect:
+    certainty = next(iter(worst.lanes.values()))
+    alike = [o for o in found if certainty in o.lanes.values()]
+    lanes = sorted({number for overflow in alike for number in overflow.lanes})
+    span = facts.span(worst.use.node)
+    return Suspect(
+        span=span,
+        node=span,
+        message=_message(worst),
+        scenarios=facts.names(lanes),
+        certainty=certainty,
+        causes=causes_of(facts, worst.operand, worst.lanes),
+        severity=Severity.ERROR if worst.raises else Severity.WARNING,
+        data=worst,
+    )
+
+
+def _message(overflow: _Overflow) -> str:
+    number = overflow.use.numbers[overflow.parameter]
+    dtype = dtype_name(overflow.operand, overflow.lanes)
+    shown = quoted(overflow.constant, "a number")
+    if not isinstance(number, Limit) and shown != f"`{number}`":
+        shown = f"{shown} ({number:g})"
+    made = overflow.operand.name == "result"
+    into = f"a {dtype} tensor" if made else f"{dtype} {quoted(overflow.operand.node, 'tensor')}"
+    largest = "65504" if "float16" in dtype.split() else "3.39e38"
+    if overflow.raises:
+        return f"{short_name(overflow.use.op)} puts {shown} into {into}, which ends at {largest}: it raises"
+    return f"{shown} becomes infinite in {into}, which ends at {largest}"
+
+
+def _fix(node: cst.CSTNode, overflow: _Overflow, visit: Visit) -> Fix | None:
+    """The constant within what the filled tensor's dtype can hold."""
+    constant, dtype = overflow.constant, dtype_expression(overflow.use, overflow.operand)
+    if constant is None or dtype is None:
+        return None
+    found = find_expression(visit, node, constant)
+    if found is None:
+        return None
+    number = overflow.use.numbers[overflow.parameter]
+    negative = number.negated != (number.name == "min") if isinstance(number, Limit) else number < 0
+    function, limit = ("max", "min") if negative else ("min", "max")
+    finfo, imports = visit.import_name("torch", "finfo")
+    safe = overflow.raises and is_floating(overflow.operand) and _is_settled(overflow, constant)
+    return visit.fix(
+        Applicability.SAFE if safe else Applicability.UNSAFE,
+        "Keep the constant within the dtype's range",
+        *imports,
+        visit.replace(found, f"{function}({visit.code(found)}, {finfo}({dtype}).{limit})"),
+    )
+
+
+def _is_settled(overflow: _Overflow, constant: ast.expr) -> bool:
+    """Whether the constant is what it is, whatever callers pass: then it is not infinite."""
+    if isinstance(overflow.use.arguments.get(overflow.parameter), Const):
+        return not isinstance(constant, ast.Attribute)
+    of_dtype = isinstance(constant, ast.Attribute) and isinstance(constant.value, ast.Call)
+    return of_dtype or not any(isinstance(node, (ast.Name, ast.Call)) for node in ast.walk(constant))

@@ -1,0 +1,291 @@
+"""AMP305: an operation that has no kernel for the low precision it gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Applicability, Certainty, Severity
+from amplint.infer.dtypes import BITS, LOW
+from amplint.infer.torch_ops import NO_NUMPY, find_op
+from amplint.rule import Example, Rule, Suspect
+
+from ._alignment import dtype_of_tensor
+from ._disagreement import find_operand, short_name
+from ._low_precision import (
+    by_node,
+    causes_of,
+    dtype_name,
+    follows_scenario,
+    is_floating,
+    low_lanes,
+    quoted,
+    strongest,
+    surest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import libcst as cst
+
+    from amplint.finding import Fix
+    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.visit import Visit
+
+_NUMPY = "torch.Tensor.numpy"
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """An operation with the operands that it refuses, and in which scenarios it does."""
+
+    use: Use
+    operands: tuple[Operand, ...]
+    lanes: dict[int, Certainty]
+
+
+class UnsupportedOp(Rule):
+    """An operation gets a low-precision tensor, for which it has no kernel.
+
+    What it does
+    ------------
+    Reports float16 and bfloat16 operands of operations that exist for float32 and float64 only: linear algebra
+    (`inv`, `solve`, `svd`, `qr`, `eigh`, `cholesky`, `det`), `quantile`, `cdist`, `histc`, `polar`, and for bfloat16
+    alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read from what torch declares
+    for the device. Operations that autocast computes in float32 are left alone where it is on.
+
+    Why it is bad
+    -------------
+    They raise. Autocast makes the operand low precision by a matrix product or convolution before, and casts for few
+    of these operations; with half weights it does not act at all.
+
+    How it shows
+    ------------
+    ```text
+    RuntimeError: linalg.inv: Low precision dtypes not supported. Got BFloat16
+    RuntimeError: quantile() input tensor must be either float or double dtype
+    TypeError: Got unsupported ScalarType BFloat16
+    ```
+
+    Example
+    -------
+    ```python
+    gram = self.proj(x) @ self.proj(x).mT  # bfloat16 under autocast
+    inverse = torch.linalg.inv(gram)
+    ```
+    Use instead:
+    ```python
+    gram = self.proj(x) @ self.proj(x).mT
+    inverse = torch.linalg.inv(gram.float()).to(gram.dtype)
+    ```
+
+    Fix safety
+    ----------
+    Unsafe: `.float()` computes float64 and complex operands, which ran before, with less precision. Where the result is
+    one tensor it is cast back to the operand's dtype; several results stay float32.
+    """
+
+    code: ClassVar[str] = "AMP305"
+    name: ClassVar[str] = "unsupported-op"
+    severity: ClassVar[Severity] = Severity.ERROR
+    tokens: ClassVar[tuple[str, ...]] = (
+        *("linalg", "fft", "quantile", "cdist", "pdist", ".numpy(", "_as_complex", "complex(", "polar", "angle("),
+        *("svd", "qr(", "cholesky", "inverse(", "pinverse", "det(", "lu(", "lu_", "stft", "hist", "igamma", "ctc_loss"),
+        *("matrix_power", "geqrf", "ormqr", "orgqr", "triangular_solve", "special.", "vander", "margin_loss", "rrelu"),
+        "avg_pool3d",
+    )
+    context: ClassVar[tuple[str, ...]] = ("torch",)
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Whiten(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor):
+        h = self.proj(x)
+        covariance = h.mT @ h
+        return torch.linalg.inv(covariance)  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Whiten()(torch.randn(16, 8))
+""",
+            scenario="autocast-bf16",
+            emulated=True,
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def rotate(x: torch.Tensor, angles: torch.Tensor):
+    pairs = x.reshape(*x.shape[:-1], -1, 2)
+    turned = torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angles), angles)  # expect
+    return torch.view_as_real(turned).flatten(-2)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        positions = torch.arange(x.shape[1], device=x.device, dtype=torch.float32)
+        return rotate(self.query(x), positions[:, None] * torch.ones(4, device=x.device))
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Attention()(torch.randn(2, 4, 8))
+""",
+            scenario="autocast-bf16",
+            emulated=True,
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Distances(nn.Module):
+    def forward(self, x: torch.Tensor, codes: torch.Tensor):
+        return torch.cdist(x, codes).argmin(-1)  # expect
+
+
+def reproduce():
+    Distances()(torch.randn(1, 4, 8).bfloat16(), torch.randn(1, 3, 8).bfloat16())
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Entropy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 16)
+
+    def forward(self, x: torch.Tensor):
+        logits = self.head(x)
+        threshold = torch.quantile(logits, 0.8)  # expect
+        return logits.detach().cpu().numpy(), threshold  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Entropy()(torch.randn(2, 8))
+""",
+            scenario="autocast-bf16",
+            emulated=True,
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Spectrum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        h = self.proj(x)
+        if h.dtype in (torch.float16, torch.bfloat16):
+            h = h.float()
+        with torch.autocast(x.device.type, enabled=False):
+            values = torch.linalg.eigvalsh((h.mT @ h).float())
+        return values, torch.fft.rfft(h), h.cpu().numpy(), torch.quantile(h.float(), 0.5), torch.cdist(h, h)
+
+
+def reproduce():
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        Spectrum()(torch.randn(16, 8))
+""",
+            emulated=True,
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        for uses in by_node(facts.uses):
+            found = [refusal for use in uses if (refusal := _refusal(facts, use)) is not None]
+            if found:
+                yield _suspect(facts, found)
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(node, suspect.data, visit))
+
+
+def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
+    op = find_op(use.op)
+    refused = NO_NUMPY if use.op == _NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
+    bits = {BITS[name] for name in refused}
+    if not bits:
+        return None
+    lanes: dict[int, Certainty] = {}
+    operands = []
+    for operand in use.operands:
+        if operand.value.maybe and (operand is not use.operands[0] or use.op.startswith("torch.Tensor.")):
+            continue
+        low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
+        if not follows_scenario(facts, use) or (use.op == _NUMPY and not is_floating(operand)):
+            low = {n: Certainty.POSSIBLE if c is Certainty.LIKELY else c for n, c in low.items()}
+        if low:
+            operands.append((operand, low))
+            lanes.update({n: c for n, c in low.items() if lanes.get(n) is not Certainty.PROVEN})
+    if not lanes:
+        return None
+    lanes = surest(lanes)
+    return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes)
+
+
+def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
+    worst, lanes, certainty = strongest(found)
+    operand, span = worst.operands[0], facts.span(worst.use.node)
+    shown = [lane for lane in worst.lanes if not operand.value.dtypes[lane].mask & ~LOW]
+    given = f"{dtype_name(operand, shown)} {quoted(operand.node, 'tensor')}"
+    message = f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device}: it raises"
+    if worst.use.op == _NUMPY:
+        message = f"numpy has no bfloat16: .numpy() of {given} raises"
+    return Suspect(
+        span=span,
+        node=span,
+        message=message,
+        scenarios=facts.names(lanes),
+        certainty=certainty,
+        causes=causes_of(facts, operand, worst.lanes),
+        data=worst,
+    )
+
+
+def _fix(node: cst.Call, refusal: _Refusal, visit: Visit) -> Fix | None:
+    """The operation in float32, and its result in the operand's dtype again where it is one tensor."""
+    op = find_op(refusal.use.op)
+    edits = []
+    for operand in refusal.operands:
+        expression = find_operand(visit, node, operand)
+        if expression is None:
+            return None
+        edits.append(visit.append(expression, ".float()"))
+    leader = refusal.operands[0].node
+    single = op is not None and op.result in ("first", "promote", "float")
+    dtype = dtype_of_tensor(leader) if single and leader is not None else None
+    if dtype is not None:
+        edits.append(visit.append(node, f".to({dtype})"))
+    return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits)

@@ -1,0 +1,189 @@
+"""AMP306: positions that low precision cannot count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from amplint.finding import Severity
+from amplint.infer.dtypes import LOW
+from amplint.infer.values import Trait
+from amplint.rule import Example, Rule, Suspect
+
+from ._disagreement import short_name
+from ._low_precision import by_node, causes_of, claimed_lanes, dtype_name, quoted, strongest, surest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amplint.finding import Certainty
+    from amplint.infer.facts import FileFacts, Operand, Use
+
+_PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "multiply"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounded:
+    """A product with positions, and in which scenarios these are low precision."""
+
+    use: Use
+    operand: Operand
+    lanes: dict[int, Certainty]
+
+
+class LowPrecisionPositions(Rule):
+    """Positions are multiplied with frequencies or slopes in low precision, which cannot count them.
+
+    What it does
+    ------------
+    Reports products (`einsum`, `outer`, `matmul`, `*`) of two tensors one of which counts up from `torch.arange` to an
+    end that is not small, where that one is float16 or bfloat16: because autocast lowers the product, or because it was
+    made or cast so. Rotary embeddings, ALiBi and sinusoids are such products.
+
+    Why it is bad
+    -------------
+    bfloat16 counts exactly to 256, float16 to 2048. Beyond, neighbouring positions become one, and their angles are off
+    by whole radians: a model that is right on short inputs gets worse on long ones, without an error. Autocast lowers
+    `einsum` and `matmul` of float32 operands as well.
+
+    How it shows
+    ------------
+    Only as quality that falls with the length of the input.
+
+    Example
+    -------
+    ```python
+    angles = torch.einsum("i,j->ij", positions, self.inv_freq)  # bfloat16 under autocast
+    ```
+    Use instead:
+    ```python
+    with torch.autocast(positions.device.type, enabled=False):
+        angles = torch.einsum("i,j->ij", positions.float(), self.inv_freq.float())
+    ```
+
+    Fix safety
+    ----------
+    There is no automatic fix: the product needs a region with autocast off, and what the positions are cast to before
+    is often the caller's. Multiply in float32, and cast the sines and cosines, not the angles.
+    """
+
+    code: ClassVar[str] = "AMP306"
+    name: ClassVar[str] = "low-precision-positions"
+    severity: ClassVar[Severity] = Severity.WARNING
+    tokens: ClassVar[tuple[str, ...]] = ("arange",)
+    context: ClassVar[tuple[str, ...]] = ("torch",)
+
+    bad: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Rotary(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.register_buffer("inv_freq", 1.0 / (10000 ** (torch.arange(0, dim, 2).float() / dim)))
+
+    def forward(self, x: torch.Tensor):
+        positions = torch.arange(x.shape[1], device=x.device).type_as(self.inv_freq)
+        angles = torch.einsum("i,j->ij", positions, self.inv_freq)  # expect
+        return angles.float().cos()
+
+
+def reproduce():
+    rotary, x = Rotary(8), torch.randn(1, 400, 8)
+    expected = rotary(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        worst = (rotary(x) - expected).abs().max()
+    if worst > 0.1:
+        raise RuntimeError(f"cosines are off by {worst:.2f}")
+""",
+            scenario="autocast-bf16",
+            emulated=True,
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Alibi(nn.Module):
+    def __init__(self, heads: int):
+        super().__init__()
+        self.register_buffer("slopes", 2.0 ** -torch.arange(1.0, heads + 1.0))
+
+    def forward(self, scores: torch.Tensor):
+        distance = torch.arange(1 - scores.shape[-1], 1, dtype=scores.dtype, device=scores.device)
+        return scores + distance * self.slopes[:, None, None].to(scores.dtype)  # expect
+
+
+def reproduce():
+    alibi, scores = Alibi(2), torch.zeros(2, 1, 400)
+    expected = alibi(scores)
+    biased = alibi.bfloat16()(scores.bfloat16())
+    assert biased[0, 0].unique().numel() == expected[0, 0].unique().numel(), "neighbouring positions became one"
+""",
+            scenario="bf16",
+        ),
+    )
+    good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Rotary(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.register_buffer("inv_freq", 1.0 / (10000 ** (torch.arange(0, dim, 2).float() / dim)))
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        positions = torch.arange(x.shape[1], device=x.device, dtype=torch.float32)
+        with torch.autocast(x.device.type, enabled=False):
+            angles = torch.einsum("i,j->ij", positions, self.inv_freq.float())
+        few = torch.arange(16, device=x.device, dtype=x.dtype)[:, None] * torch.ones_like(x[0, 0])
+        return angles.cos().to(x.dtype), few, positions[:, None] * self.inv_freq.float(), self.proj(x)
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Rotary(8)(torch.randn(1, 400, 8))
+"""
+        ),
+    )
+
+    def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        for uses in by_node(facts.uses):
+            found = [rounded for use in uses if (rounded := _rounded(facts, use)) is not None]
+            if found:
+                yield _suspect(facts, found)
+
+
+def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:
+    if short_name(use.op).rstrip("_") not in _PRODUCTS or len(use.operands) < 2:
+        return None
+    counting = [operand for operand in use.operands if operand.value.trait is Trait.COUNT]
+    if len(counting) != 1:
+        return None
+    lanes = claimed_lanes(facts, use, counting[0], lambda _, bit: bool(bit & LOW))
+    return _Rounded(use, counting[0], surest(lanes)) if lanes else None
+
+
+def _suspect(facts: FileFacts, found: list[_Rounded]) -> Suspect:
+    worst, lanes, certainty = strongest(found)
+    span = facts.span(worst.use.node)
+    dtype = dtype_name(worst.operand, lanes)
+    given = f"{dtype} {quoted(worst.operand.node, 'positions')}"
+    end = "2048" if dtype == "float16" else "256"
+    return Suspect(
+        span=span,
+        node=span,
+        message=f"{short_name(worst.use.op)} multiplies {given}, which counts exactly to {end} only",
+        scenarios=facts.names(lanes),
+        certainty=certainty,
+        causes=causes_of(facts, worst.operand, worst.lanes),
+        data=worst,
+    )
