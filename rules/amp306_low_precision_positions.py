@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Severity
+from amplint.finding import Certainty, Severity
 from amplint.infer.dtypes import LOW
 from amplint.infer.values import Trait
 from amplint.rule import Example, Rule, Suspect
@@ -16,7 +16,6 @@ from ._low_precision import by_node, causes_of, claimed_lanes, dtype_name, quote
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.finding import Certainty
     from amplint.infer.facts import FileFacts, Operand, Use
 
 _PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "multiply"))
@@ -38,7 +37,8 @@ class LowPrecisionPositions(Rule):
     ------------
     Reports products (`einsum`, `outer`, `matmul`, `*`) of two tensors one of which counts up from `torch.arange` to an
     end that is not small, where that one is float16 or bfloat16: because autocast lowers the product, or because it was
-    made or cast so. Rotary embeddings, ALiBi and sinusoids are such products.
+    made or cast so. Rotary embeddings, ALiBi and sinusoids are such products. Positions cast to the dtype of a buffer
+    are merely possible there: a buffer of frequencies is often kept in float32 when a model is converted.
 
     Why it is bad
     -------------
@@ -169,7 +169,15 @@ def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:
     if len(counting) != 1:
         return None
     lanes = claimed_lanes(facts, use, counting[0], lambda _, bit: bool(bit & LOW))
+    for number, certainty in lanes.items():
+        if certainty is Certainty.PROVEN and _follows_module(facts, counting[0], number):
+            lanes[number] = Certainty.POSSIBLE
     return _Rounded(use, counting[0], surest(lanes)) if lanes else None
+
+
+def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:
+    """Whether positions are low precision only because a buffer is, which may have been kept from conversion."""
+    return facts.scenarios[lane].autocast is None and not operand.value.explicit
 
 
 def _suspect(facts: FileFacts, found: list[_Rounded]) -> Suspect:

@@ -12,6 +12,7 @@ import pytest
 from amplint.explain.catalogue import KINDS, NEEDS, Family, families, recognise
 from amplint.explain.literals import longest_literal
 from amplint.explain.spelling import dtype_of
+from amplint.finding import Severity
 from amplint.plugins import load_rules
 from amplint.rule import documentation
 
@@ -126,12 +127,12 @@ def test_old_and_new_wordings_are_one_family(family: str) -> None:
 
 
 def how_it_shows() -> list[tuple[str, str]]:
-    """(code, error text) of the documentation of every rule; some hazards raise nothing."""
+    """(code, error text) of the documentation of every rule; what is silent has none, and raises nothing."""
     shown = []
     for rule in RULES:
         block = re.search(r"How it shows\n-+\n```text\n(.*?)```", documentation(rule), re.DOTALL)
         if block is None:
-            assert "How it shows\n------------\nNo error." in documentation(rule), rule.code
+            assert rule.severity is Severity.WARNING, rule.code
             continue
         lines = re.sub(r"\n(?!\w+(?:Error|Warning):)", " ", block[1].strip())
         shown += [(rule.code, line) for line in lines.split("\n")]
