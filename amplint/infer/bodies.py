@@ -119,6 +119,23 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     return Body(generator, computes, driver, size, identity, defines, makes, answers, stores, frozenset(names))
 
 
+def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of the attributes that constructors assign to, and of those that anything else does."""
+    made: set[str] = set()
+    later: set[str] = set()
+    pending: list[ast.stmt] = [*tree.body]
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, ast.ClassDef):
+            pending.extend(statement.body)
+            continue
+        names = made if isinstance(statement, ast.FunctionDef) and statement.name == "__init__" else later
+        for node in nodes_below(statement):
+            if type(node) is ast.Attribute and type(node.ctx) is ast.Store:
+                names.add(node.attr)
+    return frozenset(made), frozenset(later)
+
+
 @lru_cache(maxsize=256)
 def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Names that a function calls where it has not entered a context manager."""

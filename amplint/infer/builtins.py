@@ -9,7 +9,7 @@ from amplint.infer.arguments import Arguments
 from amplint.infer.attention_kernels import call_kernel, find_kernel
 from amplint.infer.classes import ancestry, find_member, has_unknown_base
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
-from amplint.infer.layer_lists import is_layer_of
+from amplint.infer.layer_lists import is_layer_of, iterated
 from amplint.infer.modules import MODULE_METHODS
 from amplint.infer.operations import apply_named
 from amplint.infer.texts import is_callable_kind, text_of
@@ -283,8 +283,7 @@ def _as_sequence(frame: Frame, value: Value, mutable: bool) -> Value:
 
 
 def _element(frame: Frame, value: Value | None) -> Value:
-    if isinstance(value, Layer) and value.children is not None:
-        value = value.children
+    value = iterated(frame, value) if value is not None else None
     if isinstance(value, Sequence):
         return element_of(frame.session, value)
     if isinstance(value, Tensor) and not value.maybe:
@@ -333,9 +332,16 @@ def _reshaped(value: Value) -> Value:
     return UNKNOWN
 
 
+_OTHER_DEVICES = frozenset(("torch_npu", "torch_xla", "torch_mlu", "torch_musa", "habana_frameworks"))
+"""Libraries that drive devices other than those judged: what calls them is not reached on these."""
+
+
 def call_external(frame: Frame, value: External, arguments: Arguments, node: ast.expr) -> Value:
     """Call a function of another library: dtype-preserving ones, ``functools``, ``math``; else unknown."""
     name, first = value.name, arguments.positional[0] if arguments.positional else None
+    if name.partition(".")[0] in _OTHER_DEVICES:
+        frame.live = 0
+        return UNKNOWN
     if name == "functools.partial" and first is not None:
         return Partial(first, tuple(arguments.positional[1:]), dict(arguments.keywords))
     if name in _SAME and first is not None:

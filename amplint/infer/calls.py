@@ -13,6 +13,7 @@ from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
 from amplint.infer.session import MAX_DEPTH
 from amplint.infer.values import (
+    NEVER,
     NONE,
     UNKNOWN,
     AutocastContext,
@@ -23,6 +24,7 @@ from amplint.infer.values import (
     DTypeValue,
     External,
     Function,
+    FunctionNode,
     Instance,
     Layer,
     Mapping,
@@ -63,8 +65,7 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
         shifted.keywords = {**callee.keywords, **shifted.keywords}
         return call(frame, callee.callee, shifted, node)
     if isinstance(callee, Union):
-        options = [option for option in callee.options if option.key != NONE.key]
-        return unite(*(call(frame, option, arguments, node) for option in options))
+        return _call_any(frame, callee, arguments, node)
     if isinstance(callee, (AutocastContext, CustomDecorator)):
         if arguments.positional:
             return objects.decorate_with(callee, arguments.positional[0]) or UNKNOWN
@@ -73,7 +74,66 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
         return _call_builtin(frame, callee, arguments, node)
     if isinstance(callee, External):
         return builtins.call_external(frame, callee, arguments, node)
-    return UNKNOWN
+    return _call_unknown(frame, arguments, node)
+
+
+def _call_unknown(frame: Frame, arguments: Arguments, node: ast.expr) -> Value:
+    """Call what is not known: given a module or method before tensors, it calls that with them, as checkpointing does.
+
+    Which function checkpoints is often handed to a model from outside.
+    """
+    called, rest = arguments.positional[:1], arguments.positional[1:]
+    if not called or not any(map(carries_tensor, rest)):
+        return UNKNOWN
+    if not all(_takes_tensors(option) for option in options_of(called[0])):
+        return UNKNOWN
+    nodes: dict[int | str, ast.expr] = {
+        (key - 1 if isinstance(key, int) else key): expression
+        for key, expression in arguments.nodes.items()
+        if key != 0
+    }
+    return call(frame, called[0], Arguments(rest, arguments.keywords, nodes, arguments.unknown), node)
+
+
+def _takes_tensors(value: Value) -> bool:
+    """Whether a value is a module, or a method of one."""
+    if isinstance(value, Bound):
+        value = value.instance
+    return isinstance(value, Layer) or (isinstance(value, Instance) and classes.is_module(value.cls))
+
+
+def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr) -> Value:
+    """Call one of several: what does not come back, or cannot be called like this, was not the one."""
+    live, reached = frame.live, 0
+    results: list[Value] = []
+    callable_ones = [option for option in callee.options if option.key != NONE.key]
+    fitting = [option for option in callable_ones if _accepts(option, arguments)]
+    for option in fitting or callable_ones:
+        frame.live = live
+        result = call(frame, option, arguments, node)
+        if frame.live:
+            results.append(result)
+        reached |= frame.live
+    frame.live = reached
+    return unite(*results) if results else UNKNOWN
+
+
+def _accepts(value: Value, arguments: Arguments) -> bool:
+    """Whether a module or function has parameters for these arguments; true where that is not known."""
+    bound = 0
+    if isinstance(value, Instance):
+        member = classes.find_member(value.cls, "forward" if classes.is_module(value.cls) else "__call__")
+        value, bound = member if member is not None else UNKNOWN, 1
+    elif isinstance(value, Bound):
+        value, bound = value.function, 1
+    if not isinstance(value, Function):
+        return True
+    spec = value.node.args
+    positional = [a.arg for a in (*spec.posonlyargs, *spec.args)][bound:]
+    if spec.vararg is None and len(arguments.positional) > len(positional):
+        return False
+    names = {*positional, *(a.arg for a in spec.kwonlyargs)}
+    return spec.kwarg is not None or names.issuperset(arguments.keywords)
 
 
 def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:
@@ -226,7 +286,7 @@ def run_function(
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
     if remember and key in session.memo:
-        return session.memo[key]
+        return _came_back(frame, session.memo[key])
     if key in session.active:
         session.project.cut += 1
         return UNKNOWN
@@ -251,9 +311,26 @@ def run_function(
                 drift.branches(inner)
     finally:
         session.active.discard(key)
+    if result is NEVER and _is_abstract(function.node):
+        result = UNKNOWN
     if remember:
         session.memo[key] = result
+    return _came_back(frame, result)
+
+
+def _came_back(frame: Frame, result: Value) -> Value:
+    """The result of a call; where it raises on every path, nothing behind it runs."""
+    if result is NEVER:
+        frame.live = 0
+        return UNKNOWN
     return result
+
+
+def _is_abstract(node: FunctionNode) -> bool:
+    """Whether a function raises because a class below this one is to write it."""
+    raised = (s.exc for s in node.body if isinstance(s, ast.Raise)) if not isinstance(node, ast.Lambda) else ()
+    names = (exc.func if isinstance(exc, ast.Call) else exc for exc in raised)
+    return any(isinstance(name, ast.Name) and name.id == "NotImplementedError" for name in names)
 
 
 def _handed_back(function: Function, arguments: Arguments) -> Value:

@@ -71,7 +71,7 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
         if annotated is not None and annotated is not UNKNOWN:
             return Union((annotated, Const(None))) if optional else annotated
         if annotated is UNKNOWN and not building:
-            return UNKNOWN
+            return Const(None) if optional and _caller(frame.session, function) is Caller.USER else UNKNOWN
     if building:
         layers = layers_passed(outer, function.namespace, parameter.arg)
         if layers is not UNKNOWN:

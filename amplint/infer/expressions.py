@@ -24,8 +24,9 @@ from amplint.infer.frame import (
     options_of,
     unite,
 )
-from amplint.infer.guards import compare_dtypes, narrow, split, truth, usually
-from amplint.infer.objects import binding_evaluator, function_value, get_attribute
+from amplint.infer.guards import compare_dtypes, device_test, narrow, split, truth, usually
+from amplint.infer.layer_lists import iterated
+from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
 from amplint.infer.operations import apply_named
 from amplint.infer.session import OutOfBudget
 from amplint.infer.texts import joined
@@ -36,8 +37,8 @@ from amplint.infer.values import (
     Bound,
     Builtin,
     Const,
+    Device,
     DTypeValue,
-    Layer,
     Limit,
     Mapping,
     Number,
@@ -123,7 +124,9 @@ def _raises(frame: Frame) -> None:
 
 def _call(frame: Frame, node: ast.Call) -> Value:
     callee = evaluate(frame, node.func)
-    if _is_none(callee):
+    if isinstance(node.func, ast.Attribute) and is_missing(frame, node.func, callee):
+        frame.live = 0
+    elif _is_none(callee):
         _raises(frame)
     arguments = arguments_of(frame, node)
     arguments.callee = node.func
@@ -276,6 +279,9 @@ def _compare(frame: Frame, node: ast.Compare) -> Value:
         return flag
     if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
         return Number("bool")
+    if isinstance(operands[0], Device) and len(operands) == 2:
+        yes, no = device_test(frame, operands[0], node.ops[0], operands[1])
+        return Number("bool") if yes and no else Const(bool(yes))
     tensors = [o for o in operands if isinstance(o, Tensor)]
     if tensors and all(isinstance(o, (Tensor, Const, Number)) for o in operands):
         sure = any(not t.maybe for t in tensors)
@@ -293,7 +299,7 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
         if isinstance(operand, (ast.Compare, ast.UnaryOp)):
             yes, no = split(frame, operand)
         else:
-            yes, no = truth(frame, value, settled=not isinstance(operand, ast.Attribute))
+            yes, no = truth(frame, value, operand)
         unreached = every & ~frame.live
         on, off = (
             (on & (yes | unreached), off | no) if isinstance(node.op, ast.And) else (on | yes, off & (no | unreached))
@@ -331,10 +337,12 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     frame.live, frame.variables = yes, dict(variables)
     narrow(frame, node.test, True)
     left = evaluate(frame, node.body) if yes else UNKNOWN
+    yes = frame.live
     frame.live, frame.variables = no, dict(variables)
     narrow(frame, node.test, False)
     right = evaluate(frame, node.orelse) if no else UNKNOWN
-    frame.live, frame.variables = live, variables
+    no = frame.live
+    frame.live, frame.variables = live & (yes | no), variables
     usual = usually(frame, node.test) if frame.session.observer is not None and yes and no else None
     if usual is not None:
         return left if usual else right
@@ -418,9 +426,7 @@ def _generators(frame: Frame, generators: list[ast.comprehension]) -> bool:
     """Bind what a comprehension runs over; whether there may be anything."""
     some = True
     for generator in generators:
-        source = evaluate(frame, generator.iter)
-        if isinstance(source, Layer) and source.children is not None:
-            source = source.children
+        source = iterated(frame, evaluate(frame, generator.iter))
         if isinstance(source, Sequence):
             item = element_of(frame.session, source)
             some = some and source.items != ()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.dtypes import Autocast, Dtypes, join, select
 from amplint.infer.traits import joined_trait
 from amplint.infer.values import (
+    NEVER,
     NONE,
     UNKNOWN,
     AutocastFlag,
@@ -121,9 +122,12 @@ class Frame:
                 del self.variables[name]
 
     def result(self) -> Value:
-        """What calling the function gives: the join over every return, each in the scenarios that reach it."""
+        """What calling the function gives: the join over every return, each in the scenarios that reach it.
+
+        ``NEVER`` where it ends on no path.
+        """
         if not self.returns:
-            return NONE
+            return NEVER
         live, value = self.returns[0]
         for other_live, other in self.returns[1:]:
             value = merge(self.session, value, live, other, other_live)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import Lane
 from amplint.infer.frame import Frame, evaluate, options_of, unite
+from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
 from amplint.infer.values import (
     AutocastFlag,
@@ -59,17 +60,28 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
         return yes & live, no & live
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compare(frame, test.left, test.ops[0], test.comparators[0])
-    return truth(frame, evaluate(frame, test), settled=not isinstance(test, ast.Attribute))
+    return truth(frame, evaluate(frame, test), test)
 
 
-def truth(frame: Frame, value: Value, *, settled: bool = True) -> tuple[int, int]:
-    """Where a value can be true, and can be false. ``settled``: a constant cannot have been assigned elsewhere."""
+def settled(frame: Frame, node: ast.expr) -> bool:
+    """Whether a constant that an expression gives decides branches.
+
+    An attribute may be set from outside. Where code is judged, what it then does counts too; elsewhere, and where
+    dtypes are shown, one that no function sets is what the constructor made it.
+    """
+    if not isinstance(node, ast.Attribute):
+        return True
+    return (frame.session.observer is not None or not frame.namespace.own) and stays(frame, node)
+
+
+def truth(frame: Frame, value: Value, test: ast.expr) -> tuple[int, int]:
+    """Where the value of a test can be true, and can be false."""
     live = frame.live
     if isinstance(value, AutocastFlag):
         return value.on & live, value.off & live
     if isinstance(value, DTypeValue):
         return live, 0
-    if isinstance(value, Const) and settled:
+    if isinstance(value, Const) and settled(frame, test):
         return (live, 0) if value.value else (0, live)
     if isinstance(value, (Function, Class, Bound, TorchName, Decorated, Partial)):
         return live, 0
@@ -148,15 +160,25 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
         if not b.loose if held else b.other is None or b.shared:
             return (live, 0) if held == isinstance(op, ast.In) else (0, live)
     if isinstance(a, Device):
-        return _device_test(frame, a, op, b)
+        return device_test(frame, a, op, b)
     if isinstance(a, DTypeValue):
         flag = compare_dtypes(a, op, b)
         return (flag.on & live, flag.off & live) if flag is not None else (live, live)
-    settled = not isinstance(left, ast.Attribute) and not isinstance(right, ast.Attribute)
-    if settled and isinstance(a, Const) and isinstance(b, Const) and isinstance(op, (ast.Eq, ast.NotEq)):
-        same = a.value == b.value
-        return (live, 0) if same == isinstance(op, ast.Eq) else (0, live)
+    if isinstance(a, Const):
+        same = _equal(a, op, b)
+        if same is not None and settled(frame, left) and settled(frame, right):
+            return (live, 0) if same == isinstance(op, (ast.Eq, ast.In)) else (0, live)
     return live, live
+
+
+def _equal(value: Const, op: ast.cmpop, other: Value) -> bool | None:
+    """Whether a constant equals another, or is among several; None where that is open."""
+    if isinstance(op, (ast.Eq, ast.NotEq)):
+        return value.value == other.value if isinstance(other, Const) else None
+    if isinstance(op, (ast.In, ast.NotIn)) and isinstance(other, Sequence) and other.items is not None:
+        known = [item.value for item in other.items if isinstance(item, Const)]
+        return value.value in known if value.value in known or len(known) == len(other.items) else None
+    return None
 
 
 def compare_dtypes(left: DTypeValue, op: ast.cmpop, right: Value) -> AutocastFlag | None:
@@ -172,7 +194,7 @@ def compare_dtypes(left: DTypeValue, op: ast.cmpop, right: Value) -> AutocastFla
     return AutocastFlag(yes, no) if isinstance(op, (ast.Eq, ast.Is, ast.In)) else AutocastFlag(no, yes)
 
 
-def _device_test(frame: Frame, device: Device, op: ast.cmpop, wanted: Value) -> tuple[int, int]:
+def device_test(frame: Frame, device: Device, op: ast.cmpop, wanted: Value) -> tuple[int, int]:
     """A device's type against names; a tensor's own device is the one whose policy is judged."""
     options = wanted.items if isinstance(wanted, Sequence) and wanted.items is not None else (wanted,)
     names = [option.value for option in options if isinstance(option, Const)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import has_unknown_base, is_module, torch_base
 from amplint.infer.frame import Frame, call, element_of, grown, options_of, unite
-from amplint.infer.values import UNKNOWN, Instance, Layer, Mapping, Sequence, Value
+from amplint.infer.values import NONE, UNKNOWN, Instance, Layer, Mapping, Sequence, Value
 
 if TYPE_CHECKING:
     import ast
@@ -101,6 +101,19 @@ def register(frame: Frame, owner: Instance, name: str, new: Value) -> None:
             object.__setattr__(layer, "children", Sequence(None, element, True))
     else:
         grow(frame, layer, new, once=True)
+
+
+def iterated(frame: Frame, value: Value) -> Value:
+    """What a loop over a value runs over: the list in a container, any of several that it may be; None is none."""
+    options = [option for option in options_of(value) if option.key != NONE.key]
+    runs = [o.children if isinstance(o, Layer) and isinstance(o.children, Sequence) else o for o in options]
+    if len(runs) == 1:
+        return runs[0]
+    lists = [run for run in runs if isinstance(run, Sequence)]
+    if len(lists) < len(runs) or not lists:
+        return value
+    elements = [element_of(frame.session, run) for run in lists if run.items != ()]
+    return Sequence(None, unite(*elements)) if elements else lists[0]
 
 
 def held_by(layer: Layer) -> Value:

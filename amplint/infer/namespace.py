@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from amplint.infer.bodies import Body, body_of
+from amplint.infer.bodies import Body, attributes_set, body_of
 from amplint.infer.lasting import Lasting, lasts, shared
 from amplint.infer.outline import Outline, Unparsed, outline
 from amplint.infer.values import UNKNOWN, Class, External, ModuleValue, TorchName, Union, Value
@@ -78,6 +78,7 @@ class Namespace:
         self._age = 0
         self._pending: set[str] = set()
         self._bodies: dict[int, Body] = {}
+        self._attributes_set: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
         found = None if whole else _outline(source)
         if found is None:
             self._bind_whole()
@@ -120,6 +121,17 @@ class Namespace:
         found = self._bodies.get(id(node))
         if found is None:
             found = self._bodies[id(node)] = body_of(node)
+        return found
+
+    def attributes_set(self, node: ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:
+        """Attributes that the constructor of a class of this module sets, and that other code does.
+
+        That is its other methods and, in the file that is analysed, everything else but constructors.
+        """
+        top: ast.Module | ast.ClassDef = self.tree if self.own else node
+        found = self._attributes_set.get(id(top))
+        if found is None:
+            found = self._attributes_set[id(top)] = attributes_set(top)
         return found
 
     @property

@@ -85,7 +85,9 @@ def _decorate(frame: Frame, value: Value, decorator: ast.expr) -> Value:
         return UNKNOWN
     if _hands_back(frame, applied):
         return value
+    live = frame.live
     result = call(frame, applied, Arguments([value]), decorator)
+    frame.live = live
     options = options_of(result)
     if any(option.key == value.key for option in options):
         return value
@@ -344,6 +346,39 @@ def _kept(value: Value) -> Value:
     if not isinstance(value, Tensor) or value.origin is None or value.leaf or value.origin.kept:
         return value
     return replace(value, origin=replace(value.origin, kept=True))
+
+
+def stays(frame: Frame, node: ast.Attribute) -> bool:
+    """Whether an attribute of a variable's object is what the constructor left: no other function there sets it."""
+    instance = _object_of(frame, node)
+    return instance is not None and node.attr in instance.attributes and not _set_later(instance, node.attr)
+
+
+def lacks(instance: Instance, name: str) -> bool:
+    """Whether an object has no such attribute: its constructors set one only on paths that were not taken."""
+    if instance.open or name in instance.attributes or classes.find_member(instance.cls, name) is not None:
+        return False
+    bases = [base for base in classes.ancestry(instance.cls) if isinstance(base, Class)]
+    return any(name in base.namespace.attributes_set(base.node)[0] for base in bases) and not _set_later(instance, name)
+
+
+def is_missing(frame: Frame, node: ast.Attribute, value: Value) -> bool:
+    """Whether what a method is called on is None, or is not there at all, in an object that stays as it was made."""
+    if value is UNKNOWN:
+        instance = _object_of(frame, node)
+        return instance is not None and frame.constructing is not instance and lacks(instance, node.attr)
+    return _is_none(value) and stays(frame, node)
+
+
+def _object_of(frame: Frame, node: ast.Attribute) -> Instance | None:
+    """The object that a variable holds whose attribute this is."""
+    value = frame.variables.get(node.value.id) if isinstance(node.value, ast.Name) else None
+    return value if isinstance(value, Instance) and not value.open else None
+
+
+def _set_later(instance: Instance, name: str) -> bool:
+    bases = (base for base in classes.ancestry(instance.cls) if isinstance(base, Class))
+    return any(name in base.namespace.attributes_set(base.node)[1] for base in bases)
 
 
 def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> Value:

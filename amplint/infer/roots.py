@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.evidence import passed_by_keyword
 from amplint.infer.namespace import LIBRARY_FOLDERS
-from amplint.infer.values import Class, Function
+from amplint.infer.values import Class, Function, TorchName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,20 +30,30 @@ def roots(namespace: Namespace, defined: Iterable[Class | Function]) -> Iterator
     """Of a module's classes those that neither its classes nor more than one other file of its project construct.
 
     In the module itself every mention counts but those as a base, in an annotation and in an ``isinstance``; in other
-    files a call by that name. One other file that does makes a wrapper around a model, several make a building block.
+    files a call by that name. One other file that does makes a wrapper around a model, several make a building block;
+    of a class that derives from ``torch.nn`` alone, and that no function of its own file makes, one does.
     What a function of a package makes is the user's, unless a class of the module or several other files call it.
     Functions are for other files of a package to call; those of a script are its own, and so is what they make.
     """
     folder, package = namespace.project.root_of(namespace.path)
     called = _called_in(folder / package.partition(".")[0] if package else folder, bool(package))
 
-    def is_shared(name: str) -> bool:
-        return len(called.get(name.encode(), set()) - {namespace.path}) > 1
+    def is_shared(name: str, by: int = 2) -> bool:
+        return len(called.get(name.encode(), set()) - {namespace.path}) >= by
 
     mentioned = _used(namespace.tree, is_shared) if package else set(_mentioned(namespace.tree))
+    made = {name for s in namespace.tree.body if isinstance(s, ast.FunctionDef) for name in _mentioned(s)}
     for value in defined:
-        if value.name not in mentioned and not is_shared(value.name) and (isinstance(value, Class) or not package):
+        part = isinstance(value, Class) and _is_plain_module(value) and value.name not in made
+        several = 1 if package and part else 2
+        shared = is_shared(value.name, several)
+        if value.name not in mentioned and not shared and (isinstance(value, Class) or not package):
             yield value
+
+
+def _is_plain_module(cls: Class) -> bool:
+    """Whether a class derives from those of ``torch.nn`` alone."""
+    return all(isinstance(base, TorchName) and base.name.startswith("torch.nn.") for base in cls.bases)
 
 
 def _used(tree: ast.Module, is_shared: Callable[[str], bool]) -> set[str]:

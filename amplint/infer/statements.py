@@ -10,10 +10,12 @@ import ast
 from typing import TYPE_CHECKING, TypeVar
 
 from amplint.infer import autocast, uses
+from amplint.infer.bodies import nodes_below
 from amplint.infer.conflicts import index_write
 from amplint.infer.expressions import evaluate, in_place_operator
 from amplint.infer.frame import Frame, element_of, merge, options_of, unite
 from amplint.infer.guards import narrow, split, usually
+from amplint.infer.layer_lists import iterated
 from amplint.infer.objects import binding_evaluator, class_value, function_value, set_attribute
 from amplint.infer.values import (
     UNKNOWN,
@@ -215,6 +217,9 @@ def _meet(frame: Frame, a: dict[str, Value], a_live: int, b: dict[str, Value], b
 def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
     source = None if isinstance(statement, ast.While) else evaluate(frame, statement.iter)
     items = _iterations(frame, source)
+    each = _runs_each(source, statement)
+    if each is not None:
+        items = [*each]
     settled = all(item.key == items[0].key for item in items)
     block, frame.block = frame.block, id(statement.body)
     frame.branches += 1
@@ -227,12 +232,30 @@ def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
         else:
             assign(frame, statement.target, item)
         execute(frame, statement.body)
+        if each is not None and frame.live == live:
+            continue
         _meet(frame, frame.variables, frame.live, before, live)
         if settled and not _changed(frame.variables, before):
             break
     frame.branches -= 1
     frame.block = block
     execute(frame, statement.orelse)
+
+
+MAX_UNROLLED = 4
+"""Different items of a list for each of which a loop's body runs once, in order."""
+
+
+def _runs_each(source: Value | None, statement: ast.For | ast.AsyncFor | ast.While) -> tuple[Value, ...] | None:
+    """The items that a loop runs for, where they are few and of different kinds and none is left out."""
+    if isinstance(source, Layer):
+        source = source.children
+    if not isinstance(source, Sequence) or source.items is None or not 1 < len(source.items) <= MAX_UNROLLED:
+        return None
+    if len({item.key for item in source.items}) == 1:
+        return None
+    ends = (ast.Break, ast.Continue, ast.Return)
+    return None if any(isinstance(node, ends) for s in statement.body for node in nodes_below(s)) else source.items
 
 
 def _changed(after: dict[str, Value], before: dict[str, Value]) -> bool:
@@ -244,8 +267,7 @@ def _changed(after: dict[str, Value], before: dict[str, Value]) -> bool:
 
 def _iterations(frame: Frame, source: Value | None) -> list[Value]:
     """The values of the loop variable in the passes over a loop's body."""
-    if isinstance(source, Layer) and isinstance(source.children, Sequence):
-        source = source.children
+    source = iterated(frame, source) if source is not None else None
     if isinstance(source, Sequence):
         if source.items is not None and 0 < len(source.items) <= LOOP_PASSES:
             return [*source.items, *source.items][: max(len(source.items), LOOP_PASSES)]

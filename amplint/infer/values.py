@@ -75,6 +75,8 @@ class _Unknown(Value):
 
 
 UNKNOWN = _Unknown()
+NEVER = _Unknown()
+"""What a call gives that does not come back."""
 
 MAX_KEYED = 300
 """Values inside another that its key tells apart; one that holds more is like itself only."""

@@ -1,0 +1,146 @@
+"""What ``amplint dtypes`` says behind code that a run does not reach, and behind calls of what is not known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from test_dtype_rows_objects import dtypes_of, module
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NORM = "if eps:\n    self.norm = {norm}\nelse:\n    self.norm = None"
+
+
+@pytest.mark.parametrize(
+    ("norm", "later", "expected"),
+    [
+        ("None", "", ("float16",)),
+        ("something()", "", None),
+        ("None", "def set_norm(self, norm):\n    self.norm = norm\n", None),
+    ],
+    ids=["None", "unknown", "set later"],
+)
+def test_none_is_not_called(tmp_path: Path, norm: str, later: str, expected: tuple[str, ...] | None) -> None:
+    forward = "x = x.half()\nif len(x) > 1:\n    x = self.norm(x)\nreturn x * 2"
+    program = module(forward, NORM.format(norm=norm), "x: torch.Tensor") + "".join(
+        f"    {line}\n" for line in later.splitlines()
+    )
+    assert dtypes_of(tmp_path, program, "x * 2") == expected
+
+
+def test_nothing_follows_a_call_that_always_raises(tmp_path: Path) -> None:
+    program = "def refuse(x):\n    raise ValueError(x)\n"
+    program += module("y = x.half()\nif len(x) > 1:\n    y = refuse(x)\nreturn y * 2")
+    assert dtypes_of(tmp_path, program, "y * 2") == ("float16",)
+
+
+def test_an_abstract_method_may_be_written_elsewhere(tmp_path: Path) -> None:
+    program = module("y = x.half()\nif len(x) > 1:\n    y = self.act(x)\nreturn y * 2")
+    program += "    def act(self, x):\n        raise NotImplementedError\n"
+    assert dtypes_of(tmp_path, program, "y * 2") is None
+
+
+def test_code_for_other_devices_is_not_reached(tmp_path: Path) -> None:
+    forward = "y = x.half()\nif available():\n    import torch_npu\n    y = torch_npu.npu_rms_norm(y)\nreturn y * 2"
+    assert dtypes_of(tmp_path, module(forward), "y * 2") == ("float16",)
+
+
+def test_an_unknown_function_given_a_module_and_tensors_calls_it(tmp_path: Path) -> None:
+    program = module("y = self.recompute(self.lin, x.half())\nreturn y * 2", "self.lin = nn.Identity()")
+    assert dtypes_of(tmp_path, program, "y * 2") == ("float16",)
+
+
+def test_an_unknown_function_given_a_module_alone_does_not(tmp_path: Path) -> None:
+    program = module("y = self.prepare(self.lin, 2)\nreturn y * 2", "self.lin = nn.Identity()")
+    assert dtypes_of(tmp_path, program, "y * 2") is None
+
+
+def test_options_that_nobody_passes_are_none(tmp_path: Path) -> None:
+    forward = "y = x.half()\nif options is not None:\n    y = something(y)\nreturn y * 2"
+    program = module(forward, signature="x: torch.Tensor, options: Optional[Dict[str, Any]] = None")
+    assert dtypes_of(tmp_path, program, "y * 2") == ("float16",)
+
+
+PARTS = """\
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        return x * 2
+"""
+WHOLE = """\
+from torch import nn
+
+from .program import Part
+
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [("", ("float32", "bfloat16")), ("\n\ndef part():\n    return Part()\n", ("float32",))],
+    ids=["made by another file", "made by its own as well"],
+)
+def test_a_module_that_another_file_makes_is_not_the_users(
+    tmp_path: Path, more: str, expected: tuple[str, ...]
+) -> None:
+    for name, text in (("__init__", ""), ("whole", WHOLE)):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    assert set(dtypes_of(tmp_path, PARTS + more, "x * 2", "autocast-bf16") or ()) == set(expected)
+
+
+def test_a_comparison_of_devices_that_a_name_holds_decides(tmp_path: Path) -> None:
+    forward = 'elsewhere = x.device.type == "mps"\ndtype = torch.float32 if elsewhere else torch.float64\n'
+    program = module(forward + "return torch.arange(4, dtype=dtype)")
+    assert dtypes_of(tmp_path, program, "torch.arange(4, dtype=dtype)") == ("float64",)
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [("", ("float16",)), ("    def widen(self):\n        self.wide = True\n", ("float16", "float64"))],
+    ids=["left", "set later"],
+)
+def test_what_the_constructor_alone_sets_decides(tmp_path: Path, later: str, expected: tuple[str, ...]) -> None:
+    program = module("y = x.half()\nif self.wide:\n    y = y.double()\nreturn y * 2", "self.wide = False") + later
+    assert dtypes_of(tmp_path, program, "y * 2") == expected
+
+
+def test_an_attribute_set_on_another_path_is_not_called(tmp_path: Path) -> None:
+    constructor = "self.extra = False\nif self.extra:\n    self.added = something()"
+    forward = "y = x.half()\nif len(x) > 1:\n    y = self.added(y)\nreturn y * 2"
+    assert dtypes_of(tmp_path, module(forward, constructor), "y * 2") == ("float16",)
+
+
+def test_of_several_modules_those_that_take_the_arguments_are_called(tmp_path: Path) -> None:
+    program = "class One(nn.Module):\n    def forward(self, x):\n        return x.double()\n"
+    program += "class Two(nn.Module):\n    def forward(self, x, scale):\n        return x.half()\n"
+    constructor = "if config.two:\n    self.part = Two()\nelse:\n    self.part = One()"
+    program += module("y = self.part(x, x)\nreturn y * 2", constructor)
+    assert dtypes_of(tmp_path, program, "y * 2") == ("float16",)
+
+
+def test_a_list_that_may_be_none_is_run_over(tmp_path: Path) -> None:
+    constructor = "self.parts = None\nif config.deep:\n    self.parts = nn.ModuleList([nn.Linear(dim, dim)])"
+    forward = (
+        "x = x.float()\nif self.parts is not None:\n    for part in self.parts:\n        y = part(x)\nreturn y * 2"
+    )
+    assert dtypes_of(tmp_path, module(forward, constructor), "y * 2", "autocast-bf16") == ("bfloat16",)
+
+
+def test_a_few_different_layers_run_in_order(tmp_path: Path) -> None:
+    constructor = "self.parts = nn.ModuleList([nn.LayerNorm(dim), nn.Dropout(), nn.Linear(dim, dim)])"
+    forward = "for part in self.parts:\n    x = part(x)\nreturn x * 2"
+    assert dtypes_of(tmp_path, module(forward, constructor), "x * 2", "autocast-bf16") == ("bfloat16",)
