@@ -13,21 +13,10 @@ if TYPE_CHECKING:
 NORM = "if eps:\n    self.norm = {norm}\nelse:\n    self.norm = None"
 
 
-@pytest.mark.parametrize(
-    ("norm", "later", "expected"),
-    [
-        ("None", "", ("float16",)),
-        ("something()", "", None),
-        ("None", "def set_norm(self, norm):\n    self.norm = norm\n", None),
-    ],
-    ids=["None", "unknown", "set later"],
-)
-def test_none_is_not_called(tmp_path: Path, norm: str, later: str, expected: tuple[str, ...] | None) -> None:
+@pytest.mark.parametrize(("norm", "expected"), [("None", ("float16",)), ("something()", None)])
+def test_none_is_not_called(tmp_path: Path, norm: str, expected: tuple[str, ...] | None) -> None:
     forward = "x = x.half()\nif len(x) > 1:\n    x = self.norm(x)\nreturn x * 2"
-    program = module(forward, NORM.format(norm=norm), "x: torch.Tensor") + "".join(
-        f"    {line}\n" for line in later.splitlines()
-    )
-    assert dtypes_of(tmp_path, program, "x * 2") == expected
+    assert dtypes_of(tmp_path, module(forward, NORM.format(norm=norm)), "x * 2") == expected
 
 
 def test_nothing_follows_a_call_that_always_raises(tmp_path: Path) -> None:
@@ -108,20 +97,43 @@ def test_a_comparison_of_devices_that_a_name_holds_decides(tmp_path: Path) -> No
     assert dtypes_of(tmp_path, program, "torch.arange(4, dtype=dtype)") == ("float64",)
 
 
-@pytest.mark.parametrize(
-    ("later", "expected"),
-    [("", ("float16",)), ("    def widen(self):\n        self.wide = True\n", ("float16", "float64"))],
-    ids=["left", "set later"],
-)
-def test_what_the_constructor_alone_sets_decides(tmp_path: Path, later: str, expected: tuple[str, ...]) -> None:
-    program = module("y = x.half()\nif self.wide:\n    y = y.double()\nreturn y * 2", "self.wide = False") + later
-    assert dtypes_of(tmp_path, program, "y * 2") == expected
+PART = """\
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wide = False
+
+    def forward(self, x):
+        x = x.half()
+        if self.wide:
+            x = x.double()
+        return x
+"""
+
+
+def test_what_a_constructor_of_another_file_alone_sets_decides(tmp_path: Path) -> None:
+    (tmp_path / "part.py").write_text(f"from torch import nn\n\n{PART}", encoding="utf-8")
+    program = "from part import Part\n" + module("y = self.part(x)\nreturn y * 2", "self.part = Part()")
+    assert dtypes_of(tmp_path, program, "y * 2") == ("float16",)
 
 
 def test_an_attribute_set_on_another_path_is_not_called(tmp_path: Path) -> None:
-    constructor = "self.extra = False\nif self.extra:\n    self.added = something()"
-    forward = "y = x.half()\nif len(x) > 1:\n    y = self.added(y)\nreturn y * 2"
-    assert dtypes_of(tmp_path, module(forward, constructor), "y * 2") == ("float16",)
+    program = """\
+class Part(nn.Module):
+    def __init__(self, extra):
+        super().__init__()
+        if extra:
+            self.added = something()
+
+    def forward(self, x):
+        y = x.half()
+        if len(x) > 1:
+            y = self.added(y)
+        return y * 2
+
+"""
+    program += module("return self.part(x)", "self.part = Part(False)")
+    assert dtypes_of(tmp_path, program, "y * 2") == ("float16",)
 
 
 def test_of_several_modules_those_that_take_the_arguments_are_called(tmp_path: Path) -> None:

@@ -66,12 +66,12 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
 def settled(frame: Frame, node: ast.expr) -> bool:
     """Whether a constant that an expression gives decides branches.
 
-    An attribute may be set from outside. Where code is judged, what it then does counts too; elsewhere, and where
-    dtypes are shown, one that no function sets is what the constructor made it.
+    An attribute may be set from outside, and what the file that is analysed then does counts too; in other files one
+    that no method sets is what the constructor made it.
     """
     if not isinstance(node, ast.Attribute):
         return True
-    return (frame.session.observer is not None or not frame.namespace.own) and stays(frame, node)
+    return not frame.namespace.own and stays(frame, node)
 
 
 def truth(frame: Frame, value: Value, test: ast.expr) -> tuple[int, int]:
