@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from enum import Enum
-from math import inf
+from sys import float_info
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def extreme(value: object) -> float | None:
     if type(value) not in (int, float) or not isinstance(value, (int, float)):
         return None
     size = abs(value)
-    return float(value) if LARGE < size < inf or 0 < size < SMALL else None
+    return float(value) if LARGE < size <= float_info.max or 0 < size < SMALL else None
 
 
 def extreme_of(value: Value | None) -> float | Limit | None:
