@@ -29,18 +29,18 @@ class UnparsableFile(Rule):
 
     How it shows
     ------------
-    ``SyntaxError`` when the file is imported, or source of a newer Python than the one that runs amplint.
+    `SyntaxError` when the file is imported, or source of a newer Python than the one that runs amplint.
 
     Example
     -------
-    ::
-
-        def forward(self, x:
-            return x
+    ```python
+    def forward(self, x:
+        return x
+    ```
 
     Fix safety
     ----------
-    No fix. To check the other files only, exclude the file or pass ``--ignore AMP901``.
+    No fix. To check the other files only, exclude the file or pass `--ignore AMP901`.
     """
 
     code = "AMP901"

@@ -50,6 +50,7 @@ class AutocastScope(Rule):
     What it does
     ------------
     Reports
+
     - a dtype passed where autocast takes its device type or `enabled`: `torch.autocast(torch.bfloat16)` raises, and
       `torch.cuda.amp.autocast(torch.bfloat16)` means float16;
     - `with a() and autocast(...)`, which enters one of the two, and an autocast region that is made and dropped;

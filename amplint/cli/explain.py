@@ -14,24 +14,21 @@ from amplint.cli.judging import judging_options
 from amplint.cli.main import message, print_lines, write_out
 from amplint.cli.rules import as_json
 from amplint.config import Config, UsageError, find_config
+from amplint.explain.rule_page import rule_page
 from amplint.infer.scenarios import SCENARIOS
 from amplint.plugins import find_rule, load_rules, nearest
-from amplint.rule import Evidence, Example, Rule, documentation
+from amplint.rule import documentation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+
+    from amplint.rule import Rule
 
 FORMATS = ("full", "json")
 STDIN = "-"
 NAME_WORDS = 3
 """More words than this are never meant as the name of a rule."""
 
-_FIX = {
-    "safe": "a safe fix, applied with --fix",
-    "unsafe": "an unsafe fix, applied with --fix --unsafe-fixes",
-    "display": "a rewrite that is shown and never applied",
-    None: "none",
-}
 _PASTE = (
     "paste the last line of the traceback in quotes, or all of it to `amplint explain -`; "
     "a rule's code such as AMP105 works too"
@@ -94,33 +91,7 @@ def _explain_rule(rule: Rule, output_format: str) -> None:
         document = {"rule": {**as_json(rule), "documentation": documentation(rule)}}
         write_out(json.dumps(document, indent=2) + "\n")
     else:
-        write_out("\n".join(_page(rule)) + "\n")
-
-
-def _page(rule: Rule) -> Iterator[str]:
-    yield f"{rule.code} {rule.name}"
-    yield "=" * (len(rule.code) + len(rule.name) + 1)
-    yield ""
-    yield documentation(rule)
-    yield ""
-    yield f"Severity: {rule.severity.value}"
-    yield f"Fix: {_FIX[rule.fix.value if rule.fix is not None else None]}"
-    if rule.evidence is Evidence.CITED:
-        yield "Evidence: cited, not reproduced by a run; reported as a warning at most"
-    if not rule.default:
-        yield f"Off by default: turn it on with --extend-select {rule.code}"
-    for title, examples in (("Reported", rule.bad), ("Not reported", rule.good)):
-        for example in examples:
-            yield ""
-            yield f"{title}{_where(example)}:"
-            yield ""
-            yield from (f"    {line}".rstrip() for line in example.source.strip("\n").split("\n"))
-    yield ""
-    yield rule.url
-
-
-def _where(example: Example) -> str:
-    return f" under {example.scenario} on {example.device}" if example.scenario else ""
+        write_out(f"{rule_page(rule)}\n{rule.url}\n")
 
 
 # ---- texts --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,84 @@
+"""Write the pages of ``docs/rules/`` from the rules: one a rule, and the table of all of them.
+
+    python docs/generate.py
+
+A page is what ``amplint explain CODE`` prints, but for its last line. Pages of rules that are gone are removed.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amplint.explain.rule_page import rule_page
+from amplint.plugins import load_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from amplint.rule import Rule
+
+FOLDER = Path(__file__).resolve().parent / "rules"
+INDEX = "README.md"
+NOTE = "<!-- Written by docs/generate.py. Edit the rule. -->\n\n"
+BACK = f"\n[All rules]({INDEX})\n"
+FAMILIES = {
+    "AMP1": "Operands that disagree",
+    "AMP2": "Autograd Functions",
+    "AMP3": "Range and support",
+    "AMP4": "The training step",
+    "AMP5": "Configuration",
+    "AMP6": "API",
+    "AMP9": "amplint's own",
+}
+"""What the rules of a prefix are about."""
+
+
+def main() -> int:
+    """Write what differs and say which files those are."""
+    wanted = pages(load_rules())
+    FOLDER.mkdir(exist_ok=True)
+    for path in sorted(FOLDER.glob("*.md")):
+        if path.name not in wanted:
+            path.unlink()
+            print(f"removed {path.name}")
+    for name, text in wanted.items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {name}")
+    return 0
+
+
+def pages(rules: Sequence[Rule]) -> dict[str, str]:
+    """The text of every file of the folder, by its name."""
+    written = {page_name(rule): NOTE + rule_page(rule) + BACK for rule in rules}
+    return {INDEX: NOTE + "\n".join(_index(rules)) + "\n", **written}
+
+
+def page_name(rule: Rule) -> str:
+    """The name of a rule's file: its :attr:`Rule.url` follows from it."""
+    return f"{rule.code}.md"
+
+
+def _index(rules: Sequence[Rule]) -> Iterator[str]:
+    yield from ("Rules", "=====", "")
+    yield "`amplint explain CODE` prints the page of a rule. `--select AMP1` and the like take a family."
+    for prefix, family in groupby(rules, lambda rule: rule.code[:4]):
+        title = f"{prefix}xx: {FAMILIES[prefix]}"
+        yield from ("", title, "-" * len(title), "")
+        yield from ("| code | name | what | severity | fix |", "|---|---|---|---|---|")
+        for rule in family:
+            yield f"| {' | '.join(_row(rule))} |"
+
+
+def _row(rule: Rule) -> tuple[str, ...]:
+    summary = rule.summary.replace("|", "\\|") + ("" if rule.default else " (off by default)")
+    fix = rule.fix.value if rule.fix is not None else "none"
+    return f"[{rule.code}]({page_name(rule)})", rule.name, summary, rule.severity.value, fix
+
+
+if __name__ == "__main__":
+    sys.exit(main())
