@@ -1,0 +1,1 @@
+"""What amplint says of released packages: see :mod:`ecosystem.command`."""
