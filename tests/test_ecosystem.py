@@ -22,6 +22,8 @@ from ecosystem.releases import Release, Shelf, listed  # noqa: E402
 from ecosystem.result import Checked, Found, load, save  # noqa: E402
 from wheels import DownloadError  # noqa: E402
 
+from amplint.plugins import load_rules  # noqa: E402
+
 MODEL = """\
 import torch
 
@@ -76,6 +78,15 @@ def test_a_release_is_checked_and_counted(tmp_path: Path, sources: Path, capsys:
     assert row.split()[:6] == ["made.up-1.0", "2", "12", "2", "1", "833.3"]
     assert row.endswith("AMP105 1, AMP601 1")
     assert total.split()[:6] == ["all", "2", "12", "2", "1", "833.3"]
+
+
+def test_a_rule_that_is_off_can_be_added(tmp_path: Path, sources: Path) -> None:
+    off = next(rule for rule in load_rules() if not rule.default and rule.bad[0].device == "cuda")
+    (sources / "made_Up-1.0" / "made_up" / "model.py").write_text(off.bad[0].source)
+    for options in ((), ("--extend-select", off.code)):
+        _, report = run(tmp_path, "made-up==1.0\n", "--sources", str(sources), *options)
+        codes = {finding["code"] for finding in report["releases"][0]["findings"]}
+        assert (off.code in codes) is bool(options)
 
 
 def test_a_change_of_the_findings_is_told(tmp_path: Path, sources: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,8 @@ from amplint.files import find_files
 from ecosystem.result import Checked, Found
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ecosystem.releases import Release
 
 
@@ -21,13 +23,17 @@ class CheckError(Exception):
     """``amplint check`` did not do its work."""
 
 
-def check(release: Release, folder: Path, jobs: int) -> Checked:
-    """Check the files of a release. Raises CheckError, also where amplint fails on one of them."""
+def check(release: Release, folder: Path, jobs: int, extra: Sequence[str] = ()) -> Checked:
+    """Check the files of a release for the rules that are on by default and for ``extra`` ones.
+
+    Raises CheckError, also where amplint fails on one of them.
+    """
     files = [file.path for file in find_files([str(folder)]).files]
     if not files:
         raise CheckError(f"{release}: {folder} holds no Python file that amplint would check")
     command = [sys.executable, "-m", "amplint", "check", "--isolated", "--no-cache", "--exit-zero"]
-    command += ["--jobs", str(jobs), "--output-format", "json", str(folder)]
+    command += ["--jobs", str(jobs), "--output-format", "json"]
+    command += [f"--extend-select={rules}" for rules in extra] + [str(folder)]
     before, start = os.times(), time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall, after = time.monotonic() - start, os.times()

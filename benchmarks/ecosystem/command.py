@@ -1,7 +1,7 @@
 """What does amplint say of the packages that people use, and does a change of it make it say more?
 
     python benchmarks/ecosystem [--cache FOLDER] [--sources FOLDER]... [--package NAME]... [--jobs N]
-                                [--json FILE] [--read FILE] [--against FILE]
+                                [--extend-select RULES]... [--json FILE] [--read FILE] [--against FILE]
                                 [--draw N --seed S --rows FILE]
 
 ``releases.txt`` pins releases of the package index. Each is downloaded as a wheel, without its dependencies, into the
@@ -84,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
         "--list", type=Path, default=LIST, metavar="FILE", help="of name==version lines (default: the project's own)"
     )
     parser.add_argument("--package", action="append", default=[], metavar="NAME", help="only this one of the list")
+    parser.add_argument(
+        "--extend-select", action="append", default=[], metavar="RULES", help="besides those on by default"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each CPU)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result there")
     parser.add_argument("--read", type=Path, metavar="FILE", help="take this kept result, and run nothing")
@@ -106,9 +109,11 @@ def _run(chosen: argparse.Namespace, lacking: list[str]) -> list[Checked]:
         if chosen.package and release.package not in chosen.package:
             continue
         try:
-            checked.append(check(release, shelf.folder(release), chosen.jobs))
+            checked.append(check(release, shelf.folder(release), chosen.jobs, chosen.extend_select))
         except (DownloadError, CheckError) as error:
             lacking.append(str(error))
         except OSError as error:
             lacking.append(f"{release}: {error}")
+        else:
+            print(f"{release}: {len(checked[-1].findings)} findings, {checked[-1].wall:.1f} s", file=sys.stderr)
     return checked
