@@ -156,3 +156,14 @@ def test_a_few_different_layers_run_in_order(tmp_path: Path) -> None:
     constructor = "self.parts = nn.ModuleList([nn.LayerNorm(dim), nn.Dropout(), nn.Linear(dim, dim)])"
     forward = "for part in self.parts:\n    x = part(x)\nreturn x * 2"
     assert dtypes_of(tmp_path, module(forward, constructor), "x * 2", "autocast-bf16") == ("bfloat16",)
+
+
+@pytest.mark.parametrize(("second", "expected"), [("something", ("float16",)), ("widened", ("float16", "float32"))])
+def test_of_several_callables_those_decide_that_are_known(
+    tmp_path: Path, second: str, expected: tuple[str, ...]
+) -> None:
+    program = f"def kept(x):\n    return x + 1\ndef widened(x):\n    return x.float()\nCHOICES = [kept, {second}]\n"
+    program += module("y = x.half()\nfor number in range(len(x)):\n    z = CHOICES[number](y)\nreturn z * 2")
+    found = dtypes_of(tmp_path, program, "z * 2")
+    assert found is not None
+    assert set(found) == set(expected)

@@ -115,7 +115,16 @@ def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr)
             results.append(result)
         reached |= frame.live
     frame.live = reached
+    if frame.session.observer is not None:
+        results = [result for result in results if _is_tensor(result)] or results
     return unite(*results) if results else UNKNOWN
+
+
+def _is_tensor(value: Value) -> bool:
+    """Whether it is a tensor whose dtype is known, or a tuple that has one."""
+    if isinstance(value, Sequence) and value.items:
+        return any(map(_is_tensor, value.items))
+    return isinstance(value, Tensor) and all(lane.mask for lane in value.dtypes)
 
 
 def _accepts(value: Value, arguments: Arguments) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.infer import builtins, classes, fields, layer_lists, modules, tensors, texts, torch_calls
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from amplint.infer.session import Session
 
 
+@lru_cache(maxsize=1)
 def binding_evaluator(session: Session) -> Evaluate:
     """What evaluates a module-level binding when it is first asked for."""
 

@@ -63,4 +63,6 @@ def joined_trait(a: Trait | None, b: Trait | None) -> Trait | None:
 
 
 def _same(a: ast.expr | None, b: ast.expr | None) -> bool:
-    return a is not None and b is not None and ast.dump(a) == ast.dump(b)
+    if isinstance(a, ast.Name) and isinstance(b, ast.Name):
+        return a.id == b.id
+    return a is not None and type(a) is type(b) and ast.dump(a) == ast.dump(b)
