@@ -203,6 +203,7 @@ def test_a_kept_result_is_read_and_drawn_from(tmp_path: Path) -> None:
         "verdict": "",
         "reason": "",
     }
+    assert [one["release"]["package"] for one in run(tmp_path, "", *options, "--package", "q")[1]["releases"]] == ["q"]
 
 
 def test_rules_and_packages_take_turns_in_a_draw() -> None:

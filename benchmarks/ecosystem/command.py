@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--draw takes a number from 1")
     lacking: list[str] = []
     try:
-        before = load(chosen.against) if chosen.against else None
-        checked = load(chosen.read) if chosen.read else _run(chosen, lacking)
+        before = _load(chosen.against, chosen.package) if chosen.against else None
+        checked = _load(chosen.read, chosen.package) if chosen.read else _run(chosen, lacking)
     except (ResultError, SelectionError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -95,6 +95,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of --draw (default: 0)")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="where --draw writes, one JSON object a line")
     return parser
+
+
+def _load(path: Path, packages: Sequence[str]) -> list[Checked]:
+    """A kept result, of some packages only where any are named. Raises ResultError."""
+    return [one for one in load(path) if not packages or one.release.package in packages]
 
 
 def _run(chosen: argparse.Namespace, lacking: list[str]) -> list[Checked]:
