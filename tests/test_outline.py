@@ -48,6 +48,7 @@ STATEMENTS = (
     "async def h(): pass\n",
     "class A(\n    B,\n):\n    x = 1\n",
     "x = 1\n",
+    "x = 1; y = 2\n",
     "x = y = {\n    'a': 1,\n}\n",
     "x: int\n",
     "x: dict[str, int] = {}\n",

@@ -171,7 +171,7 @@ def test_a_torch_that_hangs_is_ended_with_its_children(machine: Machine) -> None
     assert found.version is not None
     assert "did not answer within 2 s" in found.unseen[0]
     state = subprocess.run(["ps", "-o", "stat=", "-p", child.read_text()], capture_output=True, text=True, check=False)
-    assert state.stdout.strip() in ("", "Z")
+    assert state.stdout.strip()[:1] in ("", "Z")
 
 
 def test_torch_is_not_imported_in_this_process() -> None:

@@ -105,7 +105,8 @@ def _statements(text: str) -> Iterator[tuple[str, str, int, int]]:
             decorated = place
         elif first is not None and kind in ("defined", "assigned"):
             decorated = None
-            yield "named", first[kind], *place
+            several = kind == "assigned" and ";" in text[start : text.find("\n", start)]
+            yield ("parsed", "", *place) if several else ("named", first[kind], *place)
         else:
             decorated = None
             yield ("nothing" if kind == "nothing" else "parsed"), "", *place

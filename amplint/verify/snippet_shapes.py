@@ -32,8 +32,9 @@ _TOGETHER: tuple[Shape, ...] = (
     (1, SIZE, 8, 8),
     (1, SIZE, 4, 8, 8),
     (1,),
+    (SIZE, 2),
 )
-"""Shapes that all tensors may have together; channels first for images."""
+"""Shapes that all tensors may have together; channels first for images, pairs of numbers last."""
 _APART: tuple[Shape, ...] = ((SIZE, SIZE), (SIZE,), (2, SIZE, SIZE), (1, SIZE, 8, 8))
 """Shapes that each may have by itself."""
 

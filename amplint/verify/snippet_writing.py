@@ -161,6 +161,8 @@ class _Writer:
             self._torch_name(node, value)
         elif isinstance(value, Const) and isinstance(value.value, _LITERALS):
             self._replace(node, f"({value.value!r})")
+        elif isinstance(value, Number) and isinstance(value.extreme, float):
+            self._replace(node, f"({value.extreme!r})")
         elif isinstance(value, Number):
             self._place(node, "number", param, value.kind)
         elif isinstance(value, DTypeValue):
