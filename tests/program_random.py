@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from amplint.annotate.rows import file_dtypes
 from amplint.infer import analysis
@@ -388,15 +389,12 @@ def sessions() -> Iterator[list[Session]]:
     made: list[Session] = []
 
     class Kept(Session):
-        def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments)  # type: ignore[arg-type]
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
             made.append(self)
 
-    analysis.Session = Kept  # type: ignore[misc]
-    try:
+    with mock.patch.object(analysis, "Session", Kept):
         yield made
-    finally:
-        analysis.Session = Session  # type: ignore[misc]
 
 
 def said(path: Path, text: str) -> str:

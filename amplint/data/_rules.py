@@ -76,8 +76,8 @@ def _param(name: str) -> Rule:
     return rule
 
 
-def _number(dtype: torch.dtype | None) -> str | None:
-    if dtype is None or dtype.is_complex:
+def _number(dtype: torch.dtype | str | None) -> str | None:
+    if not isinstance(dtype, torch.dtype) or dtype.is_complex:
         return None
     return "py:float" if dtype.is_floating_point else "py:bool" if dtype is torch.bool else "py:int"
 
@@ -93,19 +93,23 @@ _ON_PROMOTED: dict[str, Callable[[torch.dtype], torch.dtype]] = {
 }
 
 
+def _on_promoted(change: Callable[[torch.dtype], torch.dtype]) -> Rule:
+    return lambda dtypes, setting: change(promoted(dtypes, setting))
+
+
 def candidates(tensors: Sequence[str]) -> Iterator[tuple[str, Rule]]:
     """Rules for an operation on these tensors, the plainest first."""
     if tensors:
         yield "first", _param(tensors[0])
     for name, change in _ON_PROMOTED.items():
-        yield name, lambda dtypes, setting, change=change: change(promoted(dtypes, setting))  # type: ignore[misc]
+        yield name, _on_promoted(change)
         if name == "promote":
             yield "widest", lambda dtypes, setting: _widest(list(dtypes.values()))
     for param in tensors[1:]:
         yield param, _param(param)
     if tensors:
         first = _param(tensors[0])
-        yield "py:number", lambda dtypes, setting: _number(first(dtypes, setting))  # type: ignore[arg-type]
+        yield "py:number", lambda dtypes, setting: _number(first(dtypes, setting))
 
 
 def _fits(rule: Rule, seen: Sequence[Seen]) -> bool:

@@ -53,8 +53,8 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
         kind = PYTHON_NUMBERS.get(type(default.value).__name__)
         if kind:
-            usual = default.value if frame.session.observer is not None else None
-            return Number(kind, usual, extreme(default.value))  # type: ignore[arg-type]
+            written = default.value if isinstance(default.value, (int, float)) else None
+            return Number(kind, written if frame.session.observer is not None else None, extreme(written))
         return Text(default.value) if isinstance(default.value, str) else UNKNOWN
     if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
         value = generalised(evaluate(outer, default))

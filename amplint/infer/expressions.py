@@ -232,8 +232,11 @@ def _computed(op: ast.operator, left: Value, right: Value) -> float | None:
     compute = _EXACT.get(type(op))
     if compute is None or not isinstance(left, Const) or not isinstance(right, Const):
         return None
-    with suppress(ArithmeticError, TypeError, ValueError):
-        return extreme(compute(float(left.value), float(right.value)))  # type: ignore[arg-type]
+    a, b = left.value, right.value
+    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+        return None
+    with suppress(ArithmeticError):
+        return extreme(compute(float(a), float(b)))
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -39,9 +39,8 @@ def draw(checked: Sequence[Checked], count: int, seed: int) -> list[tuple[Releas
 
 def _in_turn(queues: Iterable[list[T]]) -> list[T]:
     """The first of each, then the second of each, and so on."""
-    missing = object()
-    turns = chain.from_iterable(zip_longest(*queues, fillvalue=missing))
-    return [one for one in turns if one is not missing]  # type: ignore[misc]
+    turns = zip_longest(*([(one,) for one in queue] for queue in queues), fillvalue=())
+    return [one for turn in turns for maybe in turn for one in maybe]
 
 
 def save(drawn: Iterable[tuple[Release, Found]], path: Path) -> None:

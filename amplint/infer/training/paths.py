@@ -24,6 +24,7 @@ MAX_STATEMENTS = 20_000
 """Statements run for one file."""
 
 States = frozenset[State]
+_TRIES: tuple[type[ast.Try], ...] = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -121,8 +122,8 @@ class Paths:
             return self._loop(node, scope, self._expressions(node, scope, states), exits)
         if isinstance(node, ast.With | ast.AsyncWith):
             return self._with(node, scope, self._expressions(node, scope, states), exits)
-        if isinstance(node, ast.Try) or node.__class__.__name__ == "TryStar":
-            return self._try(node, scope, states, exits)  # type: ignore[arg-type]
+        if isinstance(node, _TRIES):
+            return self._try(node, scope, states, exits)
         if isinstance(node, ast.Match):
             left: set[State] = set()
             for case in node.cases:
