@@ -61,7 +61,8 @@ _NATTEN = (
     | {f"na{n}d_av": _WEIGHTED for n in (1, 2, 3)}
     | {f"na{n}d": Kernel(_QUERY_KEY_VALUE) for n in (1, 2, 3)}
 )
-"""``natten``: its kernels are made for one scalar type and read every tensor as that: "expected scalar type"."""
+"""``natten``, csrc/include/natten/helpers.h: "Input tensors must match in dtype!" (0.15 to 0.17) and "Q, K, and V must
+match in data type" (0.21); its Functions have ``custom_fwd`` without ``cast_inputs``."""
 
 _KERNELS = {"flash_attn": _FLASH, "sageattention": _SAGE, "xformers": _XFORMERS, "natten": _NATTEN}
 
