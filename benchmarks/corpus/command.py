@@ -1,7 +1,8 @@
 """Are real bugs found where they were, and gone once they were fixed?
 
     python benchmarks/corpus --clones FOLDER [--cache FOLDER] [--label LABEL]... [--id ID]...
-                             [--show missed|hit|kept|negatives]... [--pedantic] [--json FILE]
+                             [--show missed|hit|kept|negatives]... [--extend-select RULES] [--pedantic]
+                             [--json FILE]
 
 ``cases.jsonl`` lists bugs of public repositories: the commit before the fix, the fix, the file, the lines that are
 wrong, a label; ``negatives.jsonl`` lists lines that look odd and are right. FOLDER holds git clones of the
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("no row is left", file=sys.stderr)
         return 2
     try:
-        found = check(dict.fromkeys(files.values()), ["--pedantic"] if chosen.pedantic else [])
+        found = check(dict.fromkeys(files.values()), _check_options(chosen))
     except CheckError as error:
         print(error, file=sys.stderr)
         return 2
@@ -96,9 +97,15 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--label", action="append", default=[], help="only cases of this label")
     parser.add_argument("--id", action="append", default=[], help="only this row")
     parser.add_argument("--show", action="append", default=[], choices=SHOWN, help="list these rows, one a line")
+    parser.add_argument("--extend-select", metavar="RULES", help="besides those on by default")
     parser.add_argument("--pedantic", action="store_true", help="count findings that are merely possible, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows and figures")
     return parser
+
+
+def _check_options(chosen: argparse.Namespace) -> list[str]:
+    selected = ["--extend-select", chosen.extend_select] if chosen.extend_select else []
+    return [*selected, *(["--pedantic"] if chosen.pedantic else [])]
 
 
 def _exported(places: Sequence[Place], exports: Exports) -> tuple[dict[Place, Path], list[str]]:
