@@ -1,6 +1,7 @@
 """Do models crash where amplint says, and only there?
 
-    python benchmarks/differential [--library transformers|timm|diffusers]... [--models llama,bert,...|random:COUNT]
+    python benchmarks/differential [--library transformers|timm|diffusers|PACKAGE]...
+                                   [--models llama,bert,...|random:COUNT]
                                    [--device cuda] [--runs FILE] [--json FILE]
 
 Builds small, randomly initialised models without downloads (those of ``benchmarks/dtype_truth``), runs each forward
@@ -8,6 +9,9 @@ and backward in float32 and in every default scenario by CUDA's policy over CPU 
 Prints each crash with the codes of the findings at its line, or *missed*, and each ``proven`` error whose line ran
 clean in a scenario that it names: a false alarm. Crashes that only the CPU's kernels have are counted apart, and so are
 those in backward passes, which have no line.
+
+Of any other installed PACKAGE, or a part of one such as ``diffusers.models``, every class of layers and autograd
+Function runs alone, named ``package.file:Class``: blocks show what the arguments that a whole model gives them hide.
 
 ``--runs FILE`` keeps outcomes: what it has is not run again, and without ``--models`` it says what to judge.
 Needs torch and the library; transformers is pinned to 5.23.0, diffusers to 0.36.0, timm to 1.0.31.
@@ -58,8 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="differential", description="Findings held against runs of real models.")
-    parser.add_argument("--library", action="append", choices=sorted(DEFAULT_MODELS))
-    parser.add_argument("--models", help="comma-separated names, or random:COUNT for a draw (default: a fixed list)")
+    named = ", ".join(sorted(DEFAULT_MODELS))
+    parser.add_argument(
+        "--library", action="append", metavar="NAME", help=f"{named}, or a package whose classes run one by one"
+    )
+    parser.add_argument(
+        "--models",
+        help="comma-separated names, or random:COUNT for a draw (default: a fixed list; all classes of a package)",
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of a random draw (default: 1)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="keep outcomes here, and use those it has")
@@ -70,7 +80,7 @@ def _options() -> argparse.ArgumentParser:
 
 def _models(library: str, chosen: argparse.Namespace) -> list[str]:
     if not chosen.models:
-        return list(DEFAULT_MODELS[library])
+        return list(DEFAULT_MODELS.get(library) or known_models(library))
     if not chosen.models.startswith("random:"):
         return list(chosen.models.split(","))
     names = known_models(library)
@@ -113,13 +123,16 @@ def _judge(library: str, outcomes: list[Outcome], device: str) -> dict[str, obje
     for finding, scenario, models in refuted:
         print(f"  false alarm: {finding.code} {finding.file}:{finding.first} {scenario} ran clean ({_few(models)})")
         print(f"      {finding.message}")
-    placed = [one for one in failures if one.place]
-    found = sum(bool(one.found) for one in placed)
+    places: dict[tuple[str, int], bool] = {}
+    for one in failures:
+        if one.place:
+            places[one.place] = places.get(one.place, True) and bool(one.found)
+    alarms = {(finding.file, finding.first, finding.code) for finding, _, _ in refuted}
     gaps = sum(crash.gap for one in ran for crash in one.crashes)
     print(
-        f"{library}: {found} of {len(placed)} places that crash have a finding, {len(failures) - len(placed)} in "
-        f"backward passes; {len({(f.file, f.first, f.code) for f, _, _ in refuted})} proven errors on lines that ran "
-        f"clean; {gaps} runs stopped by gaps of the CPU"
+        f"{library}: {sum(places.values())} of {len(places)} places that crash have a finding, "
+        f"{sum(one.place is None for one in failures)} failures in backward passes; {len(alarms)} proven errors on lines "
+        f"that ran clean; {gaps} runs stopped by gaps of the CPU"
     )
     return {
         "library": library,

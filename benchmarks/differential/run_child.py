@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from dtype_truth.libraries import NotBuilt, build
+from dtype_truth.libraries import NotBuilt, build, load
 
 from amplint.emulation.gaps import gap
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
@@ -40,7 +40,7 @@ def outcome(library: str, name: str, where: Where) -> Outcome:
         return Outcome(library, name, error=f"not built: {error}")
     except Exception as error:
         return Outcome(library, name, error=_said(error))
-    root = Path(sys.modules[library].__file__ or "").parent
+    root = Path(sys.modules[library.partition(".")[0]].__file__ or "").parent
     crashes: list[Crash] = []
     clean: dict[str, dict[str, set[int]]] = {}
     modes: dict[str, list[str]] = {}
@@ -96,6 +96,8 @@ def main(library: str, device: str, *models: str) -> None:
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    for model in models:
+        load(library, model)
     where = Where(device, "cpu")
     with where.policy():
         for model in models:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from amplint.verify.build import Recipe
+from dtype_truth.libraries.model import Model, NotBuilt
+
+__all__ = ["DEFAULT_MODELS", "Model", "NotBuilt", "all_models", "build", "load"]
 
 DEFAULT_MODELS = {
     "transformers": (
@@ -19,28 +19,29 @@ DEFAULT_MODELS = {
 """Libraries and the models that run where none are named."""
 
 
-@dataclass(frozen=True)
-class Model:
-    """A model that was built and has run once. ``how`` says from what; ``cls`` is its class."""
-
-    recipe: Recipe
-    cls: type
-    how: str
-
-
-class NotBuilt(Exception):
-    """The model cannot be built or run, and why."""
-
-
 def build(library: str, name: str) -> Model:
-    """Build a model of a library. Raises NotBuilt. Imports the library."""
-    return _module(library).build(name)  # type: ignore[no-any-return]
+    """Build a model of a library, or a class of any other package. Raises NotBuilt. Imports the library."""
+    if library not in DEFAULT_MODELS:
+        return _module("package_modules").build(name)  # type: ignore[no-any-return]
+    return _module(f"{library}_models").build(name)  # type: ignore[no-any-return]
+
+
+def load(library: str, name: str) -> None:
+    """Import what :func:`build` needs, as far as it can be imported.
+
+    To be called before a device is emulated: some packages call the device while they are imported.
+    """
+    importlib.import_module(library)
+    if library not in DEFAULT_MODELS:
+        _module("package_modules").imported(name.partition(":")[0])
 
 
 def all_models(library: str) -> list[str]:
-    """Every model that the library knows by name. Imports the library."""
-    return sorted(_module(library).all_models())
+    """Every model that the library knows by name, or every class of layers of any other package. Imports it."""
+    if library not in DEFAULT_MODELS:
+        return sorted(_module("package_modules").all_models(library))
+    return sorted(_module(f"{library}_models").all_models())
 
 
-def _module(library: str) -> Any:
-    return importlib.import_module(f"dtype_truth.libraries.{library}_models")
+def _module(name: str) -> Any:
+    return importlib.import_module(f"dtype_truth.libraries.{name}")
