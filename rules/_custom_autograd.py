@@ -110,7 +110,7 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
         if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
         forward = _ambient(facts, function.forward, function.sensitive_forward)
-        if forward or function.sensitive_backward:
+        if forward:
             yield replace(function, sensitive_forward=forward)
 
 

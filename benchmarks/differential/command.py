@@ -131,8 +131,8 @@ def _judge(library: str, outcomes: list[Outcome], device: str) -> dict[str, obje
     gaps = sum(crash.gap for one in ran for crash in one.crashes)
     print(
         f"{library}: {sum(places.values())} of {len(places)} places that crash have a finding, "
-        f"{sum(one.place is None for one in failures)} failures in backward passes; {len(alarms)} proven errors on lines "
-        f"that ran clean; {gaps} runs stopped by gaps of the CPU"
+        f"{sum(one.place is None for one in failures)} failures in backward passes; {len(alarms)} proven errors on "
+        f"lines that ran clean; {gaps} runs stopped by gaps of the CPU"
     )
     return {
         "library": library,

@@ -1,0 +1,1 @@
+"""Findings in released packages that someone has read and judged."""

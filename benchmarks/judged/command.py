@@ -1,0 +1,100 @@
+"""How often is amplint right about released packages?
+
+    python benchmarks/judged [--result FILE] [--show right|wrong|arguable]...
+
+``findings.jsonl`` holds findings drawn at random over rules and packages (``benchmarks/ecosystem --draw``), each read
+in its source, and run where it claims a crash, with a verdict and a reason; ``second.jsonl`` what a second reader said
+of some of these lines who saw neither the finding nor the first verdict, only the place and what to look at. Prints
+the verdicts by rule, for proven findings, and how often the two readers agree.
+
+``--result FILE`` is a kept result of ``benchmarks/ecosystem``: only what it still has is counted, so the figures are
+of the version that made it. Findings that came since are in nobody's judgement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ecosystem.result import ResultError, load
+
+from judged.rows import VERDICTS, Judged, Place, RowsError, findings, second_verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HERE = Path(__file__).resolve().parent
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the figures."""
+    chosen = _options().parse_args(arguments)
+    try:
+        judged = findings(chosen.findings)
+        second = second_verdicts(chosen.second)
+        standing = _still_reported(judged, chosen.result) if chosen.result else judged
+    except (RowsError, ResultError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    for verdict in chosen.show:
+        for one in (one for one in standing if one.verdict == verdict):
+            print(f"{verdict}: {one.place.package} {one.place.path}:{one.place.line} {one.code} {one.reason}")
+    print("\n".join(_table(standing)))
+    if chosen.result:
+        gone = _gone(judged, standing)
+        print(f"{len(judged) - len(standing)} of {len(judged)} judged findings are no longer reported: {gone}")
+    print(_agreement(judged, second))
+    return 0
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="judged", description="Findings in released packages, judged by reading.")
+    parser.add_argument(
+        "--findings", type=Path, default=HERE / "findings.jsonl", metavar="FILE", help="judged findings"
+    )
+    parser.add_argument(
+        "--second", type=Path, default=HERE / "second.jsonl", metavar="FILE", help="judged again, blind"
+    )
+    parser.add_argument("--result", type=Path, metavar="FILE", help="count what this result of ecosystem still has")
+    parser.add_argument("--show", action="append", default=[], choices=VERDICTS, help="list these, one a line")
+    return parser
+
+
+def _still_reported(judged: Sequence[Judged], result: Path) -> list[Judged]:
+    reported = {
+        (Place(one.release.package, one.release.version, finding.path, finding.line), finding.code)
+        for one in load(result)
+        for finding in one.findings
+    }
+    return [one for one in judged if (one.place, one.code) in reported]
+
+
+def _table(judged: Sequence[Judged]) -> Iterator[str]:
+    yield f"{'':10} {'right':>6} {'wrong':>6} {'arguable':>9} {'right %':>8} {'wrong %':>8}"
+    for code in sorted({one.code for one in judged}):
+        yield _row(code, [one for one in judged if one.code == code])
+    yield _row("proven", [one for one in judged if one.certainty == "proven"])
+    yield _row("errors", [one for one in judged if one.severity == "error"])
+    yield _row("all", judged)
+
+
+def _row(name: str, judged: Sequence[Judged]) -> str:
+    counts = Counter(one.verdict for one in judged)
+    right, wrong, arguable = (counts[verdict] for verdict in VERDICTS)
+    shares = [f"{100 * count / len(judged):.1f}" if judged else "-" for count in (right, wrong)]
+    return f"{name:10} {right:6} {wrong:6} {arguable:9} {shares[0]:>8} {shares[1]:>8}"
+
+
+def _gone(judged: Sequence[Judged], standing: Sequence[Judged]) -> str:
+    gone = Counter(one.verdict for one in judged) - Counter(one.verdict for one in standing)
+    return ", ".join(f"{gone[verdict]} {verdict}" for verdict in VERDICTS)
+
+
+def _agreement(judged: Sequence[Judged], second: dict[tuple[Place, str], str]) -> str:
+    pairs = [(one.verdict, second[one.place, one.code]) for one in judged if (one.place, one.code) in second]
+    same = sum(first == again for first, again in pairs)
+    opposed = sum({first, again} == {"right", "wrong"} for first, again in pairs)
+    return f"judged twice: {len(pairs)}, {same} with the same verdict, {opposed} right for one and wrong for the other"
