@@ -245,6 +245,18 @@ def join_lanes(a: Lane, b: Lane) -> Lane:
     return Lane(mask, symbol, assumed, a.open or b.open, a.certain | b.certain if assumed else UNKNOWN_MASK)
 
 
+def equal_lanes(a: Lane, b: Lane) -> Lane:
+    """What is known of two dtypes that were found equal: one symbol stands for both from there on."""
+    assumed = a.assumed or b.assumed
+    if not a.known or not b.known:
+        known = a if a.known else b
+        return known._replace(symbol=known.symbol or _derive("equality", a, b), assumed=assumed)
+    mask = a.mask & b.mask or b.mask
+    if mask & (mask - 1) == 0:
+        return Lane(mask, None, a.assumed and b.assumed)
+    return Lane(mask, b.symbol or a.symbol or _derive("equality", a, b), assumed)
+
+
 def join(a: Dtypes, b: Dtypes) -> Dtypes:
     """:func:`join_lanes` in every scenario."""
     if a is b or a == b:

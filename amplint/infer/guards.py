@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.decorators import Decorated
-from amplint.infer.dtypes import Lane
+from amplint.infer.dtypes import Lane, equal_lanes
 from amplint.infer.frame import Frame, evaluate, options_of, unite
 from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
@@ -267,29 +267,62 @@ def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.e
         if isinstance(left, ast.Name):
             _narrow_none(frame, left, equal)
         return
-    if not (isinstance(left, ast.Attribute) and left.attr == "dtype" and isinstance(left.value, ast.Name)):
-        return
     if not isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)):
         return
-    tensor = frame.variables.get(left.value.id)
-    wanted = _dtype_options(evaluate(frame, right))
-    if not isinstance(tensor, Tensor) or wanted is None:
+    one, other = _tensor_of(frame, left), _tensor_of(frame, right)
+    if equal and one is not None and other is not None:
+        lanes = tuple(map(equal_lanes, one[1].dtypes, other[1].dtypes))
+        for name, tensor in (one, other):
+            frame.variables[name] = _with_dtypes(tensor, lanes)
         return
-    lanes = []
-    for number, lane in enumerate(tensor.dtypes):
-        mask = 0
-        for option in wanted:
-            if not option[number].exact:
-                return
-            mask |= option[number].mask
-        kept = lane.mask & mask if equal else lane.mask & ~mask
-        if equal and not lane.known:
-            lanes.append(Lane(mask, lane.symbol, lane.assumed))
-        else:
-            lanes.append(lane._replace(mask=kept) if kept else lane)
-    frame.variables[left.value.id] = Tensor(
-        tuple(lanes), tensor.dim, tensor.origin, False, tensor.explicit, tensor.leaf, tensor.gradient
-    )
+    if one is None and other is not None and not isinstance(op, (ast.In, ast.NotIn)):
+        one, right = other, left
+    if one is None:
+        return
+    name, tensor = one
+    options = _dtype_options(evaluate(frame, right))
+    if options is None:
+        return
+    narrowed = _equal_lane if equal else _unlike_lane
+    lanes = tuple(narrowed(lane, [option[number] for option in options]) for number, lane in enumerate(tensor.dtypes))
+    frame.variables[name] = _with_dtypes(tensor, lanes)
+
+
+def _tensor_of(frame: Frame, expression: ast.expr) -> tuple[str, Tensor] | None:
+    """The variable and its tensor in ``x.dtype``. What else the variable may be has no dtype, or none that is known."""
+    if not (isinstance(expression, ast.Attribute) and expression.attr == "dtype"):
+        return None
+    if not isinstance(expression.value, ast.Name):
+        return None
+    value = frame.variables.get(expression.value.id)
+    tensors = [option for option in options_of(value) if isinstance(option, Tensor)] if value is not None else []
+    return (expression.value.id, tensors[0]) if len(tensors) == 1 else None
+
+
+def _with_dtypes(tensor: Tensor, lanes: tuple[Lane, ...]) -> Tensor:
+    return Tensor(lanes, tensor.dim, tensor.origin, False, tensor.explicit, tensor.leaf, tensor.gradient)
+
+
+def _equal_lane(lane: Lane, options: list[Lane]) -> Lane:
+    """A dtype that was found to be one of several."""
+    if len(options) == 1:
+        return equal_lanes(lane, options[0])
+    if not all(option.exact for option in options):
+        return lane
+    mask = 0
+    for option in options:
+        mask |= option.mask
+    return lane._replace(mask=lane.mask & mask) if lane.known and lane.mask & mask else lane
+
+
+def _unlike_lane(lane: Lane, options: list[Lane]) -> Lane:
+    """A dtype that was found to be none of several."""
+    if not all(option.exact for option in options):
+        return lane
+    mask = lane.mask
+    for option in options:
+        mask &= ~option.mask
+    return lane._replace(mask=mask) if mask else lane
 
 
 def _narrow_none(frame: Frame, name: ast.Name, is_none: bool) -> None:
