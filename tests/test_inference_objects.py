@@ -217,3 +217,28 @@ class Accumulated(nn.Module):
 )
 def test_dtypes_that_were_compared_are_the_same_where_they_were_found_equal(align: str, raising: bool) -> None:
     assert bool([c for c in conflicts(ALIGNED.format(align=align)) if c.raises]) == raising
+
+
+@pytest.mark.parametrize(
+    "base", ["from parts import Base", "from parts.nowhere import Base", "import parts\nBase = parts.make()"]
+)
+def test_layers_of_a_class_with_a_base_behind_star_imports_or_unknown_follow_the_model(
+    base: str, tmp_path: Path
+) -> None:
+    package = tmp_path / "parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .first import *\nfrom .second import *\n")
+    (package / "first.py").write_text("from . import second\nfrom .second import *\n")
+    (package / "second.py").write_text("from .first import *\nfrom torch import nn\nclass Base(nn.Module):\n    pass\n")
+    path = tmp_path / "model.py"
+    code = HEADER + base + "\n\n\nclass Part(Base):\n    def __init__(self):\n        super().__init__()\n"
+    code += "        self.linear = nn.Linear(8, 8)\n\n    def forward(self, x):\n        return self.linear(x{})\n"
+    for cast, raising in (("", False), (".float()", True)):
+        path.write_text(code.format(cast))
+        found = analyse(
+            Source(path, path.read_bytes()),
+            scenarios=(CONTROL, *DEFAULT_SCENARIOS),
+            device="cuda",
+            torch_version=(2, 13),
+        )
+        assert bool([c for c in found.conflicts if c.raises]) == raising

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from amplint.infer.frame import options_of
-from amplint.infer.values import Builtin, Class, External, Function, TorchName, Value
+from amplint.infer.values import UNKNOWN, Builtin, Class, External, Function, TorchName, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +52,8 @@ def torch_base(cls: Class) -> str | None:
 
 
 def is_module(cls: Class) -> bool:
-    """Whether a class is an ``nn.Module``: by its bases, or by its ``forward`` where a base belongs to another library
-    (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
+    """Whether a class is an ``nn.Module``: by its bases, or by its ``forward`` where a base is unknown or belongs to
+    another library (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
     base = torch_base(cls)
     if base is not None:
         return base.startswith("torch.nn.")
@@ -62,7 +62,7 @@ def is_module(cls: Class) -> bool:
 
 def _may_be_module(base: Value) -> bool:
     if not isinstance(base, External):
-        return False
+        return base is UNKNOWN
     package = base.name.partition(".")[0]
     return package not in sys.stdlib_module_names and package not in _NO_MODULES
 

@@ -227,23 +227,35 @@ class Namespace:
         if namespace is None:
             submodule = self.project.find(f"{base}.{alias.name}", self) if base else None
             return ModuleValue(submodule) if submodule else External(f"{base}.{alias.name}")
-        value = namespace.lookup(alias.name, evaluate)
+        value = namespace.provided(alias.name, evaluate)
         if value is not None:
             return value
         submodule = self.project.find(f"{base}.{alias.name}", self)
         return ModuleValue(submodule) if submodule else UNKNOWN
 
+    def provided(self, name: str, evaluate: Evaluate) -> Value | None:
+        """What importing a name from the module gives: one that it binds, or one that it has by ``import *``."""
+        value = self.lookup(name, evaluate)
+        return value if value is not None else self.star_import(name, evaluate)
+
     def star_import(self, name: str, evaluate: Evaluate) -> Value | None:
         """A name that a ``from … import *`` of the project provides."""
-        if name.startswith("_"):
+        if name.startswith("_") or f"* {name}" in self._pending:
             return None
+        self._pending.add(f"* {name}")
+        try:
+            return self._from_stars(name, evaluate)
+        finally:
+            self._pending.discard(f"* {name}")
+
+    def _from_stars(self, name: str, evaluate: Evaluate) -> Value | None:
         for statement in self._star_imports:
             base = statement.module or ""
             if statement.level:
                 base = f"{self.package}.{base}" if base and self.package else base or self.package
             namespace = self.project.find(base, self)
             if namespace is not None and namespace is not self:
-                value = namespace.lookup(name, evaluate)
+                value = namespace.provided(name, evaluate)
                 if value is not None:
                     return value
         return None

@@ -134,7 +134,8 @@ def decorate_with(applied: Value, value: Value) -> Value | None:
 
 def class_value(frame: Frame, node: ast.ClassDef) -> Class:
     """A class with its bases and members."""
-    bases = tuple(evaluate(frame, base) for base in node.bases)
+    unparametrised = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+    bases = tuple(evaluate(frame, base) for base in unparametrised)
     closure = {**frame.closure, **frame.variables} if frame.depth or frame.closure else None
     value = Class(node, frame.namespace, node.name, bases, {}, closure)
     inner = Frame(frame.session, frame.namespace, closure=closure)

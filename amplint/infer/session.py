@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -46,6 +47,10 @@ VALUES_A_STEP = 8
 """Values inside others, of a list say, that are joined for the price of one expression."""
 MAX_DEPTH = 14
 """Calls followed into each other."""
+
+
+_INDICES = re.compile(r"(?:^|_)(?:ids?|idxs?|index|indices|indexes)$")
+"""Names of parameters that hold positions in something."""
 
 
 class Caller(Enum):
@@ -161,10 +166,13 @@ class Session:
         """A tensor that a caller passes: in each scenario what an input or an activation can have there.
 
         Under autocast that is float32 or the low dtype; without it the scenario's input dtype, or float32 where the
-        caller is not a module. ``annotated``: the source says that it is a tensor; it is then taken to have dimensions.
+        caller is not a module; what is called indices, or ids, is taken for integers. ``annotated``: the source says that it is a tensor; it is then taken to have dimensions.
         """
         symbol = Symbol(name)
         lanes = []
+        if _INDICES.search(name):
+            indices = Lane(BITS["int64"], symbol, assumed=True)
+            return Tensor((indices,) * self.lanes, 1 if annotated else None, maybe=not annotated)
         for scenario in self.scenarios:
             mask = BITS[scenario.inputs]
             if caller is Caller.USER:
