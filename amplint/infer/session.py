@@ -166,7 +166,8 @@ class Session:
         """A tensor that a caller passes: in each scenario what an input or an activation can have there.
 
         Under autocast that is float32 or the low dtype; without it the scenario's input dtype, or float32 where the
-        caller is not a module; what is called indices, or ids, is taken for integers. ``annotated``: the source says that it is a tensor; it is then taken to have dimensions.
+        caller is not a module; what is called indices, or ids, is taken for integers. ``annotated``: the source says
+        that it is a tensor; it is then taken to have dimensions.
         """
         symbol = Symbol(name)
         lanes = []
