@@ -186,39 +186,6 @@ def test_an_attribute_holds_what_was_last_assigned_to_it(body: str, raises: bool
     assert failing[:2] == (list(AUTOCAST) if raises else [])
 
 
-ALIGNED = """
-class Accumulated(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(8, 8)
-        self.register_buffer("total", torch.zeros(8, 8))
-
-    def forward(self, x: torch.Tensor, exactly: bool):
-        y = self.linear(x)
-        if exactly:
-            y = y.float()
-        {align}
-        out = x.new_zeros(8, 8, dtype=y.dtype)
-        return out.addmm_(y, x)
-"""
-
-
-@pytest.mark.parametrize(
-    ("align", "raising"),
-    [
-        ("pass", True),
-        ("if x.dtype != y.dtype:\n            x = x.to(y.dtype)", False),
-        ("if y.dtype != x.dtype:\n            x = x.to(y.dtype)", False),
-        ("if not x.dtype == y.dtype:\n            x = x.to(y.dtype)", False),
-        ("if x.dtype == y.dtype:\n            pass\n        else:\n            x = x.to(y.dtype)", False),
-        ("assert x.dtype == y.dtype", False),
-        ("if x.dtype is y.dtype:\n            x = x.to(y.dtype)", True),
-    ],
-)
-def test_dtypes_that_were_compared_are_the_same_where_they_were_found_equal(align: str, raising: bool) -> None:
-    assert bool([c for c in conflicts(ALIGNED.format(align=align)) if c.raises]) == raising
-
-
 @pytest.mark.parametrize(
     "base", ["from parts import Base", "from parts.nowhere import Base", "import parts\nBase = parts.make()"]
 )

@@ -12,6 +12,7 @@ from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
+from amplint.infer.kinds import KINDS, asked
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
 from amplint.infer.values import (
     UNKNOWN,
@@ -196,6 +197,8 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         return Builtin(name, value)
     if isinstance(value, FloatLimits) and name in _FINFO and name != "bits":
         return Number("float", extreme=Limit(name, value.dtypes))
+    if isinstance(value, DTypeValue) and name in KINDS:
+        return asked(value.dtypes, name)
     if isinstance(value, Device) and name == "type":
         return value
     if texts.text_of(value) is not None:

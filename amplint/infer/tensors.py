@@ -10,6 +10,7 @@ from amplint.infer import uses
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import ALIASES, BITS, BOOL, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.frame import Frame, options_of
+from amplint.infer.kinds import KINDS, asked
 from amplint.infer.operations import apply
 from amplint.infer.results import PYTHON, python_result
 from amplint.infer.texts import spelled
@@ -68,6 +69,8 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
     tensor, name = method.tensor, method.name
     if name in CASTS and not arguments.positional:
         return cast(frame, tensor, tuple(Lane(CASTS[name]) for _ in tensor.dtypes), node, f"cast by .{name}()", True)
+    if name in KINDS:
+        return asked(tensor.dtypes, name)
     if name == "to":
         return _to(frame, tensor, arguments, node)
     if name in ("type", "type_as"):

@@ -12,6 +12,7 @@ from amplint.infer.arguments import Arguments
 from amplint.infer.decorators import Decorated, custom_decorator
 from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane, join
 from amplint.infer.frame import Frame, call, number_kind, options_of
+from amplint.infer.kinds import KINDS, asked
 from amplint.infer.namespace import canonical
 from amplint.infer.operations import apply
 from amplint.infer.results import constant_of, number_result
@@ -357,6 +358,11 @@ def _promoted_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.exp
     return UNKNOWN
 
 
+def _kind(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    asks = arguments.bind(("input",)).get("input", UNKNOWN)
+    return asked(asks.dtypes if isinstance(asks, Tensor) else frame.session.unknown, name.removeprefix("torch."))
+
+
 _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys((autocast.MODERN, *autocast.LEGACY), _autocast_context),
     **dict.fromkeys(_AUTOCAST_QUERIES, _autocast_query),
@@ -371,6 +377,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     "torch.Tensor": _legacy_tensor,
     **dict.fromkeys(("torch.finfo", "torch.iinfo"), _limits),
     **dict.fromkeys(("torch.promote_types", "torch.result_type"), _promoted_dtype),
+    **dict.fromkeys((f"torch.{name}" for name in KINDS), _kind),
     "torch.nn.Parameter": _parameter,
     "torch.device": _device,
     "torch.get_default_dtype": _default_dtype,

@@ -1,0 +1,88 @@
+"""Tests of dtypes in the source: what was found equal is the same from there on, and kinds of dtypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.infer.analysis import analyse
+from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.source import Source
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import Conflict
+
+HEADER = """\
+import torch
+from torch import nn
+"""
+
+
+def conflicts(code: str) -> tuple[Conflict, ...]:
+    source = Source(Path("/project/module.py"), (HEADER + code).encode())
+    return analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13)).conflicts
+
+
+ALIGNED = """
+class Accumulated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.register_buffer("total", torch.zeros(8, 8))
+
+    def forward(self, x: torch.Tensor, exactly: bool):
+        y = self.linear(x)
+        if exactly:
+            y = y.float()
+        {align}
+        out = x.new_zeros(8, 8, dtype=y.dtype)
+        return out.addmm_(y, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("align", "raising"),
+    [
+        ("pass", True),
+        ("if x.dtype != y.dtype:\n            x = x.to(y.dtype)", False),
+        ("if y.dtype != x.dtype:\n            x = x.to(y.dtype)", False),
+        ("if not x.dtype == y.dtype:\n            x = x.to(y.dtype)", False),
+        ("if x.dtype == y.dtype:\n            pass\n        else:\n            x = x.to(y.dtype)", False),
+        ("assert x.dtype == y.dtype", False),
+        ("if x.dtype is y.dtype:\n            x = x.to(y.dtype)", True),
+    ],
+)
+def test_dtypes_that_were_compared_are_the_same_where_they_were_found_equal(align: str, raising: bool) -> None:
+    assert bool([c for c in conflicts(ALIGNED.format(align=align)) if c.raises]) == raising
+
+
+KIND = """
+class Scored(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, position_ids: torch.Tensor):
+        {given}
+        if {test}:
+            given = given.float()
+        return self.linear(given)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "test", "raising"),
+    [
+        ("given = x", "not x.is_floating_point()", False),
+        ("given = x", "not torch.is_floating_point(x)", False),
+        ("given = x", "x.dtype.is_complex", False),
+        ("given = x", "x.is_floating_point()", True),
+        ("given = x", "x.dtype.is_floating_point", True),
+        ("given = position_ids", "not position_ids.is_floating_point()", True),
+        ("given = x", "self.unknown()", True),
+    ],
+)
+def test_kinds_of_dtypes_decide_branches(given: str, test: str, raising: bool) -> None:
+    assert bool([c for c in conflicts(KIND.format(given=given, test=test)) if c.raises]) == raising
