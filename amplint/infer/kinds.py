@@ -8,7 +8,7 @@ from amplint.infer.values import AutocastFlag
 KINDS = {
     "is_floating_point": FLOATS,
     "is_complex": COMPLEX,
-    "is_signed": ~(BOOL | BITS["uint8"] | BITS["uint16"] | BITS["uint32"] | BITS["uint64"]),
+    "is_signed": ~(BOOL | BITS["uint8"]),
 }
 """Methods of tensors, functions of torch, and attributes of dtypes, with the dtypes that they are true for."""
 

@@ -358,7 +358,7 @@ def _promoted_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.exp
     return UNKNOWN
 
 
-def _kind(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+def _asked_kind(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     asks = arguments.bind(("input",)).get("input", UNKNOWN)
     return asked(asks.dtypes if isinstance(asks, Tensor) else frame.session.unknown, name.removeprefix("torch."))
 
@@ -377,7 +377,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     "torch.Tensor": _legacy_tensor,
     **dict.fromkeys(("torch.finfo", "torch.iinfo"), _limits),
     **dict.fromkeys(("torch.promote_types", "torch.result_type"), _promoted_dtype),
-    **dict.fromkeys((f"torch.{name}" for name in KINDS), _kind),
+    **dict.fromkeys((f"torch.{name}" for name in KINDS), _asked_kind),
     "torch.nn.Parameter": _parameter,
     "torch.device": _device,
     "torch.get_default_dtype": _default_dtype,
