@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amplint.infer.analysis import analyse
+from amplint.infer.facts import Kind
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.source import Source
 
@@ -86,3 +87,42 @@ class Scored(nn.Module):
 )
 def test_kinds_of_dtypes_decide_branches(given: str, test: str, raising: bool) -> None:
     assert bool([c for c in conflicts(KIND.format(given=given, test=test)) if c.raises]) == raising
+
+
+def test_the_upcast_of_what_a_test_left_integers_is_no_upcast_of_activations() -> None:
+    code = """
+from elsewhere import prepared
+
+
+class Scored(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(8, 8))
+
+    def forward(self, x):
+        x = prepared(x)
+        if {test}:
+            x = x.float()
+        return torch.mm(x, x)
+"""
+    undone = [c for c in conflicts(code.format(test="not x.is_floating_point()")) if c.kind is Kind.UNDONE_UPCAST]
+    assert undone == []
+    assert [c for c in conflicts(code.format(test="x.is_cuda")) if c.kind is Kind.UNDONE_UPCAST]
+
+
+def test_an_operand_that_a_flag_makes_unused_does_not_disagree() -> None:
+    code = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: torch.Tensor):
+        return nn.functional.multi_head_attention_forward(
+            x, x, x, 8, 2, torch.empty([0]), torch.cat((self.q.bias, self.k.bias, self.v.bias)), None, None, False, 0.0,
+            self.o.weight, self.o.bias, {flag}q_proj_weight=self.q.weight, k_proj_weight=self.k.weight,
+            v_proj_weight=self.v.weight,
+        )
+"""
+    assert not [c for c in conflicts(code.format(flag="use_separate_proj_weight=True, ")) if c.raises]
+    assert [c for c in conflicts(code.format(flag="")) if c.raises]

@@ -357,9 +357,9 @@ def _written_in(frame: Frame, operand: Operand, lane: int) -> bool:
 
 
 def _is_upcast(tensor: Tensor, lane: int) -> bool:
-    """Whether a cast to float32 or float64 written in the source decided the dtype in a scenario."""
+    """Whether a written cast to float32 or float64, and not of integers, decided the dtype in a scenario."""
     origin = deciding(tensor.origin, lane, through_modules=False)
-    if origin is None or not origin.cast:
+    if origin is None or not origin.cast or origin.made is Made.CONVERTED:
         return False
     return "float32" in names_of(origin.dtypes[lane].mask) or "float64" in names_of(origin.dtypes[lane].mask)
 

@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.decorators import Decorated
-from amplint.infer.dtypes import Lane, equal_lanes
+from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
 from amplint.infer.frame import Frame, evaluate, options_of, unite
+from amplint.infer.kinds import KINDS
 from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
 from amplint.infer.values import (
+    UNKNOWN,
     AutocastFlag,
     Bound,
     Class,
@@ -259,6 +261,28 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
         _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
     elif isinstance(test, ast.Name) and truth:
         _narrow_none(frame, test, False)
+    elif isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in KINDS:
+        _narrow_kind(frame, test, test.func, KINDS[test.func.attr], truth)
+
+
+def _narrow_kind(frame: Frame, call: ast.Call, method: ast.Attribute, kinds: int, truth: bool) -> None:
+    """``x.is_floating_point()`` and ``torch.is_floating_point(x)``: of what is unknown, integers are left if not."""
+    asked = call.args[0] if call.args else method.value
+    value = frame.variables.get(asked.id) if isinstance(asked, ast.Name) else None
+    if not isinstance(asked, ast.Name) or not (isinstance(value, Tensor) or value is UNKNOWN):
+        return
+    tensor = value if isinstance(value, Tensor) else Tensor(frame.session.unknown, None)
+    lanes = []
+    for lane in tensor.dtypes:
+        kept = lane.mask & (kinds if truth else ~kinds) if lane.known else 0
+        if kept:
+            lanes.append(lane._replace(mask=kept))
+        elif lane.known or truth:
+            lanes.append(lane)
+        else:
+            lanes.append(Lane(INTEGERS & ~kinds, assumed=True))
+    if lanes != list(tensor.dtypes):
+        frame.variables[asked.id] = _with_dtypes(tensor, tuple(lanes))
 
 
 def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr, truth: bool) -> None:

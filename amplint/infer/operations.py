@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 FP32_RESULT = "fp32_out"
 
+_UNUSED_WITH = {"torch.nn.functional.multi_head_attention_forward": ("use_separate_proj_weight", "in_proj_weight")}
+"""Operands that an operation does not look at where a flag is given and not False."""
+
 
 def apply_named(frame: Frame, name: str, arguments: Arguments, node: ast.expr | ast.stmt) -> Value:
     """Apply the operation of that name; unknown where the table has none."""
@@ -105,6 +108,10 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     uses.note(frame, node, op, seen, numbers, bound, arguments)
 
 
+def _is_false(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is False
+
+
 def _is_none(value: Value) -> bool:
     return isinstance(value, Const) and value.value is None
 
@@ -176,8 +183,11 @@ def _operands(
     """The tensors that decide dtypes, and the kinds of the Python numbers in their places."""
     operands: list[Operand] = []
     numbers: list[str | None] = []
+    flag, unused = _UNUSED_WITH.get(op.name, (None, None))
     for slot in op.slots:
         value = bound.get(slot.name)
+        if slot.name == unused and flag in bound and not _is_false(bound[flag]):
+            continue
         if value is None:
             if slot.name != op.variadic or arguments.rest is None:
                 continue
