@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Cause
-    from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts
+    from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
     from amplint.infer.references import Reference
     from amplint.visit import Visit
 
@@ -110,7 +110,8 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
         if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
         forward = _ambient(facts, function.forward, function.sensitive_forward)
-        if forward:
+        in_backward = function.sensitive_backward
+        if forward and not (in_backward and all(operation.by_hand for operation in in_backward)):
             yield replace(function, sensitive_forward=forward)
 
 
@@ -118,17 +119,14 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     """A finding at a method's ``def``; its causes are the first operations that autocast decides about."""
     span = facts.source.header_span(method)
     own = function.sensitive_forward if method is function.forward else function.sensitive_backward
-    causes = tuple(_cause(cause, name, function) for cause, name in own[:SHOWN])
-    if not causes:
-        other = function.sensitive_backward if method is function.forward else function.sensitive_forward
-        causes = tuple(_cause(cause, name, function) for cause, name in other[:SHOWN])
+    causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
     return Suspect(span, span, message, autocast_scenarios(facts), Certainty.LIKELY, causes, data=function)
 
 
-def _cause(cause: Cause, name: str, function: AutogradFunction) -> Cause:
-    forward = any(cause is own for own, _ in function.sensitive_forward)
+def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:
+    forward = any(operation is own for own in function.sensitive_forward)
     where = "in forward, where autocast is on" if forward else "in backward, where autocast is off"
-    return replace(cause, message=f"{short_name(name)} {where}")
+    return replace(operation.cause, message=f"{short_name(operation.name)} {where}")
 
 
 def report_missing(suspect: Suspect, visit: Visit) -> None:
@@ -178,9 +176,7 @@ def _regions_in(facts: FileFacts, method: ast.FunctionDef) -> list[Reference]:
     return [r for r in facts.references if r.name in _AUTOCASTS and r.call is not None and id(r.call) in inside]
 
 
-def _ambient(
-    facts: FileFacts, method: ast.FunctionDef, operations: tuple[tuple[Cause, str], ...]
-) -> tuple[tuple[Cause, str], ...]:
+def _ambient(facts: FileFacts, method: ast.FunctionDef, operations: tuple[Sensitive, ...]) -> tuple[Sensitive, ...]:
     """The operations that are not inside an autocast context of the method itself."""
     own = {id(r.call) for r in _regions_in(facts, method)}
     if own & {id(decorator) for decorator in method.decorator_list}:
@@ -190,6 +186,5 @@ def _ambient(
         for node in ast.walk(method)
         if isinstance(node, ast.With) and any(id(item.context_expr) in own for item in node.items)
     ]
-    return tuple(
-        (c, n) for c, n in operations if c.filename != facts.path or not any(s.contains(c.span) for s in covered)
-    )
+    causes = ((operation, operation.cause) for operation in operations)
+    return tuple(o for o, c in causes if c.filename != facts.path or not any(s.contains(c.span) for s in covered))

@@ -56,6 +56,14 @@ AUTOCASTABLE = LOW | FLOAT32
 FLOATS = AUTOCASTABLE | FLOAT64
 COMPLEX = BITS["complex32"] | BITS["complex64"] | BITS["complex128"]
 
+CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "int", "long", "short", "bool")} | {
+    "byte": BITS["uint8"],
+    "char": BITS["int8"],
+    "cfloat": BITS["complex64"],
+    "cdouble": BITS["complex128"],
+}
+"""Methods of tensors named after the dtype that they cast to."""
+
 
 def names_of(mask: int) -> list[str]:
     """The torch names in a mask, narrow to wide."""

@@ -214,12 +214,20 @@ class DecoratorFact:
 
 
 @dataclass(frozen=True, slots=True)
-class AutogradFunction:
-    """A subclass of ``torch.autograd.Function``.
+class Sensitive:
+    """An operation that autocast casts or would be expected to: its place and torch name.
 
-    ``sensitive_forward`` and ``sensitive_backward`` are operations in the bodies (and in what they call) that autocast
-    casts or would be expected to: their span and torch name.
+    ``by_hand``: the code casts the operands to one dtype itself.
     """
+
+    cause: Cause
+    name: str
+    by_hand: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradFunction:
+    """A subclass of ``torch.autograd.Function``, with the sensitive operations in its bodies and in what they call."""
 
     node: ast.ClassDef
     forward: ast.FunctionDef | None
@@ -227,8 +235,8 @@ class AutogradFunction:
     forward_decorators: tuple[DecoratorFact, ...]
     backward_decorators: tuple[DecoratorFact, ...]
     setup_context: ast.FunctionDef | None
-    sensitive_forward: tuple[tuple[Cause, str], ...]
-    sensitive_backward: tuple[tuple[Cause, str], ...]
+    sensitive_forward: tuple[Sensitive, ...]
+    sensitive_backward: tuple[Sensitive, ...]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from amplint.infer.values import (
     Class,
     External,
     Function,
+    Origin,
     Partial,
     Sequence,
     Tensor,
@@ -75,24 +76,26 @@ def _run_backward(
     decorated = _role(member) == "backward"
     inside = session.ambient if decorated and not _casts_inputs(cls) else session.no_autocast
     spec = backward.node.args
-    count = len(spec.posonlyargs) + len(spec.args) - 1
-    gradients = [_gradient(ambient, result, index) for index in range(max(count, 0))]
+    parameters = [*spec.posonlyargs, *spec.args][1:]
+    gradients = [_gradient(ambient, result, index, parameter) for index, parameter in enumerate(parameters)]
     arguments = Arguments([context, *gradients])
     if spec.vararg is not None:
-        arguments.positional.append(_gradient(ambient, result, 0))
+        arguments.positional.append(_gradient(ambient, result, 0, spec.vararg))
     frame = Frame(session, ambient.namespace, autocast=inside, backward=True, in_module=False)
     call_value(frame, backward, arguments, ast.copy_location(ast.Name(cls.name), cls.node))
 
 
-def _gradient(frame: Frame, result: Value | None, index: int) -> Tensor:
-    """The gradient of one output: autograd gives it the output's dtype."""
+def _gradient(frame: Frame, result: Value | None, index: int, parameter: ast.arg) -> Tensor:
+    """The gradient of one output, as a parameter of backward: autograd gives it the output's dtype."""
     for option in options_of(result) if result is not None else ():
         value: Value = option
         if isinstance(option, Sequence) and option.items is not None and index < len(option.items):
             value = option.items[index]
         for inner in options_of(value):
             if isinstance(inner, Tensor) and (index == 0 or isinstance(option, Sequence)):
-                return replace(inner, gradient=True, leaf=False, maybe=False)
+                parents = (inner.origin,) if inner.origin is not None else ()
+                origin = Origin(frame.namespace.source, parameter, "", inner.dtypes, parents)
+                return replace(inner, origin=origin, gradient=True, leaf=False, maybe=False)
     return Tensor(frame.session.unknown, None, gradient=True)
 
 

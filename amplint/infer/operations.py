@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer import conflicts, drift, uses
+from amplint.infer.by_hand import aligned_by_hand, can_be_lowered
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
@@ -64,8 +65,9 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if "out_dtype" in bound and not _is_none(bound["out_dtype"]):
         op = _with_out_dtype(op, operands)
     policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
-    if policy == LOWER or conflicts.is_matmul_variant(op, out is not None):
-        session.recorder.sensitive(frame, node, op.name)
+    lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
+    if lowered and session.recorder.in_function and can_be_lowered(operands):
+        session.recorder.sensitive(frame, node, op.name, aligned_by_hand(operands))
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         conflicts.undone_upcast(frame, node, op, operands)

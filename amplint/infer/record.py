@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
-from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotion, Region, TorchCall, Use
+from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotion, Region, Sensitive, TorchCall, Use
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -40,7 +40,7 @@ class Recorder:
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._uses: dict[int, dict[Hashable, Use]] = {}
-        self._sensitive: list[dict[int, tuple[Cause, str]]] = []
+        self._sensitive: list[dict[int, Sensitive]] = []
 
     def concerns(self, frame: Frame) -> bool:
         return frame.namespace.own
@@ -96,17 +96,22 @@ class Recorder:
             key = (use.op, use.live, *(o.value.key for o in use.operands), *use.numbers.items())
             seen.setdefault(key, use)
 
-    def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str) -> None:
+    @property
+    def in_function(self) -> bool:
+        """Whether an autograd Function's methods are being run for what autocast decides in them."""
+        return bool(self._sensitive)
+
+    def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str, by_hand: bool) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
         for found in self._sensitive:
             if id(node) not in found:
                 span = frame.namespace.source.span(node)
-                found[id(node)] = (Cause(frame.namespace.path, span, name), name)
+                found[id(node)] = Sensitive(Cause(frame.namespace.path, span, name), name, by_hand)
 
     @contextmanager
-    def watching(self) -> Iterator[dict[int, tuple[Cause, str]]]:
+    def watching(self) -> Iterator[dict[int, Sensitive]]:
         """Collect the sensitive operations that run inside the ``with`` block."""
-        found: dict[int, tuple[Cause, str]] = {}
+        found: dict[int, Sensitive] = {}
         self._sensitive.append(found)
         try:
             yield found

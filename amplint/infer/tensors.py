@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import uses
 from amplint.infer.arguments import Arguments
-from amplint.infer.dtypes import ALIASES, BITS, BOOL, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.dtypes import ALIASES, BITS, BOOL, CASTS, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.kinds import KINDS, asked
 from amplint.infer.operations import apply
@@ -29,13 +29,6 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     from amplint.infer.torch_ops import Op
-
-CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "int", "long", "short", "bool")} | {
-    "byte": BITS["uint8"],
-    "char": BITS["int8"],
-    "cfloat": BITS["complex64"],
-    "cdouble": BITS["complex128"],
-}
 
 _ELSEWHERE = frozenset(("cuda", "xpu", "hpu", "ipu", "mtia", "pin_memory", "coalesce"))
 """Methods that give the same dtype, and cannot be measured on a CPU or on tensors that are not sparse."""
