@@ -1,0 +1,101 @@
+"""Which cases can be run here, and what came of those: a child process for each package, one check of all files."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import select
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from differential.judging import findings
+from dtype_truth.recording import environment
+
+from found.outcome import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from differential.judging import Finding
+
+    from found.case import Case
+
+CHILD = "found.run_child"
+DEVICE = "cuda"
+
+
+def run(cases: Mapping[str, Case], folder: Path, seconds: float) -> Iterator[Result]:
+    """What came of each case. One is shown where its run shows it and amplint reports the line with its code."""
+    by_package: dict[str, list[str]] = {}
+    for name, case in cases.items():
+        found = _installed(case.package)
+        if found == case.release:
+            by_package.setdefault(case.package, []).append(name)
+        else:
+            has = f"{case.package} {found} is installed" if found else f"{case.package} is not installed"
+            yield Result(name, "not run", f"{has}: pip install {case.requirement}")
+    reported = _reported({name: cases[name] for names in by_package.values() for name in names})
+    for names in by_package.values():
+        for result in _one_package(folder, names, seconds):
+            complaint = _complaint(cases[result.name], reported[result.name])
+            if result.status == "shown" and complaint:
+                yield Result(result.name, "not shown", complaint)
+            else:
+                yield result
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _reported(cases: Mapping[str, Case]) -> dict[str, list[Finding]]:
+    """The findings at each case's line, in its scenario."""
+    files: dict[Path, set[str]] = {}
+    roots = {name: Path(str(importlib.metadata.distribution(c.package).locate_file(""))) for name, c in cases.items()}
+    for name, case in cases.items():
+        files.setdefault(roots[name], set()).add(case.path)
+    found = {root: findings(root, paths, DEVICE) for root, paths in files.items()}
+    return {
+        name: [
+            one
+            for one in found[roots[name]]
+            if one.file == case.path and one.first <= case.line <= one.last and case.scenario in one.scenarios
+        ]
+        for name, case in cases.items()
+    }
+
+
+def _complaint(case: Case, reported: list[Finding]) -> str | None:
+    """What amplint says other than the case says it does."""
+    codes = sorted({one.code for one in reported})
+    if case.code is None:
+        return f"marked as not reported, but amplint reports {', '.join(codes)}" if codes else None
+    if case.code in codes:
+        return None
+    return f"amplint does not report {case.code} at {case.place} in {case.scenario}, but {', '.join(codes) or 'nothing'}"
+
+
+def _one_package(folder: Path, names: list[str], seconds: float) -> Iterator[Result]:
+    """Run cases one after the other. One that ends its process or takes too long is not shown."""
+    left = list(names)
+    while left:
+        command = [sys.executable, "-m", CHILD, str(folder), *left]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), text=True
+        ) as child:
+            assert child.stdout is not None
+            for name in [*left]:
+                ready = select.select([child.stdout], [], [], seconds)[0]
+                line = child.stdout.readline() if ready else ""
+                left.remove(name)
+                if not line:
+                    child.kill()
+                    why = "the process ended" if ready else f"not within {seconds:.0f} s"
+                    yield Result(name, "not shown", why)
+                    break
+                yield Result.from_json(json.loads(line))
