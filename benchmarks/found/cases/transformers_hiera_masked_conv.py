@@ -1,0 +1,26 @@
+"""The mask is interpolated in float32 and makes the image float32."""
+
+from found.case import Case
+
+
+def build():
+    import torch
+    from transformers import HieraConfig
+    from transformers.models.hiera.modeling_hiera import HieraPatchEmbeddings
+
+    config = HieraConfig(image_size=[32, 32], embed_dim=8, num_channels=1, masked_unit_size=[2, 2])
+    return HieraPatchEmbeddings(config, is_mae=True), (torch.randn(1, 1, 32, 32),), {}
+
+
+CASE = Case(
+    package="transformers",
+    release="5.23.0",
+    path="transformers/models/hiera/modeling_hiera.py",
+    line=186,
+    code="AMP103",
+    scenario="bf16",
+    error='type',
+    breaks='`HieraForPreTraining` cannot run in half precision.',
+    build=build,
+    mode="eval-no-grad",
+)

@@ -1,0 +1,26 @@
+"""The router's input is cast to float32, its weight is not."""
+
+from found.case import Case
+
+
+def build():
+    import torch
+    from transformers.models.inkling2.modeling_inkling2 import Inkling2TextConfig, Inkling2TopKRouter
+
+    config = Inkling2TextConfig(hidden_size=8)
+    config.num_experts_per_tok, config.num_local_experts = 1, 2
+    return Inkling2TopKRouter(config), (torch.randn(1, 3, 8),), {}
+
+
+CASE = Case(
+    package="transformers",
+    release="5.23.0",
+    path="transformers/models/inkling2/modeling_inkling2.py",
+    line=711,
+    code="AMP102",
+    scenario="bf16",
+    error='same dtype',
+    breaks='Inkling 2 models in half precision cannot run unless their routers are kept in float32.',
+    build=build,
+    mode="eval-no-grad",
+)
