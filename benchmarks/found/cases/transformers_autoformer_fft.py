@@ -5,10 +5,9 @@ from found.case import Case
 
 def build():
     import torch
-    from transformers import AutoformerConfig
     from transformers.models.autoformer.modeling_autoformer import AutoformerAttention
 
-    return AutoformerAttention(8, 2, config=AutoformerConfig()), (torch.randn(1, 8, 8),), {}
+    return AutoformerAttention(8, 2), (torch.randn(1, 8, 8),), {}
 
 
 CASE = Case(

@@ -8,8 +8,8 @@ def build():
     from transformers import HieraConfig
     from transformers.models.hiera.modeling_hiera import HieraPatchEmbeddings
 
-    config = HieraConfig(image_size=[32, 32], embed_dim=8, num_channels=1, masked_unit_size=[2, 2])
-    return HieraPatchEmbeddings(config, is_mae=True), (torch.randn(1, 1, 32, 32),), {}
+    config = HieraConfig(image_size=[64, 64], embed_dim=8, num_channels=1)
+    return HieraPatchEmbeddings(config, is_mae=True), (torch.randn(1, 1, 64, 64),), {}
 
 
 CASE = Case(

@@ -7,9 +7,10 @@ def build():
     import torch
     from transformers.models.inkling2.modeling_inkling2 import Inkling2TextConfig, Inkling2TopKRouter
 
-    config = Inkling2TextConfig(hidden_size=8)
-    config.num_experts_per_tok, config.num_local_experts = 1, 2
-    return Inkling2TopKRouter(config), (torch.randn(1, 3, 8),), {}
+    config = Inkling2TextConfig(hidden_size=8, n_routed_experts=4, num_experts_per_tok=1)
+    router = Inkling2TopKRouter(config)
+    torch.nn.init.normal_(router.weight)
+    return router, (torch.randn(1, 3, 8),), {}
 
 
 CASE = Case(

@@ -8,13 +8,11 @@ from found.case import Case
 def build():
     from transformers.models.mask2former.modeling_mask2former import Mask2FormerConfig, Mask2FormerLoss
 
-    config = Mask2FormerConfig(num_labels=2, train_num_points=4)
-    loss = Mask2FormerLoss(config, weight_dict={})
+    loss = Mask2FormerLoss(Mask2FormerConfig(num_labels=2, train_num_points=4), weight_dict={})
 
     def loss_masks(masks):
-        labels = [torch.ones(1, 8, 8)]
-        indices = [(torch.tensor([0]), torch.tensor([0]))]
-        return loss.loss_masks(masks, labels, indices, 1)["loss_mask"]
+        first = torch.tensor([0])
+        return loss.loss_masks(masks, [torch.ones(1, 8, 8)], [(first, first)], 1)["loss_mask"]
 
     return loss_masks, (torch.randn(1, 2, 4, 4),), {}
 
@@ -26,7 +24,7 @@ CASE = Case(
     line=270,
     code="AMP103",
     scenario="bf16",
-    error='same dtype',
+    error='scalar type',
     breaks='Mask2Former in half precision cannot be trained.',
     build=build,
 )

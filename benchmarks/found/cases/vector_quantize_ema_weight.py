@@ -15,10 +15,10 @@ def build():
         def __init__(self):
             super().__init__()
             self.quantize = VectorQuantize(dim=8, codebook_size=4)
-            self.rate = nn.Linear(4, 4)
+            self.rate = nn.Linear(8, 4)
 
         def forward(self, x):
-            weight = lambda embed_sum, cluster_size: self.rate(cluster_size.squeeze(0)).sigmoid().unsqueeze(0)
+            weight = self.rate(x.mean(dim=(0, 1))).sigmoid().unsqueeze(0)
             return self.quantize(x, ema_update_weight=weight)[0]
 
     return Weighted(), (torch.randn(1, 6, 8),), {}

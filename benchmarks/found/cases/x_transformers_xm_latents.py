@@ -10,7 +10,7 @@ def build():
 
     layers = Decoder(dim=16, depth=1, heads=2, attn_dim_head=8)
     net = TransformerWrapper(num_tokens=8, max_seq_len=16, attn_layers=layers)
-    return XMLatentDecoder(net, latent_dim=4), (torch.randint(0, 8, (1, 8)),), {}
+    return XMLatentDecoder(net, always_latent_proj=True), (torch.randint(0, 8, (1, 8)),), {}
 
 
 CASE = Case(
