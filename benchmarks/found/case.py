@@ -26,6 +26,7 @@ class Case:
         build: Returns a module (or callable), its arguments and its keyword arguments: the smallest that runs the line,
             with random weights, in float32. Imports the package inside, so that a case can be read without it.
         mode: As of ``amplint verify``: train and eval run backward as well.
+        imports: Modules to import before a GPU is emulated, as they ask for its driver when they are imported.
     """
 
     package: str
@@ -38,6 +39,7 @@ class Case:
     breaks: str
     build: Callable[[], tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(repr=False)
     mode: str = "train"
+    imports: tuple[str, ...] = ()
 
     @property
     def requirement(self) -> str:

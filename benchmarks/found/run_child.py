@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import os
@@ -18,7 +19,7 @@ import torch
 from amplint.infer.scenarios import find_scenario
 from amplint.verify.build import CannotBuild, Recipe
 from amplint.verify.cell import evaluate, plan
-from amplint.verify.job import CONFIRMING, LOSS, OTHER, Claim, Job
+from amplint.verify.job import CONFIRMING, FAILED, OTHER, Claim, Job
 from amplint.verify.loading import one_line
 from amplint.verify.run import Where
 from found.case import load
@@ -33,7 +34,10 @@ DEVICE = "cuda"
 
 
 def show(name: str, case: Case, where: Where) -> Result:
-    """Run a case in float32 and in its scenario. To be called inside ``where.policy()``."""
+    """Run a case in float32 and in its scenario. To be called inside ``where.policy()``.
+
+    An error has to be raised at the case's line. Wrong values show at a later one, so that line has to have run.
+    """
     scenario = find_scenario(case.scenario)
     if scenario is None:
         return Result(name, "not shown", f"there is no scenario {case.scenario!r}")
@@ -56,7 +60,7 @@ def show(name: str, case: Case, where: Where) -> Result:
         return Result(name, "not shown", f"{outcome.kind} in {scenario.name}: {said}")
     if case.error not in said:
         return Result(name, "not shown", f"another error: {said}")
-    if claim.fingerprint not in (outcome.reached if outcome.kind == LOSS else outcome.confirmed):
+    if claim.fingerprint not in (outcome.confirmed if outcome.kind == FAILED else outcome.reached):
         at = f"{outcome.location[0]}:{outcome.location[1]}" if outcome.location else "no line"
         return Result(name, "not shown", f"not at {case.place} but at {at}: {said}")
     return Result(name, "shown", said)
@@ -81,6 +85,8 @@ def main(folder: str, *names: str) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     cases = load(Path(folder))
+    for module in {module for name in names for module in cases[name].imports}:
+        importlib.import_module(module)
     where = Where(DEVICE, "cpu")
     with where.policy():
         for name in names:

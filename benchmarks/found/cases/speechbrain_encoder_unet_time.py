@@ -8,7 +8,7 @@ def build():
     from speechbrain.nnet.unet import EncoderUNetModel
 
     model = EncoderUNetModel(
-        in_channels=1, model_channels=8, out_channels=2, num_res_blocks=1, attention_resolutions=[], channel_mult=(1,), norm_num_groups=2, num_heads=1, pool="adaptive"
+        in_channels=1, model_channels=32, out_channels=2, num_res_blocks=1, attention_resolutions=[], channel_mult=(1,), num_heads=1, pool="adaptive"
     )
     return model, (torch.randn(1, 1, 8, 8), torch.tensor([1])), {}
 

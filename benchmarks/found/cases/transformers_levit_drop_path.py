@@ -5,16 +5,10 @@ from found.case import Case
 
 def build():
     import torch
-    from transformers import LevitConfig
-    from transformers.models.levit.modeling_levit import LevitStage
+    from transformers.models.levit.modeling_levit import LevitMLPLayer, LevitResidualLayer
 
-    config = LevitConfig()
-    stage = LevitStage(
-        config, 0, 8, 4, 1, 2, 2, 2, ["Subsample", 4, 2, 2, 2, 2], 2
-    )
-    for layer in stage.layers:
-        layer.drop_rate = 0.5
-    return stage, (torch.randn(2, 4, 8),), {}
+    layers = [LevitResidualLayer(LevitMLPLayer(4, 8), 0.5) for _ in range(2)]
+    return torch.nn.Sequential(*layers), (torch.randn(2, 3, 4),), {}
 
 
 CASE = Case(

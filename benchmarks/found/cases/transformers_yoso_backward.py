@@ -25,7 +25,7 @@ CASE = Case(
     line=127,
     code="AMP204",
     scenario="autocast-bf16",
-    error='dtype',
+    error='scalar type',
     breaks="YOSO's expectation cannot be trained under autocast.",
     build=build,
 )
