@@ -1,1 +1,1 @@
-"""Defects that amplint found in current releases, each with a run that shows it; the command is ``benchmarks/found``."""
+"""Defects found in current releases, each with a run that shows it; the command is ``benchmarks/found``."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CASES = Path(__file__).resolve().parent / "cases"
 """One case a file, named by it."""
@@ -26,6 +28,7 @@ class Case:
         build: Returns a module (or callable), its arguments and its keyword arguments: the smallest that runs the line,
             with random weights, in float32. Imports the package inside, so that a case can be read without it.
         mode: As of ``amplint verify``: train and eval run backward as well.
+        device: Whose cast policy: ``cuda`` over the CPU's kernels, or ``cpu``, its own.
         imports: Modules to import before a GPU is emulated, as they ask for its driver when they are imported.
     """
 
@@ -39,6 +42,7 @@ class Case:
     breaks: str
     build: Callable[[], tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(repr=False)
     mode: str = "train"
+    device: str = "cuda"
     imports: tuple[str, ...] = ()
 
     @property
@@ -60,7 +64,8 @@ def load(folder: Path = CASES) -> dict[str, Case]:
 
 def _case(file: Path) -> Case:
     spec = importlib.util.spec_from_file_location(f"found_case_{file.stem}", file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     case = getattr(module, "CASE", None)

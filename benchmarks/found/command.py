@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for result in run(cases, chosen.cases, chosen.seconds):
         results[result.name] = result
         case = cases[result.name]
-        print(f"{result.status:9} {result.name:{_width(cases)}} {case.code or 'unreported':10} {result.text}", flush=True)
+        print(
+            f"{result.status:9} {result.name:{_width(cases)}} {case.code or 'unreported':10} {result.text}", flush=True
+        )
     counts = Counter(result.status for result in results.values())
     rules = {cases[name].code for name, result in results.items() if result.status == "shown"} - {None}
     packages = {cases[name].package for name, result in results.items() if result.status == "shown"}

@@ -1,6 +1,6 @@
-"""The child that runs the cases of one package, one after the other.
+"""The child that runs cases of one package by one device's policy, one after the other.
 
-``python -m found.run_child FOLDER NAME...`` writes a JSON line for each case to standard output.
+``python -m found.run_child FOLDER DEVICE NAME...`` writes a JSON line for each case to standard output.
 """
 
 from __future__ import annotations
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from amplint.verify.cell import Plan
     from found.case import Case
 
-DEVICE = "cuda"
-"""Whose cast policy lies over the CPU's kernels."""
-
 
 def show(name: str, case: Case, where: Where) -> Result:
     """Run a case in float32 and in its scenario. To be called inside ``where.policy()``.
@@ -53,7 +50,7 @@ def show(name: str, case: Case, where: Where) -> Result:
         return Result(name, "not shown", flaw or f"cannot run in mode {case.mode!r}")
     file = str(importlib.metadata.distribution(case.package).locate_file(case.path))
     claim = Claim(name, case.code or OTHER, file, ((case.line, case.line),), (scenario.name,))
-    job = Job(file, None, DEVICE, "cpu", (scenario.name,), results="", root="", claims=(claim,))
+    job = Job(file, None, where.device, where.run_on, (scenario.name,), results="", root="", claims=(claim,))
     outcome, _ = evaluate(job, recipe, scenario, planned, where, None)
     said = outcome.error or outcome.kind
     if outcome.kind not in CONFIRMING:
@@ -78,7 +75,7 @@ def _flaw(planned: Plan | None) -> str | None:
     return None
 
 
-def main(folder: str, *names: str) -> None:
+def main(folder: str, device: str, *names: str) -> None:
     """What the module says. What the packages print goes to standard error."""
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -87,7 +84,7 @@ def main(folder: str, *names: str) -> None:
     cases = load(Path(folder))
     for module in {module for name in names for module in cases[name].imports}:
         importlib.import_module(module)
-    where = Where(DEVICE, "cpu")
+    where = Where(device, "cpu")
     with where.policy():
         for name in names:
             print(json.dumps(show(name, cases[name], where).to_json()), file=results, flush=True)

@@ -1,4 +1,4 @@
-"""Which cases can be run here, and what came of those: a child process for each package, one check of all files."""
+"""Which cases can be run here, and what came of those: a child process for each package and cast policy."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ if TYPE_CHECKING:
     from found.case import Case
 
 CHILD = "found.run_child"
-DEVICE = "cuda"
 
 
 def run(cases: Mapping[str, Case], folder: Path, seconds: float) -> Iterator[Result]:
     """What came of each case. One is shown where its run shows it and amplint reports the line with its code."""
-    by_package: dict[str, list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
     for name, case in cases.items():
         found = _installed(case.package)
         if found == case.release:
-            by_package.setdefault(case.package, []).append(name)
+            groups.setdefault((case.package, case.device), []).append(name)
         else:
             has = f"{case.package} {found} is installed" if found else f"{case.package} is not installed"
             yield Result(name, "not run", f"{has}: pip install {case.requirement}")
-    reported = _reported({name: cases[name] for names in by_package.values() for name in names})
-    for names in by_package.values():
-        for result in _one_package(folder, names, seconds):
+    reported = _reported({name: cases[name] for names in groups.values() for name in names})
+    for (_, device), names in groups.items():
+        for result in _one_group(folder, device, names, seconds):
             complaint = _complaint(cases[result.name], reported[result.name])
             if result.status == "shown" and complaint:
                 yield Result(result.name, "not shown", complaint)
@@ -53,17 +52,21 @@ def _installed(package: str) -> str | None:
         return None
 
 
+def _root(package: str) -> Path:
+    return Path(str(importlib.metadata.distribution(package).locate_file("")))
+
+
 def _reported(cases: Mapping[str, Case]) -> dict[str, list[Finding]]:
     """The findings at each case's line, in its scenario."""
-    files: dict[Path, set[str]] = {}
-    roots = {name: Path(str(importlib.metadata.distribution(c.package).locate_file(""))) for name, c in cases.items()}
+    files: dict[tuple[Path, str], set[str]] = {}
+    checks = {name: (_root(case.package), case.device) for name, case in cases.items()}
     for name, case in cases.items():
-        files.setdefault(roots[name], set()).add(case.path)
-    found = {root: findings(root, paths, DEVICE) for root, paths in files.items()}
+        files.setdefault(checks[name], set()).add(case.path)
+    found = {(root, device): findings(root, paths, device) for (root, device), paths in files.items()}
     return {
         name: [
             one
-            for one in found[roots[name]]
+            for one in found[checks[name]]
             if one.file == case.path and one.first <= case.line <= one.last and case.scenario in one.scenarios
         ]
         for name, case in cases.items()
@@ -77,14 +80,16 @@ def _complaint(case: Case, reported: list[Finding]) -> str | None:
         return f"marked as not reported, but amplint reports {', '.join(codes)}" if codes else None
     if case.code in codes:
         return None
-    return f"amplint does not report {case.code} at {case.place} in {case.scenario}, but {', '.join(codes) or 'nothing'}"
+    return (
+        f"amplint does not report {case.code} at {case.place} in {case.scenario}, but {', '.join(codes) or 'nothing'}"
+    )
 
 
-def _one_package(folder: Path, names: list[str], seconds: float) -> Iterator[Result]:
+def _one_group(folder: Path, device: str, names: list[str], seconds: float) -> Iterator[Result]:
     """Run cases one after the other. One that ends its process or takes too long is not shown."""
     left = list(names)
     while left:
-        command = [sys.executable, "-m", CHILD, str(folder), *left]
+        command = [sys.executable, "-m", CHILD, str(folder), device, *left]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), text=True
         ) as child:

@@ -17,8 +17,8 @@ CASE = Case(
     line=288,
     code="AMP204",
     scenario="autocast-bf16",
-    error='dtype',
-    breaks='`Linear8bitLt` with float weights cannot be trained under autocast.',
+    error="dtype",
+    breaks="`Linear8bitLt` with float weights cannot be trained under autocast.",
     build=build,
-    imports=("bitsandbytes",),
+    device="cpu",
 )

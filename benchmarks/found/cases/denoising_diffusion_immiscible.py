@@ -18,7 +18,7 @@ CASE = Case(
     line=771,
     code="AMP305",
     scenario="bf16",
-    error='not implemented for',
-    breaks='`GaussianDiffusion(immiscible=True)` trains in float32 only.',
+    error="not implemented for",
+    breaks="`GaussianDiffusion(immiscible=True)` trains in float32 only.",
     build=build,
 )

@@ -28,8 +28,8 @@ CASE = Case(
     line=437,
     code="AMP103",
     scenario="bf16",
-    error='type',
-    breaks='`simple_diffusion.GaussianDiffusion.sample` fails for a model in half precision.',
+    error="type",
+    breaks="`simple_diffusion.GaussianDiffusion.sample` fails for a model in half precision.",
     build=build,
     mode="eval-no-grad",
 )

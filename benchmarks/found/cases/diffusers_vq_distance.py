@@ -17,8 +17,8 @@ CASE = Case(
     line=644,
     code="AMP305",
     scenario="bf16",
-    error='not implemented for',
-    breaks='`VQModel` in half precision cannot encode.',
+    error="not implemented for",
+    breaks="`VQModel` in half precision cannot encode.",
     build=build,
     imports=("diffusers.loaders.peft",),
 )

@@ -19,8 +19,8 @@ CASE = Case(
     line=100,
     code="AMP302",
     scenario="autocast-fp16",
-    error='inf or nan',
-    breaks='`rgb_to_luv` under autocast in float16 turns black pixels into NaN.',
+    error="inf or nan",
+    breaks="`rgb_to_luv` under autocast in float16 turns black pixels into NaN.",
     build=build,
     mode="eval-no-grad",
 )

@@ -27,8 +27,8 @@ CASE = Case(
     line=86,
     code="AMP102",
     scenario="bf16",
-    error='type',
-    breaks='`XFeat` in half precision cannot detect anything.',
+    error="type",
+    breaks="`XFeat` in half precision cannot detect anything.",
     build=build,
     mode="eval-no-grad",
 )

@@ -18,7 +18,7 @@ CASE = Case(
     line=169,
     code="AMP304",
     scenario="autocast-bf16",
-    error='unsafe to autocast',
+    error="unsafe to autocast",
     breaks='`PatchAdversarialLoss(criterion="bce")` cannot be used under autocast.',
     build=build,
 )

@@ -8,8 +8,19 @@ def build():
     from monai.networks.nets import MaskedAutoEncoderViT
 
     model = MaskedAutoEncoderViT(
-        in_channels=1, img_size=(8, 8), patch_size=(4, 4), spatial_dims=2, hidden_size=8, mlp_dim=8, num_layers=1, num_heads=2,
-        decoder_hidden_size=8, decoder_mlp_dim=8, decoder_num_layers=1, decoder_num_heads=2, masking_ratio=0.5,
+        in_channels=1,
+        img_size=(8, 8),
+        patch_size=(4, 4),
+        spatial_dims=2,
+        hidden_size=8,
+        mlp_dim=8,
+        num_layers=1,
+        num_heads=2,
+        decoder_hidden_size=8,
+        decoder_mlp_dim=8,
+        decoder_num_layers=1,
+        decoder_num_heads=2,
+        masking_ratio=0.5,
     )
     return model, (torch.randn(1, 1, 8, 8),), {}
 
@@ -21,8 +32,8 @@ CASE = Case(
     line=204,
     code="AMP105",
     scenario="autocast-bf16",
-    error='Index put requires the source and destination dtypes match',
-    breaks='`MaskedAutoEncoderViT` cannot run under autocast.',
+    error="Index put requires the source and destination dtypes match",
+    breaks="`MaskedAutoEncoderViT` cannot run under autocast.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,8 +17,8 @@ CASE = Case(
     line=116,
     code="AMP102",
     scenario="bf16",
-    error='dtype',
-    breaks='A VQ-VAE in half precision cannot run.',
+    error="dtype",
+    breaks="A VQ-VAE in half precision cannot run.",
     build=build,
     mode="eval-no-grad",
 )

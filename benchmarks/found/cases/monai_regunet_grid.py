@@ -18,8 +18,8 @@ CASE = Case(
     line=289,
     code="AMP110",
     scenario="bf16",
-    error='scalar type',
-    breaks='`GlobalNet` in half precision cannot run.',
+    error="scalar type",
+    breaks="`GlobalNet` in half precision cannot run.",
     build=build,
     mode="eval-no-grad",
 )

@@ -8,7 +8,13 @@ def build():
     from monai.networks.nets.spade_network import SPADEDecoder
 
     decoder = SPADEDecoder(
-        spatial_dims=2, out_channels=1, label_nc=2, input_shape=[8, 8], channels=[8, 4], z_dim=4, spade_intermediate_channels=4
+        spatial_dims=2,
+        out_channels=1,
+        label_nc=2,
+        input_shape=[8, 8],
+        channels=[8, 4],
+        z_dim=4,
+        spade_intermediate_channels=4,
     )
     return decoder, (torch.rand(1, 2, 8, 8),), {}
 
@@ -20,8 +26,8 @@ CASE = Case(
     line=326,
     code="AMP110",
     scenario="bf16",
-    error='dtype',
-    breaks='A SPADE VAE in half precision cannot sample: it draws its latent in float32.',
+    error="dtype",
+    breaks="A SPADE VAE in half precision cannot sample: it draws its latent in float32.",
     build=build,
     mode="eval-no-grad",
 )

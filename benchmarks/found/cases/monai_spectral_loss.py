@@ -17,8 +17,8 @@ CASE = Case(
     line=84,
     code="AMP305",
     scenario="bf16",
-    error='nsupported',
-    breaks='`JukeboxLoss` cannot be computed in bfloat16.',
+    error="nsupported",
+    breaks="`JukeboxLoss` cannot be computed in bfloat16.",
     build=build,
     mode="eval-no-grad",
 )

@@ -4,7 +4,6 @@ from found.case import Case
 
 
 def build():
-    import torch
     from monai.networks.nets.vista3d import PositionEmbeddingRandom
 
     return PositionEmbeddingRandom(4), ((2, 2, 2),), {}
@@ -17,7 +16,7 @@ CASE = Case(
     line=884,
     code="AMP102",
     scenario="bf16",
-    error='dtype',
+    error="dtype",
     breaks="VISTA3D's point prompts cannot be used in half precision.",
     build=build,
     mode="eval-no-grad",

@@ -8,13 +8,14 @@ def build():
     from peft.tuners.lora.arrow import ArrowLoraLinearLayer
     from peft.tuners.lora.config import ArrowConfig
 
-    names = ["first", "second"]
-    layer = ArrowLoraLinearLayer(in_features=4, arrow_config=ArrowConfig(top_k=1))
-    layer.task_adapter_names = names
-    layer.prototypes = torch.randn(2, 4)
+    names = ["task_0", "task_1"]
+    config = ArrowConfig(top_k=1)
+    config.task_adapter_names = names
+    layer = ArrowLoraLinearLayer(4, config)
     down = torch.nn.ModuleDict({name: torch.nn.Linear(4, 2, bias=False) for name in names})
     up = torch.nn.ModuleDict({name: torch.nn.Linear(2, 4, bias=False) for name in names})
-    return layer, (torch.randn(1, 3, 4), down, up, torch.nn.ModuleDict({n: torch.nn.Identity() for n in names}), dict.fromkeys(names, 1.0)), {}
+    layer.register_buffer("prototypes", torch.randn(2, 4))
+    return layer, (torch.randn(1, 3, 4), down, up, torch.nn.Identity(), dict.fromkeys(names, 1.0)), {}
 
 
 CASE = Case(
@@ -24,9 +25,9 @@ CASE = Case(
     line=253,
     code="AMP105",
     scenario="autocast-bf16",
-    error='scatter',
-    breaks='Arrow routing over LoRA adapters fails under autocast.',
+    error="scatter",
+    breaks="Arrow routing over LoRA adapters fails under autocast.",
     build=build,
-    imports=("peft",),
     mode="eval-no-grad",
+    imports=("peft",),
 )

@@ -16,8 +16,8 @@ CASE = Case(
     line=174,
     code="AMP103",
     scenario="bf16",
-    error='dtype',
-    breaks='A MonteCLoRA adapter in half precision cannot run.',
+    error="dtype",
+    breaks="A MonteCLoRA adapter in half precision cannot run.",
     build=build,
     mode="eval-no-grad",
 )

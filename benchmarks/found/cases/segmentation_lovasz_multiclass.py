@@ -17,7 +17,7 @@ CASE = Case(
     line=145,
     code="AMP104",
     scenario="bf16",
-    error='dtype',
-    breaks='`LovaszLoss` cannot be computed for a model in half precision.',
+    error="dtype",
+    breaks="`LovaszLoss` cannot be computed for a model in half precision.",
     build=build,
 )

@@ -18,8 +18,8 @@ CASE = Case(
     line=640,
     code="AMP103",
     scenario="bf16",
-    error='dtype',
-    breaks='`AttentionalRNNDecoder` with a GRU cannot run in half precision.',
+    error="dtype",
+    breaks="`AttentionalRNNDecoder` with a GRU cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,7 +17,7 @@ CASE = Case(
     line=148,
     code="AMP102",
     scenario="bf16",
-    error='scalar type',
-    breaks='`BinarySphericalQuantizer` cannot run in half precision.',
+    error="scalar type",
+    breaks="`BinarySphericalQuantizer` cannot run in half precision.",
     build=build,
 )

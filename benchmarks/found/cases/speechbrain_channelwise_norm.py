@@ -19,8 +19,8 @@ CASE = Case(
     line=569,
     code="AMP302",
     scenario="fp16",
-    error='inf or nan',
-    breaks='Conv-TasNet in float16 turns silence into NaN.',
+    error="inf or nan",
+    breaks="Conv-TasNet in float16 turns silence into NaN.",
     build=build,
     mode="eval-no-grad",
 )

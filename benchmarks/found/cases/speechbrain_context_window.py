@@ -17,8 +17,8 @@ CASE = Case(
     line=979,
     code="AMP110",
     scenario="bf16",
-    error='type',
-    breaks='`ContextWindow` cannot run in half precision.',
+    error="type",
+    breaks="`ContextWindow` cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

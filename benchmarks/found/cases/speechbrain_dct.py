@@ -17,8 +17,8 @@ CASE = Case(
     line=827,
     code="AMP110",
     scenario="bf16",
-    error='dtype',
-    breaks='MFCC features cannot be computed in half precision.',
+    error="dtype",
+    breaks="MFCC features cannot be computed in half precision.",
     build=build,
     mode="eval-no-grad",
 )

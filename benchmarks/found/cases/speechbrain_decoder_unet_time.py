@@ -8,7 +8,14 @@ def build():
     from speechbrain.nnet.unet import DecoderUNetModel
 
     model = DecoderUNetModel(
-        in_channels=1, out_channels=1, model_channels=8, num_res_blocks=1, attention_resolutions=[], channel_mult=(1,), norm_num_groups=2, num_heads=1
+        in_channels=1,
+        out_channels=1,
+        model_channels=8,
+        num_res_blocks=1,
+        attention_resolutions=[],
+        channel_mult=(1,),
+        norm_num_groups=2,
+        num_heads=1,
     )
     return model, (torch.randn(1, 1, 8, 8), torch.tensor([1])), {}
 
@@ -20,8 +27,8 @@ CASE = Case(
     line=1612,
     code="AMP102",
     scenario="bf16",
-    error='same dtype',
-    breaks='`DecoderUNetModel` with time steps cannot run in half precision.',
+    error="same dtype",
+    breaks="`DecoderUNetModel` with time steps cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,8 +17,8 @@ CASE = Case(
     line=894,
     code="AMP110",
     scenario="bf16-mixed-params",
-    error='type',
-    breaks='`Deltas` built under a half default dtype cannot run on half features.',
+    error="type",
+    breaks="`Deltas` built under a half default dtype cannot run on half features.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,8 +17,8 @@ CASE = Case(
     line=92,
     code="AMP302",
     scenario="fp16",
-    error='inf or nan',
-    breaks='SepFormer and dual-path RNNs in float16 turn silence into NaN.',
+    error="inf or nan",
+    breaks="SepFormer and dual-path RNNs in float16 turn silence into NaN.",
     build=build,
     mode="eval-no-grad",
 )

@@ -8,7 +8,14 @@ def build():
     from speechbrain.nnet.unet import EncoderUNetModel
 
     model = EncoderUNetModel(
-        in_channels=1, model_channels=32, out_channels=2, num_res_blocks=1, attention_resolutions=[], channel_mult=(1,), num_heads=1, pool="adaptive"
+        in_channels=1,
+        model_channels=32,
+        out_channels=2,
+        num_res_blocks=1,
+        attention_resolutions=[],
+        channel_mult=(1,),
+        num_heads=1,
+        pool="adaptive",
     )
     return model, (torch.randn(1, 1, 8, 8), torch.tensor([1])), {}
 
@@ -20,8 +27,8 @@ CASE = Case(
     line=1320,
     code="AMP102",
     scenario="bf16",
-    error='same dtype',
-    breaks='`EncoderUNetModel` with time steps cannot run in half precision.',
+    error="same dtype",
+    breaks="`EncoderUNetModel` with time steps cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

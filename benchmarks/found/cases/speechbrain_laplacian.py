@@ -17,8 +17,8 @@ CASE = Case(
     line=1885,
     code="AMP110",
     scenario="bf16-mixed-params",
-    error='type',
-    breaks='`LaplacianVarianceLoss` built under a half default dtype cannot run on half spectrograms.',
+    error="type",
+    breaks="`LaplacianVarianceLoss` built under a half default dtype cannot run on half spectrograms.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,8 +17,8 @@ CASE = Case(
     line=211,
     code=None,
     scenario="bf16",
-    error='dtype',
-    breaks='`SincConv` cannot run in half precision.',
+    error="dtype",
+    breaks="`SincConv` cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,8 +17,8 @@ CASE = Case(
     line=405,
     code="AMP305",
     scenario="autocast-bf16",
-    error='not implemented for',
-    breaks='Vocal features of linear prediction cannot be computed in a module under autocast.',
+    error="not implemented for",
+    breaks="Vocal features of linear prediction cannot be computed in a module under autocast.",
     build=build,
     mode="eval-no-grad",
 )

@@ -18,7 +18,7 @@ CASE = Case(
     line=136,
     code="AMP103",
     scenario="bf16",
-    error='dtype',
-    breaks='`ClusterPooling` in half precision cannot run.',
+    error="dtype",
+    breaks="`ClusterPooling` in half precision cannot run.",
     build=build,
 )

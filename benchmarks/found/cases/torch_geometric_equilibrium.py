@@ -7,7 +7,11 @@ def build():
     import torch
     from torch_geometric.nn.aggr import EquilibriumAggregation
 
-    return EquilibriumAggregation(3, 2, num_layers=[4], grad_iter=1), (torch.randn(4, 3), torch.tensor([0, 0, 1, 1])), {}
+    return (
+        EquilibriumAggregation(3, 2, num_layers=[4], grad_iter=1),
+        (torch.randn(4, 3), torch.tensor([0, 0, 1, 1])),
+        {},
+    )
 
 
 CASE = Case(
@@ -17,7 +21,7 @@ CASE = Case(
     line=38,
     code="AMP102",
     scenario="bf16",
-    error='dtype',
-    breaks='`EquilibriumAggregation` in half precision cannot run.',
+    error="dtype",
+    breaks="`EquilibriumAggregation` in half precision cannot run.",
     build=build,
 )

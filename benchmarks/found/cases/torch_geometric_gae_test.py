@@ -1,7 +1,6 @@
 """Predictions go to numpy, which has no bfloat16."""
 
 import torch
-
 from found.case import Case
 
 
@@ -23,8 +22,8 @@ CASE = Case(
     line=140,
     code="AMP305",
     scenario="bf16",
-    error='BFloat16',
-    breaks='`GAE.test` fails for a bfloat16 model.',
+    error="BFloat16",
+    breaks="`GAE.test` fails for a bfloat16 model.",
     build=build,
     mode="eval-no-grad",
 )

@@ -1,7 +1,6 @@
 """Distances between groups by cdist, which has no kernel for 16 bit."""
 
 import torch
-
 from found.case import Case
 
 
@@ -21,8 +20,8 @@ CASE = Case(
     line=112,
     code="AMP305",
     scenario="bf16",
-    error='not implemented for',
-    breaks='`DiffGroupNorm.group_distance_ratio` cannot be computed in half precision.',
+    error="not implemented for",
+    breaks="`DiffGroupNorm.group_distance_ratio` cannot be computed in half precision.",
     build=build,
     mode="eval-no-grad",
 )

@@ -19,8 +19,8 @@ CASE = Case(
     line=103,
     code="AMP302",
     scenario="autocast-fp16",
-    error='inf or nan',
-    breaks='`dense_mincut_pool` under autocast in float16 gives NaN for clusters without edges to others.',
+    error="inf or nan",
+    breaks="`dense_mincut_pool` under autocast in float16 gives NaN for clusters without edges to others.",
     build=build,
     mode="eval-no-grad",
 )

@@ -1,7 +1,6 @@
 """The epsilon is zero in float16, so that a confident pair gives the logarithm of zero."""
 
 import torch
-
 from found.case import Case
 
 
@@ -33,8 +32,8 @@ CASE = Case(
     line=157,
     code="AMP302",
     scenario="fp16",
-    error='inf or nan',
-    breaks='Node2Vec in float16 has an infinite loss once a negative pair is alike.',
+    error="inf or nan",
+    breaks="Node2Vec in float16 has an infinite loss once a negative pair is alike.",
     build=build,
     mode="eval-no-grad",
 )

@@ -1,7 +1,6 @@
 """The covariance is taken in 16 bit under autocast, which no eigendecomposition takes."""
 
 import torch
-
 from found.case import Case
 
 
@@ -22,8 +21,8 @@ CASE = Case(
     line=37,
     code="AMP305",
     scenario="autocast-bf16",
-    error='not implemented for',
-    breaks='`NormalizeRotation` in a step under autocast fails.',
+    error="not implemented for",
+    breaks="`NormalizeRotation` in a step under autocast fails.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,7 +17,7 @@ CASE = Case(
     line=81,
     code="AMP103",
     scenario="bf16",
-    error='scalar type',
-    breaks='`SGFormerAttention` in half precision cannot run.',
+    error="scalar type",
+    breaks="`SGFormerAttention` in half precision cannot run.",
     build=build,
 )

@@ -18,8 +18,8 @@ CASE = Case(
     line=404,
     code="AMP104",
     scenario="bf16",
-    error='dtype',
-    breaks='VIS',
+    error="dtype",
+    breaks="VIS",
     build=build,
     mode="eval-no-grad",
 )

@@ -5,7 +5,10 @@ from found.case import Case
 
 def build():
     import torch
-    from torchao.prototype.quantized_training.int8_mixed_precision import Int8MixedPrecisionTrainingConfig, Int8MixedPrecisionTrainingLinear
+    from torchao.prototype.quantized_training.int8_mixed_precision import (
+        Int8MixedPrecisionTrainingConfig,
+        Int8MixedPrecisionTrainingLinear,
+    )
 
     config = Int8MixedPrecisionTrainingConfig(output=False, grad_input=False, grad_weight=False)
     return Int8MixedPrecisionTrainingLinear(8, 4, config=config), (torch.randn(2, 8),), {}
@@ -18,7 +21,7 @@ CASE = Case(
     line=265,
     code="AMP204",
     scenario="autocast-bf16",
-    error='dtype',
-    breaks='Mixed int8 training with a float gradient of the input fails under autocast.',
+    error="dtype",
+    breaks="Mixed int8 training with a float gradient of the input fails under autocast.",
     build=build,
 )

@@ -17,7 +17,7 @@ CASE = Case(
     line=24,
     code="AMP301",
     scenario="fp16",
-    error='overflow',
-    breaks='A supermask linear layer in float16 cannot run.',
+    error="overflow",
+    breaks="A supermask linear layer in float16 cannot run.",
     build=build,
 )

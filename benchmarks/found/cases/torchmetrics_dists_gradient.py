@@ -1,7 +1,6 @@
 """The epsilon is zero in float16, and the gradient of the root at zero is infinite."""
 
 import torch
-
 from found.case import Case
 
 
@@ -29,7 +28,7 @@ CASE = Case(
     line=75,
     code="AMP302",
     scenario="autocast-fp16",
-    error='inf or nan in a gradient',
-    breaks='DISTS as a loss under autocast in float16 gives NaN gradients where an activation is zero.',
+    error="inf or nan in a gradient",
+    breaks="DISTS as a loss under autocast in float16 gives NaN gradients where an activation is zero.",
     build=build,
 )

@@ -20,8 +20,8 @@ CASE = Case(
     line=49,
     code="AMP305",
     scenario="autocast-bf16",
-    error='differs from float32',
-    breaks='Procrustes disparity in a step under autocast is 0, that is perfect, whatever the points are.',
+    error="differs from float32",
+    breaks="Procrustes disparity in a step under autocast is 0, that is perfect, whatever the points are.",
     build=build,
     mode="eval-no-grad",
 )

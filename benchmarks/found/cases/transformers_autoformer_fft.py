@@ -17,8 +17,8 @@ CASE = Case(
     line=497,
     code="AMP305",
     scenario="bf16",
-    error='nsupported',
-    breaks='Autoformer cannot run in bfloat16.',
+    error="nsupported",
+    breaks="Autoformer cannot run in bfloat16.",
     build=build,
     mode="eval-no-grad",
 )

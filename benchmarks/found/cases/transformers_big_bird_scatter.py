@@ -8,8 +8,15 @@ def build():
     from transformers import BigBirdConfig, BigBirdModel
 
     config = BigBirdConfig(
-        vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
-        max_position_embeddings=32, block_size=2, num_random_blocks=1, attention_type="block_sparse",
+        vocab_size=8,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=32,
+        block_size=2,
+        num_random_blocks=1,
+        attention_type="block_sparse",
     )
     return BigBirdModel(config), (torch.ones(1, 32, dtype=torch.long),), {"output_attentions": True}
 
@@ -21,8 +28,8 @@ CASE = Case(
     line=667,
     code="AMP105",
     scenario="autocast-bf16",
-    error='scatter',
-    breaks='BigBird with block-sparse attention and `output_attentions=True` cannot run under autocast.',
+    error="scatter",
+    breaks="BigBird with block-sparse attention and `output_attentions=True` cannot run under autocast.",
     build=build,
     mode="eval-no-grad",
 )

@@ -9,8 +9,15 @@ def build():
     from transformers.models.bigbird_pegasus.modeling_bigbird_pegasus import BigBirdPegasusEncoder
 
     config = BigBirdPegasusConfig(
-        vocab_size=8, d_model=8, encoder_layers=1, encoder_attention_heads=2, encoder_ffn_dim=8,
-        max_position_embeddings=32, block_size=2, num_random_blocks=1, attention_type="block_sparse",
+        vocab_size=8,
+        d_model=8,
+        encoder_layers=1,
+        encoder_attention_heads=2,
+        encoder_ffn_dim=8,
+        max_position_embeddings=32,
+        block_size=2,
+        num_random_blocks=1,
+        attention_type="block_sparse",
     )
     return BigBirdPegasusEncoder(config), (torch.full((1, 32), 3),), {"output_attentions": True}
 
@@ -22,8 +29,8 @@ CASE = Case(
     line=648,
     code="AMP105",
     scenario="autocast-bf16",
-    error='scatter',
-    breaks='BigBird-Pegasus with block-sparse attention and `output_attentions=True` cannot run under autocast.',
+    error="scatter",
+    breaks="BigBird-Pegasus with block-sparse attention and `output_attentions=True` cannot run under autocast.",
     build=build,
     mode="eval-no-grad",
 )

@@ -19,8 +19,8 @@ CASE = Case(
     line=349,
     code="AMP103",
     scenario="bf16",
-    error='scalar type',
-    breaks='CHMv2 depth estimation with linear bins cannot run in half precision.',
+    error="scalar type",
+    breaks="CHMv2 depth estimation with linear bins cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

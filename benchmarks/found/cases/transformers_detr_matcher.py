@@ -1,7 +1,6 @@
 """Costs of boxes by cdist, which has no kernel for 16 bit."""
 
 import torch
-
 from found.case import Case
 
 
@@ -25,8 +24,8 @@ CASE = Case(
     line=358,
     code="AMP305",
     scenario="bf16",
-    error='not implemented for',
-    breaks='DETR and the models that share its loss cannot be trained in half precision.',
+    error="not implemented for",
+    breaks="DETR and the models that share its loss cannot be trained in half precision.",
     build=build,
     mode="eval-no-grad",
 )

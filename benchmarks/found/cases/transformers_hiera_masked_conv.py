@@ -19,8 +19,8 @@ CASE = Case(
     line=186,
     code="AMP103",
     scenario="bf16",
-    error='type',
-    breaks='`HieraForPreTraining` cannot run in half precision.',
+    error="type",
+    breaks="`HieraForPreTraining` cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

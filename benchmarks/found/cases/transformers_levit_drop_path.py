@@ -18,7 +18,7 @@ CASE = Case(
     line=132,
     code="AMP103",
     scenario="bf16",
-    error='same dtype',
-    breaks='LeViT in half precision cannot be trained with a drop path rate.',
+    error="same dtype",
+    breaks="LeViT in half precision cannot be trained with a drop path rate.",
     build=build,
 )

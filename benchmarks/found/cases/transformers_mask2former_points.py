@@ -1,7 +1,6 @@
 """The points to sample the loss at are drawn in float32."""
 
 import torch
-
 from found.case import Case
 
 
@@ -24,7 +23,7 @@ CASE = Case(
     line=270,
     code="AMP103",
     scenario="bf16",
-    error='scalar type',
-    breaks='Mask2Former in half precision cannot be trained.',
+    error="scalar type",
+    breaks="Mask2Former in half precision cannot be trained.",
     build=build,
 )

@@ -19,8 +19,8 @@ CASE = Case(
     line=157,
     code="AMP103",
     scenario="fp16",
-    error='scalar type',
-    breaks='Nystromformer with landmarks (its default) cannot run in half precision.',
+    error="scalar type",
+    breaks="Nystromformer with landmarks (its default) cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

@@ -8,8 +8,14 @@ def build():
     from transformers.models.oneformer.modeling_oneformer import OneFormerLoss
 
     loss = OneFormerLoss(
-        num_classes=2, matcher=None, weight_dict={}, eos_coef=0.1, num_points=4, oversample_ratio=3.0,
-        importance_sample_ratio=0.75, contrastive_temperature=0.07,
+        num_classes=2,
+        matcher=None,
+        weight_dict={},
+        eos_coef=0.1,
+        num_points=4,
+        oversample_ratio=3.0,
+        importance_sample_ratio=0.75,
+        contrastive_temperature=0.07,
     )
 
     class Contrastive(torch.nn.Module):
@@ -32,7 +38,7 @@ CASE = Case(
     line=459,
     code="AMP102",
     scenario="bf16",
-    error='same dtype',
-    breaks='OneFormer in half precision cannot be trained: its contrastive loss multiplies float32 with half.',
+    error="same dtype",
+    breaks="OneFormer in half precision cannot be trained: its contrastive loss multiplies float32 with half.",
     build=build,
 )

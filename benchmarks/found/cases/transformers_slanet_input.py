@@ -19,8 +19,8 @@ CASE = Case(
     line=108,
     code="AMP102",
     scenario="bf16",
-    error='same dtype',
-    breaks='SLANet table recognition cannot run in half precision.',
+    error="same dtype",
+    breaks="SLANet table recognition cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

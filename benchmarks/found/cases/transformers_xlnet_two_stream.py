@@ -19,8 +19,8 @@ CASE = Case(
     line=181,
     code="AMP103",
     scenario="bf16",
-    error='type',
-    breaks='XLNet in half precision cannot run with `target_mapping`, that is for permutation language modelling.',
+    error="type",
+    breaks="XLNet in half precision cannot run with `target_mapping`, that is for permutation language modelling.",
     build=build,
     mode="eval-no-grad",
 )

@@ -8,7 +8,9 @@ def build():
     from transformers import XmodConfig
     from transformers.models.xmod.modeling_xmod import XmodOutput
 
-    config = XmodConfig(hidden_size=8, intermediate_size=8, languages=("en_XX",), ln_before_adapter=False, adapter_reuse_layer_norm=True)
+    config = XmodConfig(
+        hidden_size=8, intermediate_size=8, languages=("en_XX",), ln_before_adapter=False, adapter_reuse_layer_norm=True
+    )
     args = torch.randn(1, 3, 8), torch.randn(1, 3, 8), torch.zeros(1, 3, dtype=torch.long)
     return XmodOutput(config), args, {}
 
@@ -20,8 +22,8 @@ CASE = Case(
     line=455,
     code="AMP105",
     scenario="autocast-bf16",
-    error='Index put requires the source and destination dtypes match',
-    breaks='X-MOD cannot run under autocast: its language adapters write into a float32 result.',
+    error="Index put requires the source and destination dtypes match",
+    breaks="X-MOD cannot run under autocast: its language adapters write into a float32 result.",
     build=build,
     mode="eval-no-grad",
 )

@@ -1,7 +1,6 @@
 """Backward runs without autocast and multiplies a bfloat16 gradient with the float32 value."""
 
 import torch
-
 from found.case import Case
 
 
@@ -25,7 +24,7 @@ CASE = Case(
     line=127,
     code="AMP204",
     scenario="autocast-bf16",
-    error='scalar type',
+    error="scalar type",
     breaks="YOSO's expectation cannot be trained under autocast.",
     build=build,
 )

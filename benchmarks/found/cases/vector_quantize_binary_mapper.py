@@ -17,7 +17,7 @@ CASE = Case(
     line=174,
     code="AMP103",
     scenario="bf16",
-    error='scalar type BFloat16 but found Float',
-    breaks='`BinaryMapper` in half precision cannot be trained.',
+    error="scalar type BFloat16 but found Float",
+    breaks="`BinaryMapper` in half precision cannot be trained.",
     build=build,
 )

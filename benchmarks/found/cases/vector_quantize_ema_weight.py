@@ -1,7 +1,6 @@
 """The weight of the moving average comes from the autocast region, the codebook does not."""
 
 import torch
-
 from found.case import Case
 
 
@@ -31,7 +30,7 @@ CASE = Case(
     line=99,
     code="AMP106",
     scenario="autocast-bf16",
-    error='dtype',
-    breaks="Training `VectorQuantize` with `ema_update_weight` from a layer under autocast fails in the codebook's update.",
+    error="dtype",
+    breaks="Training `VectorQuantize` under autocast fails with an `ema_update_weight` that a layer computed.",
     build=build,
 )

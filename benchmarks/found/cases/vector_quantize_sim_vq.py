@@ -17,7 +17,7 @@ CASE = Case(
     line=112,
     code="AMP305",
     scenario="bf16",
-    error='not implemented for',
-    breaks='`SimVQ` cannot run in half precision.',
+    error="not implemented for",
+    breaks="`SimVQ` cannot run in half precision.",
     build=build,
 )

@@ -20,8 +20,8 @@ CASE = Case(
     line=390,
     code="AMP103",
     scenario="bf16",
-    error='same dtype',
-    breaks='`FreeTransformer` in half precision cannot run at all: its one-hot latents are float32.',
+    error="same dtype",
+    breaks="`FreeTransformer` in half precision cannot run at all: its one-hot latents are float32.",
     build=build,
     mode="eval-no-grad",
 )

@@ -17,8 +17,8 @@ CASE = Case(
     line=137,
     code="AMP305",
     scenario="bf16",
-    error='not implemented for',
-    breaks='Attention with `l2_distance=True` cannot run in half precision.',
+    error="not implemented for",
+    breaks="Attention with `l2_distance=True` cannot run in half precision.",
     build=build,
     mode="eval-no-grad",
 )

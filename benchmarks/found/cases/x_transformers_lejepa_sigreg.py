@@ -17,7 +17,7 @@ CASE = Case(
     line=59,
     code="AMP103",
     scenario="bf16",
-    error='scalar type BFloat16 but found Float',
-    breaks='Training `LatentAutoregressive` in half precision fails in its regularisation loss, which is on by default.',
+    error="scalar type BFloat16 but found Float",
+    breaks="Training `LatentAutoregressive` in half precision fails in its default regularisation.",
     build=build,
 )

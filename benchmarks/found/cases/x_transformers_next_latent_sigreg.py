@@ -17,7 +17,7 @@ CASE = Case(
     line=154,
     code="AMP103",
     scenario="bf16",
-    error='scalar type BFloat16 but found Float',
-    breaks='`NextLatentWrapper` with `sigreg_loss_weight` above 0 cannot be trained in half precision.',
+    error="scalar type BFloat16 but found Float",
+    breaks="`NextLatentWrapper` with `sigreg_loss_weight` above 0 cannot be trained in half precision.",
     build=build,
 )

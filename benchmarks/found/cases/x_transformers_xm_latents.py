@@ -20,8 +20,8 @@ CASE = Case(
     line=265,
     code="AMP103",
     scenario="bf16",
-    error='same dtype',
-    breaks='`XMLatentDecoder` in half precision cannot run without latents given: it draws its own in float32.',
+    error="same dtype",
+    breaks="`XMLatentDecoder` in half precision cannot run without latents given: it draws its own in float32.",
     build=build,
     mode="eval-no-grad",
 )
