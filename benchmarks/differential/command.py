@@ -22,15 +22,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import select
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from children import answers
 from dtype_truth.libraries import DEFAULT_MODELS
-from dtype_truth.recording import environment, known_models
+from dtype_truth.recording import known_models
 
 from differential.judging import Judgement, findings
 from differential.outcome import Outcome, load, save
@@ -88,22 +87,11 @@ def _models(library: str, chosen: argparse.Namespace) -> list[str]:
 
 
 def _outcomes(library: str, device: str, models: list[str], seconds: float) -> Iterator[Outcome]:
-    left = list(models)
-    while left:
-        command = [sys.executable, "-m", "differential.run_child", library, device, *left]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), text=True
-        ) as child:
-            assert child.stdout is not None
-            for model in [*left]:
-                ready = select.select([child.stdout], [], [], seconds)[0]
-                line = child.stdout.readline() if ready else ""
-                left.remove(model)
-                if not line:
-                    child.kill()
-                    yield Outcome(library, model, error="the process ended" if ready else f"not within {seconds:.0f} s")
-                    break
-                yield Outcome.from_json(json.loads(line))
+    for answer in answers("differential.run_child", [library, device], models, seconds):
+        if answer.why:
+            yield Outcome(library, answer.name, error=answer.why)
+        else:
+            yield Outcome.from_json(json.loads(answer.line))
 
 
 def _judge(library: str, outcomes: list[Outcome], device: str) -> dict[str, object]:

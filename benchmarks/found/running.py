@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import select
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from children import answers
 from differential.judging import findings
-from dtype_truth.recording import environment
 
 from found.outcome import Result
 
@@ -86,21 +83,8 @@ def _complaint(case: Case, reported: list[Finding]) -> str | None:
 
 
 def _one_group(folder: Path, device: str, names: list[str], seconds: float) -> Iterator[Result]:
-    """Run cases one after the other. One that ends its process or takes too long is not shown."""
-    left = list(names)
-    while left:
-        command = [sys.executable, "-m", CHILD, str(folder), device, *left]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), text=True
-        ) as child:
-            assert child.stdout is not None
-            for name in [*left]:
-                ready = select.select([child.stdout], [], [], seconds)[0]
-                line = child.stdout.readline() if ready else ""
-                left.remove(name)
-                if not line:
-                    child.kill()
-                    why = "the process ended" if ready else f"not within {seconds:.0f} s"
-                    yield Result(name, "not shown", why)
-                    break
-                yield Result.from_json(json.loads(line))
+    for answer in answers(CHILD, [str(folder), device], names, seconds):
+        if answer.why:
+            yield Result(answer.name, "not shown", answer.why)
+        else:
+            yield Result.from_json(json.loads(answer.line))

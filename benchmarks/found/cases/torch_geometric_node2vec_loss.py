@@ -8,7 +8,7 @@ def build():
     from torch_geometric.nn import Node2Vec
 
     class Loss(torch.nn.Module):
-        """The loss of a model whose nodes are alike."""
+        """The loss of a model whose nodes are alike; its walks, made by a compiled package, are not needed for it."""
 
         def __init__(self):
             super().__init__()
