@@ -14,7 +14,8 @@ def build():
         model.vblora_vector_bank = {"default": bank}
         config = SimpleNamespace(save_only_topk_weights=True)
         state = {"a_topk_indices": torch.tensor([[0, 2]]), "a_topk_weights": weights}
-        return VBLoRAModel._remap_adapter_state_dict_for_load(model, config, "default", state)
+        (logits,) = VBLoRAModel._remap_adapter_state_dict_for_load(model, config, "default", state).values()
+        return logits.softmax(-1)
 
     return restore, (torch.randn(3, 4), torch.tensor([[0.25]])), {}
 
