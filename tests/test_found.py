@@ -113,7 +113,7 @@ def run(folder: Path, *options: str, **written: dict[str, object]) -> tuple[int,
     for name, values in written.items():
         (folder / f"{name}.py").write_text(CASE.format(**values))
     report = folder.parent / "report.json"
-    status = main(["--cases", str(folder), "--json", str(report), *options])
+    status = main(["--cases", str(folder), "--runs", str(report), *options])
     return status, {one["name"]: (one["status"], one["text"]) for one in json.loads(report.read_text())}
 
 
@@ -170,14 +170,25 @@ def test_a_release_that_is_not_installed_is_not_counted(cases: Path, capsys) -> 
     assert "not written: absent would be lacking" in printed.err
 
 
+def test_what_was_shown_is_not_run_again_until_the_case_changes(cases: Path, capsys) -> None:
+    status, said = run(cases, wide=WIDE)
+    assert (status, said["wide"][0]) == (0, "shown")
+    capsys.readouterr()
+    assert run(cases, wide=WIDE) == (0, said)
+    assert capsys.readouterr().out == "1 of 1 cases shown, in 1 packages, by 1 rules; 0 not shown, 0 not run\n"
+    status, said = run(cases, wide={**WIDE, "release": "2.0"})
+    assert (status, said["wide"][0]) == (2, "not run")
+
+
 def test_cases_are_chosen_by_name(cases: Path, capsys) -> None:
-    status, said = run(cases, "--case", "wide", wide=WIDE, cost=COST)
-    assert (status, [*said]) == (0, ["wide"])
+    absent = {**WIDE, "release": "2.0"}
+    status, said = run(cases, "--case", "wide", wide=absent, cost=COST)
+    assert (status, [*said]) == (2, ["wide"])
     capsys.readouterr()
     assert main(["--cases", str(cases), "--list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "cost made-up==1.0 made_up/__init__.py:16 AMP302 fp16",
-        "wide made-up==1.0 made_up/__init__.py:11 AMP102 bf16",
+        "wide made-up==2.0 made_up/__init__.py:11 AMP102 bf16",
     ]
     with pytest.raises(SystemExit, match="2"):
         main(["--cases", str(cases), "--case", "tall"])

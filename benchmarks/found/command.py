@@ -1,13 +1,15 @@
 """Are the defects that amplint found in current releases real? Each is run.
 
-    python benchmarks/found [--case NAME]... [--list] [--cases FOLDER] [--seconds S] [--json FILE] [--write FILE]
+    python benchmarks/found [--case NAME]... [--list] [--cases FOLDER] [--seconds S] [--runs FILE] [--write FILE]
 
 A case is a file of ``cases/``: the smallest module or call that runs the line, built from the installed release with
 random weights. It must run clean and finite in float32, and fail in its scenario (an error, inf or nan, or a loss that
-rounding cannot explain; all by CUDA's cast policy over CPU kernels) at its line, and ``amplint check`` must report that
-line with that code. A case whose release is not installed in this interpreter is not run, and not counted.
+rounding cannot explain; by CUDA's cast policy over CPU kernels, unless it says otherwise) at its line, and
+``amplint check`` must report that line with that code. A case whose release is not installed in this interpreter is not
+run, and not counted.
 
-``--write`` writes the page ``docs/found.md``; every case has to be shown for that.
+``--runs`` keeps results, and what it has shown of a case that is as it was is not run again: leave it out after a
+change of amplint. ``--write`` writes the page ``docs/found.md``; every case has to be shown for that.
 
 Leaves with status 1 where a case that was run does not show its defect, 2 where none could be run.
 """
@@ -15,12 +17,12 @@ Leaves with status 1 where a case that was run does not show its defect, 2 where
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from found import kept
 from found.case import CASES, load
 from found.page import page
 from found.running import run
@@ -43,31 +45,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.write and chosen.case:
         parser.error("--write needs all cases: leave --case out")
     cases = {name: case for name, case in cases.items() if not chosen.case or name in chosen.case}
+    width = max(map(len, cases), default=0)
     if chosen.list:
         for name, case in cases.items():
-            print(f"{name:{_width(cases)}} {case.requirement} {case.place} {case.code or 'unreported'} {case.scenario}")
+            print(f"{name:{width}} {case.requirement} {case.place} {case.code or 'unreported'} {case.scenario}")
         return 0
-    results: dict[str, Result] = {}
-    for result in run(cases, chosen.cases, chosen.seconds):
+    before = kept.load(chosen.runs, chosen.cases) if chosen.runs else {}
+    results = {name: result for name, result in before.items() if name in cases}
+    for result in run(
+        {name: case for name, case in cases.items() if name not in results}, chosen.cases, chosen.seconds
+    ):
         results[result.name] = result
-        case = cases[result.name]
-        print(
-            f"{result.status:9} {result.name:{_width(cases)}} {case.code or 'unreported':10} {result.text}", flush=True
-        )
-    counts = Counter(result.status for result in results.values())
-    rules = {cases[name].code for name, result in results.items() if result.status == "shown"} - {None}
-    packages = {cases[name].package for name, result in results.items() if result.status == "shown"}
-    print(
-        f"{counts['shown']} of {len(cases)} cases shown, in {len(packages)} packages, by {len(rules)} rules; "
-        f"{counts['not shown']} not shown, {counts['not run']} not run"
-    )
-    if chosen.json:
-        chosen.json.write_text(json.dumps([one.to_json() for one in results.values()], indent=1), encoding="utf-8")
+        code = cases[result.name].code or "unreported"
+        print(f"{result.status:9} {result.name:{width}} {code:10} {result.text}", flush=True)
+        if chosen.runs:
+            kept.save(chosen.runs, chosen.cases, {**before, **results})
+    print(_summary(cases, results))
     if chosen.write:
         return _write(chosen.write, cases, results)
-    if counts["not run"] == len(cases):
+    if all(result.status == "not run" for result in results.values()):
         return 2
-    return 1 if counts["not shown"] else 0
+    return 1 if any(result.status == "not shown" for result in results.values()) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,13 +76,19 @@ def _parser() -> argparse.ArgumentParser:
         "--cases", type=Path, default=CASES, metavar="FOLDER", help="of case files (default: the project's own)"
     )
     parser.add_argument("--seconds", type=float, default=180, metavar="S", help="time limit of a case (default: 180)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the results there")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="keep results there, and use what it has shown")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page there")
     return parser
 
 
-def _width(cases: dict[str, Case]) -> int:
-    return max(map(len, cases), default=0)
+def _summary(cases: dict[str, Case], results: dict[str, Result]) -> str:
+    counts = Counter(result.status for result in results.values())
+    shown = [cases[name] for name, result in results.items() if result.status == "shown"]
+    rules = {case.code for case in shown} - {None}
+    return (
+        f"{len(shown)} of {len(cases)} cases shown, in {len({case.package for case in shown})} packages, by "
+        f"{len(rules)} rules; {counts['not shown']} not shown, {counts['not run']} not run"
+    )
 
 
 def _write(target: Path, cases: dict[str, Case], results: dict[str, Result]) -> int:
