@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -30,14 +31,17 @@ def _lines(cases: Mapping[str, Case], errors: Mapping[str, str]) -> Iterator[str
     packages = sorted({case.package for case in reported.values()})
     counts = Counter(case.code for case in reported.values())
     yield from ("Found in current releases", "=========================", "")
-    yield (
+    yield from textwrap.wrap(
         f"{len(reported)} findings in {len(packages)} packages that are real defects: each runs clean in float32 and "
         "fails in the scenario named, at the line that `amplint check` reports. The smallest module or call that shows "
-        "one is in `benchmarks/found/cases/`, in the file of its name; all run by CUDA's cast policy over CPU kernels:"
+        "one is in `benchmarks/found/cases/`, in the file of its name. They run on the CPU by CUDA's cast policy, or "
+        "by the CPU's own where the scenario says so:",
+        120,
     )
     yield from ("", "```sh", "python benchmarks/found             # all, with the releases installed")
     yield from (f"python benchmarks/found --case {next(iter(cases), 'NAME')}", "```", "")
-    yield f"By rule: {', '.join(f'{code} {counts[code]}' for code in sorted(filter(None, counts)))}."
+    by_rule = ", ".join(f"{code} {counts[code]}" for code in sorted(filter(None, counts)))
+    yield from textwrap.wrap(f"By rule: {by_rule}.", 120)
     for package in packages:
         own = {name: case for name, case in reported.items() if case.package == package}
         yield from _table(f"{package} {', '.join(sorted({case.release for case in own.values()}))}", own, errors)
@@ -53,4 +57,5 @@ def _table(title: str, cases: Mapping[str, Case], errors: Mapping[str, str]) -> 
         rule = f"[{case.code}](rules/{case.code}.md)" if case.code else "none"
         error = errors[name].replace("|", "\\|")
         release = f"{case.package} {case.release}"
-        yield f"| `{name}` | {release} | `{case.place}` | {rule} | {case.scenario} | `` {error} `` | {case.breaks} |"
+        scenario = case.scenario if case.device == "cuda" else f"{case.scenario}, {case.device}"
+        yield f"| `{name}` | {release} | `{case.place}` | {rule} | {scenario} | `` {error} `` | {case.breaks} |"
