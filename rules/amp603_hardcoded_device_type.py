@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Cause, Certainty, Severity
 from amplint.infer.training.roles import is_autocast
 from amplint.rule import Example, Rule, Suspect
 
-from ._surroundings import FunctionNode, Surroundings, tests_cuda
+from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from amplint.infer.facts import FileFacts
     from amplint.infer.references import Reference
+
+_ACCELERATORS = frozenset({"mps", "tpu", "xla", "xpu", "hpu", "npu", "mlu", "musa", "ipu"})
+_DEVICE = re.compile(r"device|accelerator", re.IGNORECASE)
+_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
+_HARMLESS = frozenset(f"torch.cuda.{name}" for name in ("is_available", "is_bf16_supported", "empty_cache", "device_count"))
+"""What code calls that may also run without CUDA."""
 
 
 class HardcodedDeviceType(Rule):
@@ -24,9 +31,10 @@ class HardcodedDeviceType(Rule):
     What it does
     ------------
     Reports `torch.autocast("cuda", ...)` and `torch.cuda.amp.autocast(...)` where the function or class around them
-    reads `x.device`, or makes or moves tensors to a device that it is given. Silent under a test for CUDA, where
-    `enabled` depends on the device, and where the region is switched off by a constant. Off until selected: much code
-    is meant for CUDA alone and says so nowhere.
+    reads `x.device`, or makes or moves tensors to a device that it is given, or where a test rules out only a device
+    other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA, where `enabled` depends on the
+    device, where the region is switched off by a constant, and in functions and classes for CUDA alone: what calls
+    `x.cuda()` or `torch.cuda.synchronize()`, or puts something on `"cuda"`, without asking first.
 
     Why it is bad
     -------------
@@ -62,7 +70,6 @@ class HardcodedDeviceType(Rule):
     code: ClassVar[str] = "AMP603"
     name: ClassVar[str] = "hardcoded-device-type"
     severity: ClassVar[Severity] = Severity.WARNING
-    default: ClassVar[bool] = False
     tokens: ClassVar[tuple[str, ...]] = ("autocast",)
     claims_failure = False
 
@@ -145,7 +152,7 @@ def train(model, loader):
             call = reference.call
             assert call is not None
             evidence = _other_devices(call, around)
-            if evidence is None or around.guarded(call, tests_cuda) or around.version_guarded(call):
+            if evidence is None or _asked(call, around) or around.version_guarded(call):
                 continue
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
@@ -170,13 +177,22 @@ def _names_cuda(reference: Reference) -> bool:
 
 
 def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
-    """The first expression of the function or class around a call that takes its device from elsewhere."""
+    """The first expression of the function or class around a call that takes its device from elsewhere.
+
+    None where the same function or class is for CUDA alone: it puts something there, or calls ``torch.cuda``, without
+    asking first.
+    """
+    excluded = next((test for test, _ in around.tests(call) if _excludes_a_device(test)), None)
+    if excluded is not None:
+        return excluded
     owners = [a for a in around.ancestors(call) if isinstance(a, FunctionNode | ast.ClassDef)]
-    if not owners:
+    if not owners or any(_for_cuda_alone(owner, call, around) for owner in (owners[0], owners[-1])):
         return None
-    functions = [node for node in ast.walk(owners[-1]) if isinstance(node, FunctionNode)]
     parameters = {
-        argument.arg for function in functions for argument in (*function.args.args, *function.args.kwonlyargs)
+        argument.arg
+        for function in ast.walk(owners[-1])
+        if isinstance(function, FunctionNode)
+        for argument in (*function.args.args, *function.args.kwonlyargs)
     }
     for node in ast.walk(owners[-1]):
         if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.ctx, ast.Load):
@@ -190,6 +206,44 @@ def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
                 if isinstance(value, ast.Name) and value.id in parameters and _may_be_device(node, value):
                     return value
     return None
+
+
+def _excludes_a_device(test: ast.expr) -> bool:
+    """Whether a test rules out one kind of device other than the CPU, and so leaves the CPU in: ``device != "mps"``."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.NotEq):
+        return False
+    value = test.comparators[0]
+    last = value.value if isinstance(value, ast.Constant) else value.attr if isinstance(value, ast.Attribute) else None
+    return isinstance(last, str) and last.lower() in _ACCELERATORS and _DEVICE.search(ast.unparse(test.left)) is not None
+
+
+def _for_cuda_alone(owner: ast.AST, region: ast.Call, around: Surroundings) -> bool:
+    """Whether a function or class needs CUDA, or is decorated as what does."""
+    if any(_CUDA.search(ast.unparse(d)) for d in getattr(owner, "decorator_list", ())):
+        return True
+    return any(_needs_cuda(n) and n is not region and not _asked(n, around) for n in ast.walk(owner))
+
+
+def _needs_cuda(node: ast.AST) -> bool:
+    """``x.cuda()``, ``torch.cuda.synchronize()``, ``torch.device("cuda:0")``, ``x.to("cuda")``, ``device="cuda"``."""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        name = ast.unparse(node.func)
+        if node.func.attr == "cuda" or (name.startswith("torch.cuda.") and name not in _HARMLESS and ".amp" not in name):
+            return True
+        if node.func.attr in ("device", "to") and node.args and _says_cuda(node.args[0]):
+            return True
+    return any(keyword.arg == "device" and _says_cuda(keyword.value) for keyword in node.keywords)
+
+
+def _says_cuda(node: ast.expr) -> bool:
+    text = next(iter(node.values), None) if isinstance(node, ast.JoinedStr) else node
+    return isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value.startswith("cuda")
+
+
+def _asked(node: ast.AST, around: Surroundings) -> bool:
+    return around.guarded(node, lambda test: _CUDA.search(ast.unparse(test)) is not None)
 
 
 def _may_be_device(call: ast.Call, value: ast.Name) -> bool:
