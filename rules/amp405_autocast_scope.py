@@ -11,6 +11,7 @@ from amplint.infer.training.roles import Role, is_autocast
 from amplint.infer.training.steps import Gradients, Step
 from amplint.rule import Example, Rule, Suspect
 
+from ._float32_regions import float32_regions
 from ._surroundings import Surroundings
 from ._training import scaled_scenarios
 
@@ -54,6 +55,8 @@ class AutocastScope(Rule):
     - a dtype passed where autocast takes its device type or `enabled`: `torch.autocast(torch.bfloat16)` raises, and
       `torch.cuda.amp.autocast(torch.bfloat16)` means float16;
     - `with a() and autocast(...)`, which enters one of the two, and an autocast region that is made and dropped;
+    - a region in float32: said outright for a device other than CUDA, or by the dtype of a model, config or tensor
+      without `enabled`, a test of that dtype, or a comparison with another;
     - a forward pass outside any region in a file that scales the loss and has no autocast at all;
     - `get_autocast_dtype(...)` compared with a dtype in a function that never asks whether autocast is on: the answer
       is float16 on CUDA when it is off, too;
@@ -165,6 +168,39 @@ def reproduce():
         ),
         Example(
             """\
+import os
+import warnings
+
+import torch
+from torch import nn
+
+
+def generate(model, x):
+    dtype = model.weight.dtype
+    if os.environ.get("FORCE_HALF"):
+        region = torch.autocast(x.device.type, dtype=torch.float16)
+    else:
+        region = torch.autocast(x.device.type, dtype=dtype)  # expect
+    with region:
+        return model(x)
+
+
+def in_full(model, x):
+    with torch.autocast(device_type=x.device.type, dtype=torch.float32):  # expect
+        return model(x)
+
+
+def reproduce():
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        generate(nn.Linear(4, 4), torch.randn(2, 4))
+    assert not warned, "autocast was switched off"
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
+        Example(
+            """\
 import torch
 from torch import nn
 
@@ -230,6 +266,21 @@ def step(model, x, use_amp):
         return model(x)
 
 
+def in_dtype_of(model, x):
+    with torch.autocast(x.device.type, dtype=model.dtype, enabled=model.dtype != torch.float32):
+        x = model(x)
+    dtype = model.dtype
+    if dtype not in (torch.float16, torch.bfloat16):
+        dtype = torch.bfloat16
+    with torch.autocast(x.device.type, dtype=dtype):
+        return model(x)
+
+
+def in_float32_on_cuda(model, x):
+    with torch.autocast("cuda", dtype=torch.float32):
+        return model(x)
+
+
 def low_precision():
     return torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") == torch.float16
 
@@ -278,6 +329,7 @@ def train(model, loader, optimizer):
         around = Surroundings(facts.source.tree)
         found: list[_Found] = [*_misused(facts, around, every), *_recomputed(facts, around, every)]
         found += _unasked(facts, around, every)
+        found += _in_float32(facts, around, every)
         found += _uncast_forward(facts, scaled_scenarios(facts))
         for node, message, severity, certainty, causes, scenarios, fix in found:
             if scenarios:
@@ -332,6 +384,20 @@ def _misused(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
         elif isinstance(parent, ast.Expr):
             message = "makes an autocast region and drops it: enter it by a with statement"
             yield call, message, Severity.WARNING, Certainty.PROVEN, (), scenarios, ""
+
+
+def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
+    for call, dtype, source in float32_regions(facts, around):
+        if source is None:
+            message = "only CUDA's autocast takes float32; elsewhere this warns and is off: say enabled=False"
+            yield call, message, Severity.WARNING, Certainty.LIKELY, (), scenarios, ""
+            continue
+        message = (
+            f"autocast in {ast.unparse(dtype)}, where that is float32, casts up on CUDA, and elsewhere warns and is off: "
+            "say when it is enabled"
+        )
+        cause = Cause(facts.path, facts.span(source), "float32 where the model is")
+        yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
 
 
 def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:

@@ -117,6 +117,32 @@ def reproduce():
             scenario="autocast-bf16",
             device="cpu",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def wrap(model, device):
+    if device.type != "mps":
+        model.forward = torch.autocast("cuda", dtype=torch.bfloat16)(model.forward)  # expect
+    return model
+
+
+def encode(model, x):
+    with torch.autocast("cuda", dtype=torch.bfloat16):  # expect
+        return model(x.to(DEVICE))
+
+
+def reproduce():
+    assert encode(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
+    assert wrap(nn.Linear(4, 4), torch.device("cpu"))(torch.randn(2, 4)).dtype is torch.bfloat16
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -138,6 +164,20 @@ def train(model, loader):
     for x in loader:
         with torch.autocast("cuda", dtype=torch.bfloat16):
             model(x.cuda()).mean()
+
+
+def train_on(model, loader, rank):
+    torch.cuda.set_device(rank)
+    for x in loader:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            model(x.to(model.device)).mean()
+
+
+def train_there(model, loader, device):
+    assert torch.cuda.is_available()
+    for x in loader:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            model(x.to(device)).mean()
 """
         ),
     )
@@ -151,7 +191,7 @@ def train(model, loader):
         for reference in regions:
             call = reference.call
             assert call is not None
-            evidence = _other_devices(call, around)
+            evidence = _other_devices(call, around) or _chosen_outside(call, around, facts.source.tree)
             if evidence is None or _asked(call, around) or around.version_guarded(call):
                 continue
             span = facts.span(call)
@@ -195,6 +235,8 @@ def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
         for argument in (*function.args.args, *function.args.kwonlyargs)
     }
     for node in ast.walk(owners[-1]):
+        if isinstance(node, ast.IfExp) and _falls_back(node):
+            return node
         if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.ctx, ast.Load):
             parent = around.parent(node)
             if not (isinstance(parent, ast.Attribute) and parent.value is node.value):
@@ -217,6 +259,26 @@ def _excludes_a_device(test: ast.expr) -> bool:
     return isinstance(last, str) and last.lower() in _ACCELERATORS and _DEVICE.search(ast.unparse(test.left)) is not None
 
 
+def _chosen_outside(call: ast.Call, around: Surroundings, tree: ast.Module) -> ast.expr | None:
+    """The choice of a device by the module that the function around a call reads."""
+    function = around.function(call)
+    if function is None or _for_cuda_alone(function, call, around):
+        return None
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id in read for t in statement.targets):
+            for node in ast.walk(statement.value):
+                if isinstance(node, ast.IfExp) and _falls_back(node):
+                    return node
+    return None
+
+
+def _falls_back(choice: ast.IfExp) -> bool:
+    """``"cuda" if torch.cuda.is_available() else "cpu"``."""
+    other = [n.value for n in ast.walk(choice.orelse) if isinstance(n, ast.Constant)]
+    return any(map(_says_cuda, ast.walk(choice.body))) and any(value in ("cpu", "mps", "xpu") for value in other)
+
+
 def _for_cuda_alone(owner: ast.AST, region: ast.Call, around: Surroundings) -> bool:
     """Whether a function or class needs CUDA, or is decorated as what does."""
     if any(_CUDA.search(ast.unparse(d)) for d in getattr(owner, "decorator_list", ())):
@@ -237,7 +299,7 @@ def _needs_cuda(node: ast.AST) -> bool:
     return any(keyword.arg == "device" and _says_cuda(keyword.value) for keyword in node.keywords)
 
 
-def _says_cuda(node: ast.expr) -> bool:
+def _says_cuda(node: ast.AST) -> bool:
     text = next(iter(node.values), None) if isinstance(node, ast.JoinedStr) else node
     return isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value.startswith("cuda")
 

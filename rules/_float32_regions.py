@@ -1,0 +1,105 @@
+"""Autocast regions in float32: asked for outright, or by the dtype of a model that may be in float32."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from amplint.infer.training.roles import is_autocast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.facts import FileFacts
+    from amplint.infer.references import Reference
+    from amplint.infer.training.program import Scope
+
+    from ._surroundings import Surroundings
+
+_FLOAT32 = frozenset(f"torch.{name}" for name in ("float32", "float", "float64", "double"))
+_DTYPE_ATTRIBUTES = frozenset({"dtype", "torch_dtype"})
+_OWNER = re.compile(r"config|model", re.IGNORECASE)
+_SETTLED = re.compile(r"dtype|float16|float32|half|fp16|bf16|precision", re.IGNORECASE)
+
+
+def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.Call, ast.expr, ast.expr | None]]:
+    """Regions that may be on and in float32: the call, its dtype, and what the dtype was taken from, None where
+    the call itself says float32.
+
+    CUDA's autocast takes float32 and casts up to it, so a region for CUDA alone is no finding; every other device warns
+    and switches the region off (torch 2.13, ``torch/amp/autocast_mode.py``).
+    """
+    program = facts.training.program
+    scopes = {id(scope.node): scope for scope in program.scopes}
+    for reference in facts.references:
+        region = _asked(reference)
+        if region is None:
+            continue
+        call, device, dtype = region
+        if device == "cuda":
+            continue
+        if program.name(dtype) in _FLOAT32:
+            yield call, dtype, None
+            continue
+        scope = scopes.get(id(around.function(call)), program.module)
+        source = _of_a_model(dtype, scope)
+        if source is not None and not around.guarded(call, _settles) and not _told_apart(dtype, scope):
+            yield call, dtype, source
+
+
+def _asked(reference: Reference) -> tuple[ast.Call, str | None, ast.expr] | None:
+    """A region that is given a dtype and is on: its call, its device where that is a constant, and the dtype."""
+    call, name = reference.call, reference.name
+    if call is None or not is_autocast(name) or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    legacy = name.startswith(("torch.cuda.", "torch.cpu."))
+    order = ("enabled", "dtype") if legacy else ("device_type", "dtype", "enabled")
+    given = dict(zip(order, call.args, strict=False))
+    given.update({keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None})
+    enabled, dtype = given.get("enabled"), given.get("dtype")
+    if dtype is None or any(keyword.arg is None for keyword in call.keywords):
+        return None
+    if enabled is not None and not (isinstance(enabled, ast.Constant) and enabled.value is True):
+        return None
+    device = given.get("device_type")
+    constant = device.value if isinstance(device, ast.Constant) and isinstance(device.value, str) else None
+    return call, name.split(".")[1] if legacy else constant, dtype
+
+
+def _of_a_model(node: ast.expr, scope: Scope) -> ast.expr | None:
+    """The part of an expression, or of what its variable is set to, that reads a model's, config's or tensor's dtype."""
+    values = [node]
+    if isinstance(node, ast.Name):
+        values = [v for t, v in scope.assignments if isinstance(t, ast.Name) and t.id == node.id]
+    return next((found for value in values if (found := _dtype_read(value)) is not None), None)
+
+
+def _dtype_read(node: ast.expr) -> ast.expr | None:
+    """``model.dtype``, ``getattr(config, "torch_dtype", None)``, ``dtype_from_config(self.config)``."""
+    if isinstance(node, ast.Attribute):
+        return node if node.attr in _DTYPE_ATTRIBUTES else None
+    if not isinstance(node, ast.Call):
+        return None
+    function = ast.unparse(node.func)
+    if function == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+        return node if node.args[1].value in _DTYPE_ATTRIBUTES else None
+    if "autocast" in function or "dtype" not in function.rpartition(".")[2].lower():
+        return None
+    inner = next((found for argument in node.args if (found := _dtype_read(argument)) is not None), None)
+    return inner or (node if any(_OWNER.search(ast.unparse(argument)) for argument in node.args) else None)
+
+
+def _settles(test: ast.expr) -> bool:
+    """Whether a test asks for a dtype or precision, by the names that it reads."""
+    names = (getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(test))
+    return any(_SETTLED.search(name) for name in names if isinstance(name, str))
+
+
+def _told_apart(dtype: ast.expr, scope: Scope) -> bool:
+    """Whether the function compares the dtype with another, and may have replaced it."""
+    text = ast.unparse(dtype)
+    for node in ast.walk(scope.node):
+        if isinstance(node, ast.Compare) and text in {ast.unparse(part) for part in (node.left, *node.comparators)}:
+            return True
+    return False
