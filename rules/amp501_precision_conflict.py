@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
 from amplint.rule import Evidence, Example, Rule, Suspect
 
+from ._precision_names import ALIASES, short_names_alone
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -34,14 +36,16 @@ class PrecisionConflict(Rule):
     Reports `fp16=True` beside `bf16=True` in one call, and both enabled in one configuration dict; torch's FSDP
     `MixedPrecision` whose buffers are in 16 bit while its parameters stay in float32, also where the branches of an
     `if` choose the dtypes; and a model loaded in float16 that goes, without adapters, to a trainer whose arguments say
-    `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`. `amplint preflight` reads YAML and
-    JSON configurations too, and holds settings against the hardware.
+    `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`. And a test of Lightning's precision
+    for `16`, `"16"` or `"bf16"` in a file that nowhere has a long name such as `"16-mixed"`. `amplint preflight` reads
+    YAML and JSON configurations too, and holds settings against the hardware.
 
     Why it is bad
     -------------
     The two precisions exclude each other and the framework raises, after the model was loaded. Buffers in 16 bit meet
     float32 parameters in the first norm. Mixed precision needs float32 weights: a scaler refuses the gradients of
-    float16 ones.
+    float16 ones. Lightning 2 calls mixed precision `"16-mixed"` and `"bf16-mixed"` and takes the short names as well,
+    so what a test for `"16"` was to switch on stays off.
 
     How it shows
     ------------
@@ -63,7 +67,8 @@ class PrecisionConflict(Rule):
     Fix safety
     ----------
     Unsafe: of `fp16=True, bf16=True` the fix keeps bf16, which GPUs before compute capability 8.0 compute slowly or not
-    at all. The others have no fix, since the model's loading and its trainer are both the author's choice.
+    at all. A comparison with one short name becomes one with both. The others have no fix, since the model's loading
+    and its trainer are both the author's choice.
     """
 
     code: ClassVar[str] = "AMP501"
@@ -72,8 +77,9 @@ class PrecisionConflict(Rule):
     evidence: ClassVar[Evidence] = Evidence.CITED
     tokens: ClassVar[tuple[str, ...]] = (
         *("fp16=True", "fp16 = True", "fp16_full_eval", '"fp16"', "'fp16'", "MixedPrecision", "mixed_precision="),
+        *(f"precision{end}" for end in (" == ", ") == ", " != ", ") != ", " in ", ") in ", " not in ", ") not in ")),
     )
-    context: ClassVar[tuple[str, ...]] = ("bf16", "bfloat16", "from_pretrained", "MixedPrecision")
+    context: ClassVar[tuple[str, ...]] = ("bf16", "bfloat16", "from_pretrained", "MixedPrecision", "lightning")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
@@ -120,6 +126,23 @@ def train(dataset):
 """,
             scenario="autocast-fp16",
         ),
+        Example(
+            """\
+from argparse import ArgumentParser
+
+import lightning as L
+
+
+def main():
+    parser = ArgumentParser()
+    parser.add_argument("--precision", default="32")
+    args = parser.parse_args()
+    eps = 1e-4 if str(args.precision) == "16" else 1e-8  # expect
+    trainer = L.Trainer(precision=args.precision)
+    return eps if trainer.precision in (16, "bf16") else 1e-8  # expect
+""",
+            scenario="autocast-fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -140,6 +163,30 @@ def train(dataset, half):
     return teacher, Trainer(model=model, args=arguments, train_dataset=dataset)
 """
         ),
+        Example(
+            """\
+import lightning as L
+
+
+def half(trainer: L.Trainer):
+    return trainer.precision in ("16", "16-mixed")
+"""
+        ),
+        Example(
+            """\
+from argparse import ArgumentParser
+
+import lightning as L
+
+
+def main():
+    parser = ArgumentParser()
+    parser.add_argument("--precision", default="32", choices=["16", "32"])
+    args = parser.parse_args()
+    eps = 1e-4 if args.precision == "16" else 1e-8
+    return L.Trainer(precision=args.precision), eps
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
@@ -153,6 +200,9 @@ def train(dataset, half):
                 found += _both(facts, call)
                 found += _fsdp(facts, call, scope)
         found += _half_model(facts)
+        for test, short in short_names_alone(facts):
+            message = f"tests for {short!r} alone, which Lightning 2 calls {ALIASES[short]!r}: test for both"
+            found.append((test, message, ("autocast-bf16" if short == "bf16" else "autocast-fp16",), (), None))
         named = facts.all_scenarios()
         for node, message, wanted, causes, extra in found:
             scenarios = tuple(name for name in named if name in wanted)
@@ -169,6 +219,18 @@ def train(dataset, half):
             return
         edit: Edit = visit.delete(argument)
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Keep bf16 alone", edit))
+
+    def visit_Comparison(self, node: cst.Comparison, suspect: Suspect, visit: Visit) -> None:
+        import libcst as cst
+
+        operator, value = node.comparisons[0].operator, node.comparisons[0].comparator
+        words = "in" if isinstance(operator, cst.Equal) else "not in" if isinstance(operator, cst.NotEqual) else None
+        if words is None or not isinstance(value, cst.SimpleString | cst.Integer):
+            visit.report(suspect)
+            return
+        long = ALIASES[ast.literal_eval(visit.code(value))]
+        both = f'{visit.code(node.left)} {words} ({visit.code(value)}, "{long}")'
+        visit.report(suspect, visit.fix(Applicability.UNSAFE, "Test for both names", visit.replace(node, both)))
 
 
 _MIXED = ("autocast-fp16", "autocast-bf16")
