@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
@@ -12,6 +11,7 @@ from amplint.infer.training.steps import Gradients, Step
 from amplint.rule import Example, Rule, Suspect
 
 from ._float32_regions import float32_regions
+from ._recomputation import recomputed, speaks_of_autocast
 from ._surroundings import Surroundings
 from ._training import scaled_scenarios
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.infer.facts import AutogradFunction, FileFacts
+    from amplint.infer.facts import FileFacts
     from amplint.infer.training.program import Place, Scope
     from amplint.visit import Visit
 
@@ -39,7 +39,6 @@ _OTHER_PRECISION = (
     b"mixed_precision=",
 )
 """What says that a file brings its losses into 16 bit in another way."""
-_KEEPS_AUTOCAST = re.compile(r"autocast|(^|[^a-z])amp([^a-z]|$)")
 _MODULE_METHODS = frozenset({"parameters", "train", "eval", "zero_grad", "state_dict", "named_parameters"})
 
 _Found = tuple[ast.expr, str, Severity, Certainty, tuple[Cause, ...], tuple[str, ...], str]
@@ -96,8 +95,8 @@ class AutocastScope(Rule):
     code: ClassVar[str] = "AMP405"
     name: ClassVar[str] = "autocast-scope"
     severity: ClassVar[Severity] = Severity.WARNING
-    tokens: ClassVar[tuple[str, ...]] = ("autocast", "GradScaler", "enable_grad")
-    context: ClassVar[tuple[str, ...]] = ("autocast(", "get_autocast", "caler.step(", "enable_grad")
+    tokens: ClassVar[tuple[str, ...]] = ("autocast", "GradScaler", "enable_grad", "set_grad_enabled(True")
+    context: ClassVar[tuple[str, ...]] = ("autocast(", "get_autocast", "caler.step(", "enable_grad", "set_grad_enabled(")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
@@ -240,11 +239,33 @@ class Recompute(torch.autograd.Function):
         return None, x.grad
 
 
+class RecomputeAll(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, blocks, weight):
+        ctx.blocks, ctx.weight = blocks, weight
+        ctx.save_for_backward(x)
+        with torch.no_grad():
+            for block in blocks:
+                x = block(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        x = y = ctx.saved_tensors[0].detach().requires_grad_()
+        blocks = ctx.blocks
+        with torch.set_grad_enabled(True):  # expect
+            for block in blocks:
+                y = block(y)
+        torch.autograd.backward(y, grad)
+        return x.grad, None, None
+
+
 def reproduce():
     layer = nn.Linear(4, 4)
     layer.register_forward_hook(lambda module, inputs, output: DTYPES.append(output.dtype))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = Recompute.apply(layer, torch.randn(2, 4, requires_grad=True)).sum()
+        x = torch.randn(2, 4, requires_grad=True)
+        loss = Recompute.apply(layer, x).sum() + RecomputeAll.apply(x, [layer], None).sum()
     loss.backward()
     assert len(set(DTYPES)) == 1, "recomputed in another dtype"
 """,
@@ -407,59 +428,17 @@ def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
         call = reference.call
         if call is None or reference.name not in _DTYPE_QUERIES or id(around.function(call)) in asked:
             continue
-        if isinstance(around.parent(call), ast.Compare) and not around.guarded(call, _speaks_of_autocast):
+        if isinstance(around.parent(call), ast.Compare) and not around.guarded(call, lambda t: speaks_of_autocast(ast.unparse(t))):
             message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
             yield call, message, Severity.WARNING, Certainty.LIKELY, (), scenarios, ""
 
 
-def _speaks_of_autocast(test: ast.expr) -> bool:
-    return _KEEPS_AUTOCAST.search(ast.unparse(test).lower()) is not None
-
-
 def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
     """Calls in a Function's backward of what its forward was given to call."""
-    for function in facts.autograd_functions:
-        forward, backward = function.forward, function.backward
-        if forward is None or backward is None or _keeps_state(function):
-            continue
-        arguments = [*backward.args.posonlyargs, *backward.args.args]
-        context = arguments[0].arg if arguments else ""
-        called = _called_on_context(forward)
-        for node in ast.walk(backward):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            owner = node.func.value
-            if not isinstance(owner, ast.Name) or owner.id != context or node.func.attr not in called:
-                continue
-            region = next((r for a in around.ancestors(node) if (r := _enables_grad(a)) is not None), None)
-            if region is None:
-                continue
-            message = "runs the forward function again without the autocast state that it had: enter it here"
-            cause = Cause(facts.path, facts.span(called[node.func.attr]), "kept for the backward pass here")
-            yield region, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
-
-
-def _called_on_context(forward: ast.FunctionDef) -> dict[str, ast.stmt]:
-    """Arguments that forward calls and keeps on its context, by the attribute's name."""
-    called = {n.func.id for n in ast.walk(forward) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    kept: dict[str, ast.stmt] = {}
-    for node in ast.walk(forward):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in called:
-            kept.update({target.attr: node for target in node.targets if isinstance(target, ast.Attribute)})
-    return kept
-
-
-def _keeps_state(function: AutogradFunction) -> bool:
-    """Whether a Function deals with autocast in any way."""
-    if function.backward_decorators and any("custom_bwd" in (d.name or "") for d in function.backward_decorators):
-        return True
-    return _KEEPS_AUTOCAST.search(ast.unparse(function.node).lower().replace("_", " ")) is not None
-
-
-def _enables_grad(node: ast.AST) -> ast.expr | None:
-    """The ``torch.enable_grad()`` of a with statement."""
-    items = node.items if isinstance(node, ast.With) else []
-    return next((item.context_expr for item in items if "enable_grad" in ast.unparse(item.context_expr)), None)
+    for region, kept in recomputed(facts, around):
+        message = "runs the forward function again without the autocast state that it had: enter it here"
+        cause = Cause(facts.path, facts.span(kept), "kept for the backward pass here")
+        yield region, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
 
 
 def _uncast_forward(facts: FileFacts, scenarios: tuple[str, ...]) -> Iterator[_Found]:
