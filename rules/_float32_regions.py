@@ -68,7 +68,7 @@ def _asked(reference: Reference) -> tuple[ast.Call, str | None, ast.expr] | None
 
 
 def _of_a_model(node: ast.expr, scope: Scope) -> ast.expr | None:
-    """The part of an expression, or of what its variable is set to, that reads a model's, config's or tensor's dtype."""
+    """What reads a model's, config's or tensor's dtype in an expression, or in what its variable is set to."""
     values = [node]
     if isinstance(node, ast.Name):
         values = [v for t, v in scope.assignments if isinstance(t, ast.Name) and t.id == node.id]

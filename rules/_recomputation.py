@@ -91,7 +91,9 @@ def _attribute(func: ast.expr, backward: ast.FunctionDef, named: dict[str, str])
     arguments = [*backward.args.posonlyargs, *backward.args.args]
     context = arguments[0].arg if arguments else ""
     owner = func.value if isinstance(func, ast.Attribute) else None
-    return func.attr if isinstance(func, ast.Attribute) and isinstance(owner, ast.Name) and owner.id == context else None
+    return (
+        func.attr if isinstance(func, ast.Attribute) and isinstance(owner, ast.Name) and owner.id == context else None
+    )
 
 
 def _enabling(node: ast.AST, backward: ast.FunctionDef, around: Surroundings) -> ast.expr | None:

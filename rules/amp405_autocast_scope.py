@@ -6,12 +6,12 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.training.roles import Role, is_autocast
-from amplint.infer.training.steps import Gradients, Step
+from amplint.infer.training.roles import is_autocast
 from amplint.rule import Example, Rule, Suspect
 
 from ._float32_regions import float32_regions
 from ._recomputation import recomputed, speaks_of_autocast
+from ._scaled_forward import uncast_forwards
 from ._surroundings import Surroundings
 from ._training import scaled_scenarios
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.infer.facts import FileFacts
-    from amplint.infer.training.program import Place, Scope
     from amplint.visit import Visit
 
 _DTYPE_QUERIES = frozenset({"torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"})
@@ -29,18 +28,6 @@ _ENABLED_QUERIES = frozenset({"torch.is_autocast_enabled", "torch.is_autocast_cp
 _DTYPES = frozenset(
     f"torch.{name}" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double")
 )
-_OTHER_PRECISION = (
-    b"autocast",
-    b"MixedPrecision",
-    b"deepspeed",
-    b".half()",
-    b"torch.float16",
-    b"apex",
-    b"mixed_precision=",
-)
-"""What says that a file brings its losses into 16 bit in another way."""
-_MODULE_METHODS = frozenset({"parameters", "train", "eval", "zero_grad", "state_dict", "named_parameters"})
-
 _Found = tuple[ast.expr, str, Severity, Certainty, tuple[Cause, ...], tuple[str, ...], str]
 
 
@@ -96,7 +83,13 @@ class AutocastScope(Rule):
     name: ClassVar[str] = "autocast-scope"
     severity: ClassVar[Severity] = Severity.WARNING
     tokens: ClassVar[tuple[str, ...]] = ("autocast", "GradScaler", "enable_grad", "set_grad_enabled(True")
-    context: ClassVar[tuple[str, ...]] = ("autocast(", "get_autocast", "caler.step(", "enable_grad", "set_grad_enabled(")
+    context: ClassVar[tuple[str, ...]] = (
+        "autocast(",
+        "get_autocast",
+        "caler.step(",
+        "enable_grad",
+        "set_grad_enabled(",
+    )
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
@@ -157,10 +150,25 @@ def train(model, loader, optimizer):
         scaler.update()
 
 
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model.to("cpu"), optimizer
+        self.scaler = torch.amp.GradScaler("cpu")
+
+    def step(self, x):
+        self.model.train()
+        loss = self.model(x).square().mean()  # expect
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+
 def reproduce():
     model, dtypes = nn.Linear(4, 4), set()
     model.register_forward_hook(lambda module, inputs, output: dtypes.add(output.dtype))
-    train(model, torch.randn(2, 8, 4), torch.optim.SGD(model.parameters(), lr=0.1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train(model, torch.randn(2, 8, 4), optimizer)
+    Trainer(model, optimizer).step(torch.randn(8, 4))
     assert torch.float32 not in dtypes, "the forward pass runs in float32"
 """,
             scenario="autocast-fp16",
@@ -351,7 +359,7 @@ def train(model, loader, optimizer):
         found: list[_Found] = [*_misused(facts, around, every), *_recomputed(facts, around, every)]
         found += _unasked(facts, around, every)
         found += _in_float32(facts, around, every)
-        found += _uncast_forward(facts, scaled_scenarios(facts))
+        found += _uncast_forwards(facts, scaled_scenarios(facts))
         for node, message, severity, certainty, causes, scenarios, fix in found:
             if scenarios:
                 span = facts.span(node)
@@ -410,12 +418,12 @@ def _misused(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
 def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
     for call, dtype, source in float32_regions(facts, around):
         if source is None:
-            message = "only CUDA's autocast takes float32; elsewhere this warns and is off: say enabled=False"
+            message = "only CUDA's autocast takes float32, elsewhere this warns and is off: pass enabled=False"
             yield call, message, Severity.WARNING, Certainty.LIKELY, (), scenarios, ""
             continue
+        wanted = ast.unparse(dtype)
         message = (
-            f"autocast in {ast.unparse(dtype)}, where that is float32, casts up on CUDA, and elsewhere warns and is off: "
-            "say when it is enabled"
+            f"autocast in {wanted} casts up on CUDA, and elsewhere warns and is off, if that is float32: pass enabled="
         )
         cause = Cause(facts.path, facts.span(source), "float32 where the model is")
         yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
@@ -428,7 +436,9 @@ def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
         call = reference.call
         if call is None or reference.name not in _DTYPE_QUERIES or id(around.function(call)) in asked:
             continue
-        if isinstance(around.parent(call), ast.Compare) and not around.guarded(call, lambda t: speaks_of_autocast(ast.unparse(t))):
+        if isinstance(around.parent(call), ast.Compare) and not around.guarded(
+            call, lambda t: speaks_of_autocast(ast.unparse(t))
+        ):
             message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
             yield call, message, Severity.WARNING, Certainty.LIKELY, (), scenarios, ""
 
@@ -441,58 +451,9 @@ def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
         yield region, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
 
 
-def _uncast_forward(facts: FileFacts, scenarios: tuple[str, ...]) -> Iterator[_Found]:
+def _uncast_forwards(facts: FileFacts, scenarios: tuple[str, ...]) -> Iterator[_Found]:
     """The model's call behind a loss that is scaled, in a file that has no autocast and no other 16-bit setting."""
-    if any(mark in facts.source.data for mark in _OTHER_PRECISION):
-        return
-    training = facts.training
-    if not training.moments_of(Step.SCALER_STEP):
-        return
-    modules = set(_modules(facts))
-    spoken: set[int] = set()
-    for moment in training.moments_of(Step.BACKWARD):
-        event = moment.event
-        things = training.roles.things.get(event.scaler or (), set())
-        if event.gradients != (Gradients.SCALED,) or not any(t.role is Role.SCALER and t.node for t in things):
-            continue
-        func = event.node.func
-        if not isinstance(func, ast.Attribute):
-            continue
-        call = _model_call(func.value, event.scope, facts, modules)
-        if call is not None and id(call) not in spoken:
-            spoken.add(id(call))
-            message = "runs the forward pass in float32, though its loss is scaled for float16: open an autocast region"
-            cause = Cause(facts.path, facts.span(event.node), "the loss is scaled here")
-            yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
-
-
-def _modules(facts: FileFacts) -> Iterator[Place]:
-    """The places of models that their function's caller passes: what is trained, evaluated or asked for parameters."""
-    program = facts.training.program
-    for scope in program.scopes:
-        parameters = {argument.arg for argument in scope.parameters()}
-        for call in scope.calls:
-            func = call.func
-            if isinstance(func, ast.Attribute) and func.attr in _MODULE_METHODS and isinstance(func.value, ast.Name):
-                place = program.place(func.value, scope)
-                if func.value.id in parameters and place is not None:
-                    yield place
-
-
-def _model_call(loss: ast.expr, scope: Scope, facts: FileFacts, modules: set[Place]) -> ast.Call | None:
-    """The first call of a model that the value of an expression goes back to, through the function's variables."""
-    program = facts.training.program
-    pending, seen = [loss], set()
-    while pending:
-        expression = pending.pop(0)
-        for node in ast.walk(expression):
-            if isinstance(node, ast.Call) and program.place(node.func, scope) in modules:
-                return node
-            if isinstance(node, ast.Name) and node.id not in seen:
-                seen.add(node.id)
-                pending += [value for target, value in scope.assignments if _binds(target, node.id)]
-    return None
-
-
-def _binds(target: ast.expr, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target))
+    for call, scaled in uncast_forwards(facts):
+        message = "runs the forward pass in float32, though its loss is scaled for float16: open an autocast region"
+        cause = Cause(facts.path, facts.span(scaled), "the loss is scaled here")
+        yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""

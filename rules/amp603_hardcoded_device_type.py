@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _ACCELERATORS = frozenset({"mps", "tpu", "xla", "xpu", "hpu", "npu", "mlu", "musa", "ipu"})
 _DEVICE = re.compile(r"device|accelerator", re.IGNORECASE)
 _CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
-_HARMLESS = frozenset(f"torch.cuda.{name}" for name in ("is_available", "is_bf16_supported", "empty_cache", "device_count"))
+_HARMLESS = frozenset(
+    f"torch.cuda.{name}" for name in ("is_available", "is_bf16_supported", "empty_cache", "device_count")
+)
 """What code calls that may also run without CUDA."""
 
 
@@ -256,7 +258,9 @@ def _excludes_a_device(test: ast.expr) -> bool:
         return False
     value = test.comparators[0]
     last = value.value if isinstance(value, ast.Constant) else value.attr if isinstance(value, ast.Attribute) else None
-    return isinstance(last, str) and last.lower() in _ACCELERATORS and _DEVICE.search(ast.unparse(test.left)) is not None
+    return (
+        isinstance(last, str) and last.lower() in _ACCELERATORS and _DEVICE.search(ast.unparse(test.left)) is not None
+    )
 
 
 def _chosen_outside(call: ast.Call, around: Surroundings, tree: ast.Module) -> ast.expr | None:
@@ -266,7 +270,9 @@ def _chosen_outside(call: ast.Call, around: Surroundings, tree: ast.Module) -> a
         return None
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     for statement in tree.body:
-        if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id in read for t in statement.targets):
+        if isinstance(statement, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id in read for t in statement.targets
+        ):
             for node in ast.walk(statement.value):
                 if isinstance(node, ast.IfExp) and _falls_back(node):
                     return node
@@ -292,7 +298,9 @@ def _needs_cuda(node: ast.AST) -> bool:
         return False
     if isinstance(node.func, ast.Attribute):
         name = ast.unparse(node.func)
-        if node.func.attr == "cuda" or (name.startswith("torch.cuda.") and name not in _HARMLESS and ".amp" not in name):
+        if node.func.attr == "cuda" or (
+            name.startswith("torch.cuda.") and name not in _HARMLESS and ".amp" not in name
+        ):
             return True
         if node.func.attr in ("device", "to") and node.args and _says_cuda(node.args[0]):
             return True
