@@ -6,11 +6,13 @@ import ast
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.training.paths import switched_off
-from amplint.infer.training.roles import Role, is_autocast, is_scaler
+from amplint.infer.training.roles import Role
 from amplint.infer.training.steps import Gradients, Step
 from amplint.rule import Example, Rule, Suspect
 
+from ._scaler_making import for_bfloat16, made_anew
+from ._scaler_state import kept_while_off
+from ._surroundings import Surroundings
 from ._training import backward_causes, scaled_scenarios, scaler_spelling, spelled, uses, varies
 
 if TYPE_CHECKING:
@@ -32,14 +34,15 @@ class ScalerSequence(Rule):
     gradients of a scaled loss; `scaler.step()` on gradients of a loss that was never scaled; `unscale_()` or `step()`
     called again for the same optimizer before `update()`; `unscale_()` after `step()`; `update()` with no step or
     unscaling since the last one; a scaler that steps and is never updated, or is made anew for every batch, or scales
-    for bfloat16. Where only some paths fail, as with a micro-batch that skips the step, it is reported when the call
+    for bfloat16; and the state of a scaler that is on for float16 alone, kept under a test that bfloat16 passes too.
+    Where only some paths fail, as with a micro-batch that skips the step, it is reported when the call
     itself runs every time.
 
     Why it is bad
     -------------
     A scaler keeps one state an optimizer between two updates: ready, unscaled, stepped. Out of order it raises. Past
     it, `optimizer.step()` moves the weights by gradients thousands of times too large, and `scaler.step()` divides by
-    the scale what was never multiplied.
+    the scale what was never multiplied. The state of a scaler that is off is empty, and one that is on refuses it.
 
     How it shows
     ------------
@@ -49,6 +52,7 @@ class ScalerSequence(Rule):
     RuntimeError: step() has already been called since the last update().
     AssertionError: No inf checks were recorded prior to update.
     AssertionError: Attempted step but _scale is None.
+    RuntimeError: The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.
     ```
     or, with `optimizer.step()`, a loss that is nan after a few steps.
 
@@ -257,6 +261,34 @@ def reproduce():
 """,
             scenario="autocast-bf16",
         ),
+        Example(
+            """\
+import torch
+
+
+class Trainer:
+    def __init__(self, precision, kept):
+        fp16 = precision == "fp16"
+        self.scaler = torch.amp.GradScaler("cpu", enabled=fp16)
+        self.use_amp = precision in ("fp16", "bf16")
+        self.kept = kept
+
+    def save(self):
+        if self.use_amp:
+            self.kept["scaler"] = self.scaler.state_dict()  # expect
+
+    def load(self):
+        if self.use_amp:
+            self.scaler.load_state_dict(self.kept["scaler"])  # expect
+
+
+def reproduce():
+    kept = {}
+    Trainer("bf16", kept).save()
+    Trainer("fp16", kept).load()
+""",
+            scenario="autocast-fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -331,6 +363,17 @@ def train_adversarial(generator, critic, loader, generator_optimizer, critic_opt
         scaler.update()
 
 
+class Keeping:
+    def __init__(self, precision, checkpointer):
+        self.precision = precision
+        self.scaler = torch.amp.GradScaler("cuda", enabled=precision == "fp16")
+        self.use_amp = precision in ("fp16", "bf16")
+        if self.use_amp and precision == "fp16":
+            checkpointer.add_recoverable("scaler", self.scaler)
+        if self.scaler.is_enabled() and self.use_amp:
+            checkpointer.add_recoverable("again", self.scaler)
+
+
 class Skipping:
     def __init__(self, model, optimizer):
         self.model, self.optimizer = model, optimizer
@@ -366,16 +409,29 @@ class Skipping:
                 span = facts.span(moment.event.node)
                 yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=moment)
         in_bfloat16 = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast == "bfloat16")
-        for call in _for_bfloat16(facts) if in_bfloat16 else ():
+        around = Surroundings(facts.source.tree)
+        for call in for_bfloat16(facts, around) if in_bfloat16 else ():
             span = facts.span(call)
             message = (
                 "scales gradients for bfloat16, which has the range of float32: pass enabled=False, or take it away"
             )
             yield Suspect(span, span, message, in_bfloat16, Certainty.LIKELY, severity=Severity.WARNING)
-        for call in _made_anew(facts):
+        for call in made_anew(facts):
             span = facts.span(call)
             message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
             yield Suspect(span, span, message, scenarios, Certainty.LIKELY, severity=Severity.WARNING)
+
+        for call, test, enabled in kept_while_off(facts, around):
+            span = facts.span(call)
+            wanted = ast.unparse(enabled)
+            message = (
+                f"keeps a scaler's state in bfloat16 too, where the scaler is off and its state empty: test {wanted}"
+            )
+            causes = (
+                Cause(facts.path, facts.span(enabled), "on for float16 alone"),
+                Cause(facts.path, facts.span(test), "true in bfloat16 too"),
+            )
+            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes, Severity.WARNING)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         import libcst as cst
@@ -487,36 +543,6 @@ def _never_updated(facts: FileFacts, moment: Moment) -> bool:
     things = facts.training.roles.things.get(scaler, set())
     made = any(thing.role in (Role.SCALER, Role.SHARDED_SCALER) and thing.node is not None for thing in things)
     return made and not facts.training.handed_over(scaler)
-
-
-def _made_anew(facts: FileFacts) -> Iterable[ast.Call]:
-    """Scalers that are made in the innermost loop that steps with them."""
-    for moment in facts.training.moments_of(Step.SCALER_STEP):
-        if not moment.loops or moment.event.scaler is None:
-            continue
-        body = {id(node) for node in ast.walk(moment.loops[-1])}
-        for thing in facts.training.roles.things.get(moment.event.scaler, ()):
-            if thing.role is Role.SCALER and isinstance(thing.node, ast.Call) and id(thing.node) in body:
-                yield thing.node
-
-
-def _for_bfloat16(facts: FileFacts) -> Iterable[ast.Call]:
-    """Scalers that are always enabled, in a file whose autocast regions are all in bfloat16."""
-    program = facts.training.program
-    if not facts.training.moments_of(Step.SCALER_STEP):
-        return
-    calls = [
-        r.call for r in facts.references if r.call is not None and is_autocast(r.name) and not switched_off(r.call)
-    ]
-    dtypes = [next((k.value for k in call.keywords if k.arg == "dtype"), None) for call in calls]
-    if not dtypes or any(d is None or program.name(d) != "torch.bfloat16" for d in dtypes):
-        return
-    for reference in facts.references:
-        call = reference.call
-        if call is None or not is_scaler(reference.name):
-            continue
-        if len(call.args) <= 1 and all(keyword.arg not in (None, "enabled") for keyword in call.keywords):
-            yield call
 
 
 def _scaler_here(facts: FileFacts, moment: Moment) -> str | None:
