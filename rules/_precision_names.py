@@ -13,18 +13,19 @@ if TYPE_CHECKING:
 ALIASES: dict[object, str] = {16: "16-mixed", "16": "16-mixed", "bf16": "bf16-mixed"}
 """Short names of mixed precision and what Lightning 2 turns them into (``lightning/fabric/plugins/precision/
 precision.py``): both may be passed, ``trainer.precision`` has the long one."""
-_LONG = (b"-mixed", b"-true")
+_OTHER_NAMES = (b"-mixed", b"-true", b'"fp16"', b"'fp16'")
+"""The long names, and one that Lightning does not know: the file has names of its own."""
 _PACKAGES = frozenset({"lightning", "pytorch_lightning", "lightning_fabric"})
 _OPERATORS = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
 def short_names_alone(facts: FileFacts) -> Iterator[tuple[ast.Compare, object]]:
     """Comparisons of a precision with a short name, and the name, in files that use Lightning and nowhere have a long
-    one. Silent where the command line offers a choice of names."""
+    one. Silent where the command line offers a choice of names, and within Lightning."""
     tree = facts.source.tree
-    if any(mark in facts.source.data for mark in _LONG) or not any(map(_imports_lightning, ast.walk(tree))):
+    if any(mark in facts.source.data for mark in _OTHER_NAMES) or _PACKAGES & set(facts.path.parts):
         return
-    if any(map(_offers_choice, ast.walk(tree))):
+    if not any(map(_imports_lightning, ast.walk(tree))) or any(map(_offers_choice, ast.walk(tree))):
         return
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], _OPERATORS):
