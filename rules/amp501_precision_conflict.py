@@ -37,8 +37,8 @@ class PrecisionConflict(Rule):
     `MixedPrecision` whose buffers are in 16 bit while its parameters stay in float32, also where the branches of an
     `if` choose the dtypes; and a model loaded in float16 that goes, without adapters, to a trainer whose arguments say
     `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`. And a test of Lightning's precision
-    for `16`, `"16"` or `"bf16"` in a file that nowhere has a long name such as `"16-mixed"` or a name of its own. `amplint preflight` reads
-    YAML and JSON configurations too, and holds settings against the hardware.
+    for `16`, `"16"` or `"bf16"` in a file that nowhere has a long name such as `"16-mixed"` or a name of its own.
+    `amplint preflight` reads YAML and JSON configurations too, and holds settings against the hardware.
 
     Why it is bad
     -------------
