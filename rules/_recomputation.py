@@ -78,9 +78,9 @@ def _read_again(backward: ast.FunctionDef, kept: dict[str, ast.stmt]) -> dict[st
         if isinstance(node, ast.For):
             read = [n.attr for n in ast.walk(node.iter) if isinstance(n, ast.Attribute) and n.attr in kept]
             read += [found[name] for name in _names(node.iter) if name in found]
-            for target in ast.walk(node.target):
-                if read and isinstance(target, ast.Name):
-                    found[target.id] = read[0]
+            for item in ast.walk(node.target):
+                if read and isinstance(item, ast.Name):
+                    found[item.id] = read[0]
     return found
 
 
