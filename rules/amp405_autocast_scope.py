@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
+    from amplint.finding import Fix
     from amplint.infer.facts import FileFacts
     from amplint.visit import Visit
 
@@ -75,8 +76,9 @@ class AutocastScope(Rule):
 
     Fix safety
     ----------
-    Unsafe: both contexts of `a and b` are entered, and a dtype in the wrong place is passed as `dtype`; each changes in
-    what the region computes. Where a region is missing, only its author knows where it should begin.
+    Unsafe: both contexts of `a and b` are entered, a dtype in the wrong place is passed as `dtype`, and a region in the
+    dtype of a model is enabled for 16 bit alone; each changes in what the region computes. Where a region is missing,
+    only its author knows where it should begin.
     """
 
     code: ClassVar[str] = "AMP405"
@@ -366,6 +368,9 @@ def train(model, loader, optimizer):
                 yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=fix)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        if suspect.data == "float32":
+            visit.report(suspect, _enabled_in_16_bit(node, visit))
+            return
         argument = visit.argument(node, 0)
         if suspect.data != "dtype" or argument is None or len(node.args) != 1:
             visit.report(suspect)
@@ -426,7 +431,17 @@ def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
             f"autocast in {wanted} casts up on CUDA, and elsewhere warns and is off, if that is float32: pass enabled="
         )
         cause = Cause(facts.path, facts.span(source), "float32 where the model is")
-        yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
+        yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, "float32"
+
+
+def _enabled_in_16_bit(node: cst.Call, visit: Visit) -> Fix | None:
+    """Enable a region where its dtype is one that autocast is for."""
+    dtype = visit.argument(node, "dtype", 1)
+    if dtype is None or visit.argument(node, "enabled") is not None:
+        return None
+    torch, imports = visit.import_name("torch")
+    text = f"enabled={visit.code(dtype.value)} in ({torch}.float16, {torch}.bfloat16)"
+    return visit.fix(Applicability.UNSAFE, "Enable it for 16 bit alone", visit.add_argument(node, text), *imports)
 
 
 def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
