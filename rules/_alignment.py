@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
 _WIDTHS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
-_VIEWS = frozenset(
+VIEWS = frozenset(
     (
         *("t", "view", "reshape", "permute", "transpose", "swapaxes", "swapdims", "movedim", "contiguous", "expand"),
         *("expand_as", "view_as", "unsqueeze", "squeeze", "flatten", "unflatten", "detach", "clone", "repeat"),
@@ -137,7 +137,7 @@ def _behind_view(node: ast.expr) -> ast.expr | None:
 
     A number or a name as index may pick from a list as well as from a tensor, so it stays.
     """
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
         retyped = any(isinstance(argument, ast.Attribute) and argument.attr in BITS for argument in node.args)
         return None if retyped else node.func.value
     if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
@@ -244,3 +244,15 @@ def disagreement(facts: FileFacts, conflict: Conflict) -> str:
     left = describe(conflict, conflict.left, conflict.left_dtype)
     right = describe(conflict, conflict.right, conflict.right_dtype)
     return f"{label(facts, conflict)} gets {left} and {right}, but needs one dtype for both"
+
+
+def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:
+    """What to say where callers decide both dtypes, and another place of the file makes them agree."""
+    if conflict.aligned is None:
+        return None
+    names = [f"`{ast.unparse(o.node)}`" for o in (conflict.left, conflict.right) if o.node is not None]
+    operands = " and ".join(names) if len(names) > 1 else "operands"
+    return (
+        f"{label(facts, conflict)} gets {operands} in the dtypes that callers pass; "
+        f"line {conflict.aligned.start.row} gives such operands one dtype, here nothing does"
+    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
+from amplint.finding import Applicability, Cause, Certainty, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._alignment import alignment, disagreement, leads, wider
+from ._alignment import aligned_elsewhere, alignment, disagreement, leads, wider
+from ._borrowed_dtype import borrowed
 from ._disagreement import suspects_of
 
 if TYPE_CHECKING:
@@ -157,6 +159,102 @@ def reproduce():
 """,
             scenario="autocast-bf16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Adapted(nn.Module):
+    \"\"\"An adapter around a layer of a model that was loaded in 16 bit.\"\"\"
+
+    def __init__(self, base: nn.Linear, rank=2):
+        super().__init__()
+        self.base = base
+        self.base.weight.requires_grad = False
+        self.down = nn.Linear(base.in_features, rank, bias=False)
+        self.up = nn.Parameter(torch.zeros(rank, base.out_features))
+        self.to(base.weight.device)
+
+    def forward(self, x: torch.Tensor):
+        return self.base(x) + self.down(x) @ self.up  # expect
+
+
+class Rescaled(nn.Linear):
+    def __init__(self, dim=8, rank=2):
+        super().__init__(dim, dim)
+        self.weight.requires_grad_(False)
+        self.down = nn.ParameterDict({"default": nn.Parameter(torch.randn(rank, dim))})
+        self.up = nn.Linear(rank, dim)
+
+    def forward(self, x: torch.Tensor):
+        result = super().forward(x)
+        return result + self.up(x @ self.down["default"].T)  # expect
+
+
+def reproduce():
+    Adapted(nn.Linear(8, 8, dtype=torch.bfloat16))(torch.randn(2, 8, dtype=torch.bfloat16))
+""",
+            scenario="bf16-mixed-params",
+        ),
+        Example(
+            """\
+import torch
+
+
+def adapted(x, weight, down, up):
+    return x @ weight + x @ down.t() @ up.t()  # expect
+
+
+class Adapt(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cuda")
+    def forward(ctx, x, weight, down, up):
+        ctx.save_for_backward(weight, down, up)
+        return adapted(x, weight, down, up)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cuda")
+    def backward(ctx, grad_output):
+        weight, down, up = ctx.saved_tensors
+        dtype = grad_output.dtype
+        grad = grad_output @ weight.t() + grad_output @ up.to(dtype) @ down.to(dtype)
+        return grad, None, None, None
+
+
+def reproduce():
+    x, weight = torch.randn(4, 8, dtype=torch.bfloat16), torch.randn(8, 8, dtype=torch.bfloat16)
+    Adapt.apply(x, weight, torch.randn(2, 8), torch.randn(8, 2))
+""",
+            scenario="bf16-mixed-params",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Rotated(nn.Module):
+    def __init__(self, layer, dim=8):
+        super().__init__()
+        self.layer = layer
+        self.rotate = nn.Linear(dim, dim, bias=False)
+        self.active = True
+
+    def forward(self, x: torch.Tensor):
+        if not self.active:
+            return self.layer(x)
+        before = x.dtype
+        x = x.to(self.rotate.weight.dtype)
+        x = self.rotate(x)
+        return self.layer(x).to(before)  # expect
+
+
+def reproduce():
+    Rotated(nn.Linear(8, 8, dtype=torch.bfloat16))(torch.randn(2, 8, dtype=torch.bfloat16))
+""",
+            scenario="bf16-mixed-params",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -211,10 +309,79 @@ class Adapter(nn.Module):
         return result + delta.to(result.dtype)
 """
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Adapted(nn.Module):
+    def __init__(self, base: nn.Linear, rank=2):
+        super().__init__()
+        self.base = base
+        self.base.weight.requires_grad = False
+        self.down = nn.Linear(base.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, base.out_features, bias=False)
+
+    def forward(self, x: torch.Tensor):
+        delta = self.up(self.down(x.to(self.down.weight.dtype)))
+        return self.base(x) + delta.to(x.dtype)
+
+
+class Following(nn.Module):
+    def __init__(self, base: nn.Linear, rank=2):
+        super().__init__()
+        self.base = base
+        self.down = nn.Linear(base.in_features, rank, bias=False)
+        self.to(base.weight.device, dtype=base.weight.dtype)
+
+    def forward(self, x: torch.Tensor):
+        return self.base(x), self.down(x)
+
+
+class PreNorm(nn.Module):
+    def __init__(self, dim, layer):
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor):
+        return self.layer(self.norm(x))
+
+
+class Rotated(nn.Module):
+    def __init__(self, layer, dim=8):
+        super().__init__()
+        self.layer = layer
+        self.rotate = nn.Linear(dim, dim, bias=False)
+        self.active = True
+
+    def forward(self, x: torch.Tensor):
+        if not self.active:
+            return self.layer(x)
+        convert = not torch.is_autocast_enabled("cuda")
+        if convert:
+            before = x.dtype
+            x = x.to(self.rotate.weight.dtype)
+        x = self.rotate(x)
+        if convert:
+            x = x.to(before)
+        return self.layer(x)
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        return suspects_of(facts, Kind.MIXED)
+        yield from suspects_of(facts, Kind.MIXED)
+        scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.keeps_explicit)
+        for found in borrowed(facts.source.tree) if scenarios else ():
+            span, cast = facts.span(found.call), facts.span(found.cast)
+            message = (
+                f"`{ast.unparse(found.call.func)}` gets `{found.tensor}` in the dtype of `{found.owner}`; "
+                f"line {found.plain.lineno} gives it what the caller passes"
+            )
+            causes = (Cause(facts.path, cast, f"cast for `{found.owner}`, and not cast back"),)
+            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -226,8 +393,11 @@ class Adapter(nn.Module):
         self._report(node, suspect, visit)
 
     def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
-        conflict: Conflict = suspect.data
-        message = disagreement(visit.facts, conflict)
+        conflict: Conflict | None = suspect.data
+        if conflict is None:
+            visit.report(suspect)
+            return
+        message = aligned_elsewhere(visit.facts, conflict) or disagreement(visit.facts, conflict)
         for leader in _leaders(conflict):
             edits = alignment(visit, node, conflict, leader)
             if edits is not None:

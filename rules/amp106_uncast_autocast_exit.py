@@ -11,6 +11,7 @@ from amplint.infer.dtypes import FLOAT32, FLOAT64
 from amplint.infer.facts import Kind
 from amplint.rule import Example, Rule, Suspect
 
+from . import _one_sided
 from ._alignment import describe, is_stable, label, of_layer
 from ._disagreement import find_operand, suspects_of
 from ._surroundings import FunctionNode, Surroundings
@@ -35,7 +36,8 @@ class UncastAutocastExit(Rule):
     What it does
     ------------
     Reports an operation in a region or function with `autocast(enabled=False)` whose operands disagree because one of
-    them comes from outside, where autocast was on, and is used as it arrives.
+    them comes from outside, where autocast was on, and is used as it arrives. Also, as a warning, arithmetic of which
+    one side is cast to float32 there, while of the other something is computed in the dtype that it came in.
 
     Why it is bad
     -------------
@@ -163,6 +165,34 @@ def reproduce():
 """,
             scenario="autocast-bf16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.classes = nn.Linear(4, 4)
+        self.objects = nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor):
+        classes, objects = self.classes(x), self.objects(x)
+        with torch.autocast(x.device.type, enabled=False):
+            scores = classes.float().sigmoid() * objects.sigmoid()  # expect
+            both = classes.float() * objects
+        return scores, both, classes, objects
+
+
+def reproduce():
+    head = Head()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores, _, classes, objects = head(torch.randn(8, 4))
+    assert torch.equal(scores, classes.float().sigmoid() * objects.float().sigmoid())
+""",
+            scenario="autocast-bf16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -242,6 +272,13 @@ def reproduce():
         for suspect in suspects_of(facts, Kind.AUTOCAST_EXIT):
             conflict: Conflict = suspect.data
             surroundings = surroundings or Surroundings(facts.source.tree)
+            if not conflict.raises:
+                found = _one_sided.left_behind(conflict, surroundings)
+                if found is not None and conflict.right.node is not None:
+                    text = _one_sided.message(facts, conflict, *found)
+                    span = facts.span(conflict.right.node)
+                    yield replace(suspect, span=span, node=span, message=text, data=found[0])
+                continue
             region = _region(facts, conflict, surroundings)
             if region is None:
                 message = f"{_operands(facts, conflict)}: a caller has switched autocast off, and nothing casts them"
@@ -256,10 +293,19 @@ def reproduce():
             yield replace(suspect, message=message, causes=causes)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        visit.report(suspect, _fix(node, suspect.data, visit))
+        self._report(node, suspect, visit)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
-        visit.report(suspect, _fix(node, suspect.data, visit))
+        self._report(node, suspect, visit)
+
+    def visit_Name(self, node: cst.Name, suspect: Suspect, visit: Visit) -> None:
+        self._report(node, suspect, visit)
+
+    def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
+        if isinstance(suspect.data, ast.expr):
+            visit.report(suspect, _one_sided.fix(node, suspect.data, visit))
+        else:
+            visit.report(suspect, _fix(node, suspect.data, visit))
 
 
 def _region(facts: FileFacts, conflict: Conflict, surroundings: Surroundings) -> Region | None:

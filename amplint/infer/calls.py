@@ -166,7 +166,7 @@ def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast
     if callee.name == "super.__init__" and isinstance(callee.receiver, Instance):
         base = classes.torch_base(callee.receiver.cls)
         if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
-            callee.receiver.attributes[""] = modules.build_layer(frame, base, arguments, node)
+            callee.receiver.attributes[""] = modules.build_layer(frame, base, arguments, node, inherited=True)
         elif classes.is_dict(callee.receiver.cls):
             callee.receiver.attributes[""] = builtins.call_builtin(frame, Builtin("dict"), arguments, node)
         return NONE

@@ -7,11 +7,12 @@ float32 control is no precision hazard (or a mistake of the inference) and is dr
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal
 
 from amplint.finding import Certainty
-from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Lane, bits_of, names_of
+from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane, bits_of, names_of
 from amplint.infer.facts import Conflict, Kind, MadeOperand, Operand
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.origins import causes, deciding, lineage
@@ -19,6 +20,9 @@ from amplint.infer.torch_ops import LOWER, Op, find_op
 from amplint.infer.values import Builtin, Const, Made, Number, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.values import Origin
     from amplint.source import Span
 
 ATTENTION_OPS = (
@@ -143,16 +147,45 @@ def check(
                 if top > best:
                     best, chosen, worst = top, (left, right), lanes
     if chosen is None:
+        _note_callers(frame, node, op, operands)
         return {}
     kind = Kind.ATTENTION if cited else _kind(frame, op, operands, chosen, worst, out)
     accepted = _accepted(frame, kind, chosen, worst)
     if not accepted:
+        _note_callers(frame, node, op, operands)
         return {}
+    added = [lane for lane in accepted if any(_was_added(operand, lane) for operand in chosen)]
+    if added and any(_came_with(frame, operand) for operand in chosen):
+        accepted = [lane for lane in accepted if lane not in added]
+        if not accepted:
+            return {}
     forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
     certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, sure[0], worst[sure[0]])
+    if certainty is Certainty.PROVEN and sure[0] in added:
+        certainty = Certainty.LIKELY
     _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True, cited=cited)
     return {lane: worst[lane] for lane in accepted}
+
+
+def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
+    """Note operands of which callers decide each dtype by itself, in a scenario where parameters differ: a mistake only
+    where the file casts the one to the dtype of the other elsewhere, which is known when all of it was read."""
+    recorder = frame.session.recorder
+    if not recorder.concerns(frame):
+        return
+    for number, scenario in enumerate(frame.session.scenarios):
+        if not scenario.keeps_explicit or not frame.live >> number & 1 or frame.autocast[number].low:
+            continue
+        for group in _groups(op, operands, out=False):
+            for index, left in enumerate(group):
+                for right in group[index + 1 :]:
+                    a, b = left.value.dtypes[number], right.value.dtypes[number]
+                    if a.symbol is None or b.symbol is None or a.symbol is b.symbol or not (a.assumed and b.assumed):
+                        continue
+                    conflict = _conflict(frame, node, op.name, Kind.MIXED, (left, right), operands, [number])
+                    recorder.callers_pair(frame, number, (a.symbol, b.symbol), conflict)
+                    return
 
 
 def too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) -> None:
@@ -232,6 +265,21 @@ def _compare(frame: Frame, left: Operand, right: Operand, op: Op, out: bool) -> 
 
 def _autocast_made(operand: Operand, lane: int) -> bool:
     """Whether autocast, on some path, made an operand low precision in a scenario."""
+    return any(o.autocast >> lane & 1 and bool(o.dtypes[lane].mask & LOW) for o in _behind(operand))
+
+
+def _was_added(operand: Operand, lane: int) -> bool:
+    """Whether a parameter put beside a layer that was there before is what made an operand float32 in a scenario."""
+    return any(o.made is Made.ADDED and o.dtypes[lane].mask == FLOAT32 for o in _behind(operand))
+
+
+def _came_with(frame: Frame, operand: Operand) -> bool:
+    """Whether a constructor was given something that an operand's dtype depends on: it may be of the same making."""
+    return any(id(origin.node) in frame.session.given for origin in _behind(operand))
+
+
+def _behind(operand: Operand) -> Iterator[Origin]:
+    """Every place that an operand's dtype depends on, on any path."""
     pending = [operand.value.origin]
     seen: set[int] = set()
     while pending and len(seen) < MAX_ORIGINS:
@@ -239,10 +287,8 @@ def _autocast_made(operand: Operand, lane: int) -> bool:
         if origin is None or id(origin) in seen:
             continue
         seen.add(id(origin))
-        if origin.autocast >> lane & 1 and origin.dtypes[lane].mask & LOW:
-            return True
+        yield origin
         pending.extend(origin.parents)
-    return False
 
 
 def _kind(
@@ -348,6 +394,32 @@ def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
         )
 
 
+def one_sided(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
+    """Record arithmetic where autocast was switched off between an operand that the code casts up and one that it
+    leaves as it is, though it comes in low precision or may: as much as the other one did before its cast."""
+    for upcast in operands:
+        for plain in operands:
+            if upcast is plain or plain.value.maybe or plain.value.dim == 0:
+                continue
+            lanes = [n for n in range(frame.session.lanes) if frame.live >> n & 1 and _left_autocast(frame, n)]
+            lanes = [n for n in lanes if _cast_alone(frame, upcast, plain, n)]
+            if lanes:
+                kind, pair = Kind.AUTOCAST_EXIT, (upcast, plain)
+                _record(frame, node, op.name, kind, pair, operands, lanes, certainty=Certainty.LIKELY, raises=False)
+                return
+
+
+def _cast_alone(frame: Frame, upcast: Operand, plain: Operand, lane: int) -> bool:
+    wide, narrow = upcast.value.dtypes[lane], plain.value.dtypes[lane]
+    if wide != Lane(FLOAT32) or not narrow.mask & LOW or narrow.mask & ~AUTOCASTABLE:
+        return False
+    origin = deciding(upcast.value.origin, lane)
+    if origin is None or not origin.cast or origin.filename != str(frame.namespace.path):
+        return False
+    before = frame.session.recorder.cast_of(origin.node)
+    return before is not None and before.dtypes[lane].mask == narrow.mask
+
+
 def _written_in(frame: Frame, operand: Operand, lane: int) -> bool:
     """Whether the cast stands in the operand's own expression."""
     origin = deciding(operand.value.origin, lane)
@@ -377,12 +449,25 @@ def _record(
     raises: bool,
     cited: bool = False,
 ) -> None:
-    if not frame.session.recorder.concerns(frame):
-        return
+    if frame.session.recorder.concerns(frame):
+        conflict = _conflict(frame, node, name, kind, pair, operands, lanes)
+        frame.session.recorder.conflict(frame, replace(conflict, certainty=certainty, raises=raises, cited=cited))
+
+
+def _conflict(
+    frame: Frame,
+    node: ast.expr | ast.stmt,
+    name: str,
+    kind: Kind,
+    pair: tuple[Operand, Operand],
+    operands: list[Operand],
+    lanes: list[int],
+) -> Conflict:
+    """A likely one that raises."""
     lane = lanes[0]
     left, right = pair
     left_dtype, right_dtype = _different_dtypes(left, right, lane)
-    conflict = Conflict(
+    return Conflict(
         node=node,
         op=name,
         kind=kind,
@@ -392,15 +477,13 @@ def _record(
         scenarios=tuple(frame.session.scenarios[number].name for number in lanes),
         left_dtype=left_dtype,
         right_dtype=right_dtype,
-        certainty=certainty,
-        raises=raises,
+        certainty=Certainty.LIKELY,
+        raises=True,
         causes=causes(frame.namespace.path, (left, right), lane),
         function=frame.function,
         culprit=_culprit(pair, kind, lane),
-        cited=cited,
         made=made_in(pair, lane) if kind in (Kind.CONSTANT, Kind.TABLE) else None,
     )
-    frame.session.recorder.conflict(frame, conflict)
 
 
 def _culprit(pair: tuple[Operand, Operand], kind: Kind, lane: int) -> Span | None:

@@ -84,6 +84,8 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
 def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
     """A tensor that a caller passes; its dtype's origin is the parameter."""
     tensor = frame.session.argument(parameter.arg, _caller(frame.session, function), annotated=annotated)
+    if function.name == "__init__":
+        frame.session.given.add(id(parameter))
     what = f"`{parameter.arg}` has what the caller passes"
     return replace(tensor, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
 

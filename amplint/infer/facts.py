@@ -109,6 +109,8 @@ class Conflict:
     """The constant or table among the operands, where that is what the conflict is about."""
     culprit: Span | None = None
     """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
+    aligned: Span | None = None
+    """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
     cited: bool = False
     """It is a kernel of another library, by what that library's source says."""
 

@@ -5,6 +5,7 @@ What a layer holds, and which operation on its arguments and tensors a call is, 
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, UNKNOWN_LANE, Lane
 from amplint.infer.frame import Frame, element_of, options_of, set_attribute, unite
 from amplint.infer.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.operations import apply
+from amplint.infer.origins import lineage
+from amplint.infer.retrofits import adds_to_given
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -23,6 +26,7 @@ from amplint.infer.values import (
     DTypeValue,
     Instance,
     Layer,
+    Made,
     Mapping,
     Origin,
     Sequence,
@@ -31,7 +35,6 @@ from amplint.infer.values import (
 )
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator
 
     from amplint.infer.torch_ops import Op
@@ -57,7 +60,37 @@ def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
         origin = replace(tensor.origin, made=None) if tensor.origin is not None else None
         return replace(tensor, leaf=True, origin=origin)
     placed = place(frame, tensor, "parameters")
+    if _is_default(tensor) and _is_trained(node) and _is_added(frame):
+        placed = _added(frame, placed)
+        origin = _placed_origin(frame, tensor, placed, node, "parameter")
+        return replace(placed, origin=replace(origin, made=Made.ADDED))
     return replace(placed, origin=_placed_origin(frame, tensor, placed, node, "parameter"))
+
+
+def _is_default(tensor: Tensor) -> bool:
+    """Whether a tensor has torch's default dtype, and no other tensor or dtype a part in it."""
+    places = list(lineage(tensor.origin, 0))
+    return bool(places) and places[-1].made is Made.DEFAULT and not places[-1].parents
+
+
+def _is_trained(node: ast.expr) -> bool:
+    """Whether ``nn.Parameter(...)`` is not told that it needs no gradient."""
+    given = [*node.args[1:], *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+    return not any(isinstance(value, ast.Constant) and value.value is False for value in given)
+
+
+def _is_added(frame: Frame) -> bool:
+    """Whether what is made now is put beside a layer that was there before."""
+    return frame.in_module and frame.constructing is not None and adds_to_given(frame.constructing.cls)
+
+
+def _added(frame: Frame, tensor: Tensor) -> Tensor:
+    """A parameter made beside a layer of a loaded model: it has its own dtype where those of construction are kept."""
+    lanes = tuple(
+        Lane(FLOAT32) if scenario.keeps_explicit else lane
+        for scenario, lane in zip(frame.session.scenarios, tensor.dtypes, strict=True)
+    )
+    return replace(tensor, dtypes=lanes)
 
 
 def place(frame: Frame, tensor: Tensor, role: str) -> Tensor:
@@ -91,21 +124,23 @@ def _placed_origin(frame: Frame, made: Tensor, placed: Tensor, node: ast.expr, r
     return replace(here, placed=True, kept=role == "buffer")
 
 
-def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Layer:
-    """Construct a ``torch.nn`` layer."""
+def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr, *, inherited: bool = False) -> Layer:
+    """Construct a ``torch.nn`` layer; ``inherited``: as the base class of the object under construction."""
     span = frame.namespace.source.span(node)
     if name in CONTAINERS:
         return Layer(name, {}, layer_lists.children(name, arguments), span)
     found = find_layer(name)
     if found is None:
         return Layer(name, {}, None, span)
-    return _built(frame, found, arguments.bind(found.init), node, span, name)
+    added = not inherited and not arguments.unknown and _is_added(frame)
+    return _built(frame, found, arguments.bind(found.init), node, span, name, added=added)
 
 
 def _built(
-    frame: Frame, found: LayerClass, options: dict[str, Value], node: ast.expr, span: Span, written: str
+    frame: Frame, found: LayerClass, options: dict[str, Value], node: ast.expr, span: Span, written: str, *, added: bool
 ) -> Layer:
-    """A layer of a class of the table, with the layers that it makes inside; ``written`` is the outermost's name."""
+    """A layer of a class of the table, with the layers that it makes inside; ``written`` is the outermost's name.
+    ``added``: it is put beside a layer that was there before."""
     tensors: dict[str, Value] = {}
     made: dict[str, Tensor] = {}
     for name in found.tensor_names(options):
@@ -117,22 +152,26 @@ def _built(
             tensors[name] = Tensor(frame.session.constant(BITS["int64"]), 0)
         else:
             if role not in made:
-                made[role] = _layer_tensor(frame, options.get("dtype"), node, role, written)
+                made[role] = _layer_tensor(frame, options.get("dtype"), node, role, written, added=added)
             tensors[name] = made[role]
     inner: dict[object, Value] = {}
     for attribute, short in found.inner:
         cls = find_layer("torch.nn." + short)
         if cls is not None:
             dtype = {"dtype": options["dtype"]} if "dtype" in options else {}
-            inner[attribute] = _built(frame, cls, dtype, node, span, written)
+            inner[attribute] = _built(frame, cls, dtype, node, span, written, added=added)
     return Layer(found.name, tensors, Mapping(inner) if inner else None, span, options)
 
 
-def _layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str) -> Tensor:
+def _layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str, *, added: bool) -> Tensor:
     explicit = isinstance(dtype, DTypeValue) and dtype.written
     made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
     placed = place(frame, Tensor(made, 1, explicit=explicit), role)
     what = f"parameters of {name.removeprefix('torch.')}" + (" made with this dtype" if explicit else "")
+    if added and dtype is None and role == "parameters":
+        placed = _added(frame, placed)
+        origin = frame.here(node, f"{what}, made without a dtype", placed.dtypes)
+        return replace(placed, leaf=True, origin=replace(origin, placed=True, made=Made.ADDED))
     return replace(placed, leaf=role == "parameters", origin=frame.here(node, what, placed.dtypes))
 
 

@@ -428,7 +428,7 @@ def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast
         return
     base = classes.torch_base(instance.cls)
     if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
-        instance.attributes[""] = modules.build_layer(frame, base, arguments, node)
+        instance.attributes[""] = modules.build_layer(frame, base, arguments, node, inherited=True)
         return
     if classes.is_dict(instance.cls):
         instance.attributes[""] = builtins.call_builtin(frame, Builtin("dict"), arguments, node)

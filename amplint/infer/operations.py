@@ -378,6 +378,8 @@ class _Result:
             and not op.name.startswith("torch.nn.")
         ):
             drift.promoted(frame, op, self.node, operands, dtypes)
+            if frame.region is not None:
+                conflicts.one_sided(frame, self.node, op, operands)
         maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
         trait = trait_of(op.name.rpartition(".")[2], operands, self.bound) if op.gives_trait else None
         return Tensor(

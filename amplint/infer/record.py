@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
@@ -13,7 +13,7 @@ from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotio
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from amplint.infer.dtypes import Dtypes
+    from amplint.infer.dtypes import Dtypes, Symbol
     from amplint.infer.frame import Frame
     from amplint.infer.values import Tensor, Value
     from amplint.source import Span
@@ -39,6 +39,8 @@ class Recorder:
         self._promotions: dict[int, Promotion] = {}
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
+        self._pairs: dict[int, list[_Pair]] = {}
+        self._aligned: dict[tuple[int, Symbol, Symbol, bool], Cause] = {}
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
 
@@ -68,6 +70,8 @@ class Recorder:
     def cast(self, frame: Frame, node: ast.expr, tensor: Tensor, dtypes: Dtypes, written: bool) -> None:
         if not isinstance(node, ast.Call) or not self.concerns(frame):
             return
+        if not written:
+            self._note_alignment(frame, node, tensor, dtypes)
         old = self._casts.get(id(node))
         if old is None or (tensor.maybe and not old.tensor.maybe):
             statement = frame.statement
@@ -75,6 +79,41 @@ class Recorder:
             self._casts[id(node)] = CastCall(
                 node, tensor, dtypes, written, discarded, frame.live, frame.in_module, frame.function
             )
+
+    def _note_alignment(self, frame: Frame, node: ast.Call, tensor: Tensor, dtypes: Dtypes) -> None:
+        """What a caller passes is cast to the dtype of something else that it passes."""
+        reached = _autocast_reaches(frame)
+        for number, (own, other) in enumerate(zip(tensor.dtypes, dtypes, strict=True)):
+            if own.symbol is not None and other.symbol is not None and own.symbol is not other.symbol:
+                cause = Cause(frame.namespace.path, frame.namespace.source.span(node), "here they are given one dtype")
+                self._aligned.setdefault((number, own.symbol, other.symbol, reached), cause)
+
+    def callers_pair(self, frame: Frame, lane: int, symbols: tuple[Symbol, Symbol], conflict: Conflict) -> None:
+        """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere."""
+        pairs = self._pairs.setdefault(id(conflict.node), [])
+        if len(pairs) < MAX_CONTEXTS:
+            pairs.append(_Pair(lane, symbols, _autocast_reaches(frame), conflict))
+
+    def _aligned_elsewhere(self) -> Iterator[Conflict]:
+        """One for each function whose operands follow different callers, and are cast to one dtype in another place.
+
+        A cast where autocast never reaches, as in most backward methods, may only make up for that; it says nothing of
+        a place that it reaches.
+        """
+        spoken: set[int] = set()
+        for key, pairs in self._pairs.items():
+            for pair in pairs if key not in self._conflicts else ():
+                a, b = pair.symbols
+                ways = [(x, y, reached) for x, y in ((a, b), (b, a)) for reached in {True, pair.reached}]
+                cause = next((c for way in ways if (c := self._aligned.get((pair.lane, *way))) is not None), None)
+                if cause is not None and pair.conflict.function not in spoken:
+                    spoken.add(pair.conflict.function)
+                    yield replace(pair.conflict, causes=(*pair.conflict.causes, cause), aligned=cause.span)
+
+    def cast_of(self, node: ast.AST) -> Tensor | None:
+        """What a cast of this file was applied to."""
+        found = self._casts.get(id(node))
+        return found.tensor if found is not None else None
 
     def promotion(self, frame: Frame, promotion: Promotion) -> None:
         if self.concerns(frame):
@@ -122,7 +161,8 @@ class Recorder:
         """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first."""
         kept: list[Conflict] = []
         spoken: set[tuple[Kind, Span, int]] = set()
-        for conflict in sorted(self._conflicts.values(), key=lambda c: _CERTAINTIES.index(c.certainty)):
+        found = [*self._conflicts.values(), *self._aligned_elsewhere()]
+        for conflict in sorted(found, key=lambda c: _CERTAINTIES.index(c.certainty)):
             if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
                 defect = (conflict.kind, conflict.culprit, conflict.function)
                 if defect in spoken:
@@ -155,6 +195,20 @@ class Recorder:
 
     def casts(self) -> tuple[CastCall, ...]:
         return tuple(self._casts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Operands of two callers' dtypes; ``reached``: where they meet, autocast may be on."""
+
+    lane: int
+    symbols: tuple[Symbol, Symbol]
+    reached: bool
+    conflict: Conflict
+
+
+def _autocast_reaches(frame: Frame) -> bool:
+    return not frame.backward or any(state.on for state in frame.autocast)
 
 
 def _under_autocast(call: TorchCall) -> int:

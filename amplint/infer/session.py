@@ -114,6 +114,8 @@ class Session:
         """Whether what runs was entered as the program's user would, rather than for want of a caller."""
         self.ran: set[int] = set()
         """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
+        self.given: set[int] = set()
+        """``id`` of the parameters of constructors that got something from outside."""
         self.local_classes: dict[int, Class] = {}
         """Classes defined inside functions, by ``id`` of their node."""
         self.called_under: dict[int, tuple[Autocast, Region | None]] = {}

@@ -26,6 +26,7 @@ class Made(Enum):
     DEFAULT = "no dtype was written, so torch took its default"
     WRITTEN = "the dtype was spelled out where the tensor was made"
     CONVERTED = "integers or booleans were cast to a dtype spelled out there"
+    ADDED = "a parameter without a dtype was put beside a layer that a model already had"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -386,6 +387,8 @@ class Class(Value):
     closure: dict[str, Value] | None = None
     lineage: tuple[Value, ...] | None = None
     """The class and its bases, once they were asked for."""
+    retrofit: bool | None = None
+    """Whether its objects add to a layer that was there before them, once that was asked."""
 
     @property
     def key(self) -> Hashable:

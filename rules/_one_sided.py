@@ -1,0 +1,83 @@
+"""Arithmetic in a region without autocast of which the code casts one side to float32, and computes the other as is."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.finding import Applicability
+
+from ._alignment import VIEWS
+from ._disagreement import find_expression
+from ._surroundings import FunctionNode
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from amplint.finding import Fix
+    from amplint.infer.facts import Conflict, FileFacts
+    from amplint.visit import Visit
+
+    from ._surroundings import Surroundings
+
+_CASTS = frozenset(("float", "double", "half", "bfloat16", "to", "type", "type_as", "cuda", "cpu"))
+_SCOPES = (ast.With, ast.AsyncWith, *FunctionNode.__args__)
+
+
+def left_behind(conflict: Conflict, surroundings: Surroundings) -> tuple[ast.expr, str] | None:
+    """The tensor that is not cast, and the name of what is computed of it in low precision.
+
+    None where nothing is: multiplying a float32 tensor with it then loses nothing, as torch promotes it first.
+    """
+    node = conflict.right.node
+    if isinstance(node, ast.Name):
+        node = _assigned(node, conflict, surroundings)
+    operation = ""
+    while isinstance(node, ast.Call | ast.Subscript):
+        if isinstance(node, ast.Subscript):
+            node = node.value
+            continue
+        if not isinstance(node.func, ast.Attribute) or node.func.attr in _CASTS:
+            return None
+        if node.func.attr not in VIEWS:
+            operation = node.func.attr
+        node = node.args[0] if _is_function(node) and node.args else node.func.value
+    return (node, operation) if operation and isinstance(node, ast.Name | ast.Attribute) else None
+
+
+def _is_function(call: ast.Call) -> bool:
+    """``torch.sigmoid(x)``, not ``x.sigmoid()``."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id in ("torch", "F")
+
+
+def _assigned(name: ast.Name, conflict: Conflict, surroundings: Surroundings) -> ast.expr | None:
+    """What a variable was last assigned in the region before the operation."""
+    scope = next((a for a in surroundings.ancestors(conflict.node) if isinstance(a, _SCOPES)), None)
+    before = [
+        node
+        for node in (ast.walk(scope) if scope is not None else ())
+        if isinstance(node, ast.Assign)
+        and node.lineno < conflict.node.lineno
+        and any(isinstance(target, ast.Name) and target.id == name.id for target in node.targets)
+    ]
+    return max(before, key=lambda node: node.lineno).value if before else None
+
+
+def message(facts: FileFacts, conflict: Conflict, tensor: ast.expr, operation: str) -> str:
+    """Which side was forgotten, and what that costs."""
+    dtype = conflict.right_dtype if conflict.right_dtype != "float32" else "low precision"
+    cast = ast.unparse(conflict.left.node) if conflict.left.node is not None else "the other side"
+    beside = f"`{cast}`" if len(cast) <= 40 else "the other side"
+    return (
+        f"`{operation}` of `{ast.unparse(tensor)}` computes in {dtype} where autocast is off: "
+        f"{beside} is cast to float32, this is not"
+    )
+
+
+def fix(node: cst.CSTNode, tensor: ast.expr, visit: Visit) -> Fix | None:
+    """Cast the forgotten side, where it stands in the operation itself."""
+    expression = find_expression(visit, node, tensor)
+    if expression is None:
+        return None
+    return visit.fix(Applicability.UNSAFE, "Cast this side too", visit.append(expression, ".float()"))
