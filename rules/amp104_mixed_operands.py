@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._alignment import aligned_elsewhere, alignment, disagreement, leads, wider
+from ._alignment import aligned_elsewhere, alignment, describe, disagreement, leads, wider
 from ._borrowed_dtype import borrowed
+from ._custom_autograd import role_of
 from ._disagreement import suspects_of
+from ._extensions import extension_call, extensions, is_extension
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
@@ -32,6 +35,14 @@ class MixedOperands(Rule):
     more special rule speaks: attention calls are AMP101's, hardcoded upcasts AMP102's, constants made without a dtype
     AMP103's, writes by index AMP105's, regions with autocast off AMP106's, `out=` and in-place products AMP107's,
     tables and buffers of a fixed dtype AMP110's.
+
+    Three more mistakes are the same in kind, and only likely. What a module makes without a dtype, around a layer that
+    it is given or freezes, is float32 beside a loaded model in 16 bit. Where callers decide each operand's dtype, and
+    the file casts the one to the dtype of the other in one place but not in another, the latter was forgotten. And a
+    tensor that was cast for one module is given to another, which elsewhere gets it as it came.
+
+    A compiled extension that gets activations of different dtypes from under autocast is a warning, since which dtypes
+    its kernel takes is not known here.
 
     Why it is bad
     -------------
@@ -255,6 +266,43 @@ def reproduce():
 """,
             scenario="bf16-mixed-params",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Blend(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, weights):
+        return torch.ops.extension.blend(values, weights)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+class Sampler(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.values = nn.Linear(dim, dim)
+        self.weights = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        values, weights = self.values(x), self.weights(x).softmax(-1)
+        return Blend.apply(values, weights)  # expect
+
+
+def reproduce():
+    library = torch.library.Library("extension", "DEF")
+    library.define("blend(Tensor values, Tensor weights) -> Tensor")
+    library.impl("blend", lambda values, weights: values.lerp(weights, 0.5), "CPU")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Sampler()(torch.randn(2, 8))
+""",
+            scenario="autocast-bf16",
+            emulated=True,
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -373,6 +421,7 @@ class Rotated(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         yield from suspects_of(facts, Kind.MIXED)
+        yield from _handed_to_extensions(facts)
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.keeps_explicit)
         for found in borrowed(facts.source.tree) if scenarios else ():
             span, cast = facts.span(found.call), facts.span(found.cast)
@@ -405,6 +454,31 @@ class Rotated(nn.Module):
                 visit.report(suspect, fix, message)
                 return
         visit.report(suspect, message=message)
+
+
+def _handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:
+    """What a compiled extension, or a Function that only passes it on to one, gets in several dtypes."""
+    suspects = list(suspects_of(facts, Kind.EXTENSION))
+    known = dict(extensions(facts)) if suspects else {}
+    functions = {function.node.name: function for function in facts.autograd_functions}
+    for suspect in suspects:
+        conflict: Conflict = suspect.data
+        callee = conflict.node.func if isinstance(conflict.node, ast.Call) else None
+        if isinstance(callee, ast.Attribute) and callee.attr == "apply":
+            function = functions.get(conflict.op.rpartition(".")[0])
+            decorators = function.forward_decorators if function is not None else ()
+            if function is None or function.forward is None or any(role_of(d.name) for d in decorators):
+                continue
+            if extension_call(facts, function, known) is None:
+                continue
+        elif callee is None or not is_extension(facts, callee, known):
+            continue
+        left, right = conflict.left, conflict.right
+        operands = (
+            f"{describe(conflict, left, conflict.left_dtype)} and {describe(conflict, right, conflict.right_dtype)}"
+        )
+        message = f"{conflict.op} hands a compiled kernel {operands}: autocast casts nothing for it"
+        yield replace(suspect, message=message, data=None)
 
 
 def _leaders(conflict: Conflict) -> list[Operand]:

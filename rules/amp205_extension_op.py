@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Cause, Certainty, Severity
 from amplint.rule import Evidence, Example, Rule, Suspect
 
 from ._custom_autograd import autocast_scenarios, readable, role_of
+from ._extensions import CASTS, extension_call, extensions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from amplint.infer.facts import AutogradFunction, FileFacts
-
-_COMPILED = re.compile(r"(^|_)(C|cuda|cpp|ext|extension)$")
-"""How extension modules are named, as far as their last part goes; asked only of what has no Python file."""
-_LOADERS = ("torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline")
-_CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "type", "type_as"})
-_DISPATCHES = ("dtype", "autocast")
 
 
 class ExtensionOp(Rule):
@@ -147,16 +141,16 @@ class Version(torch.autograd.Function):
         scenarios = autocast_scenarios(facts)
         if not scenarios:
             return
-        extensions: dict[str, ast.AST] | None = None
+        known: dict[str, ast.AST] | None = None
         for function in facts.autograd_functions:
             forward = function.forward
             if forward is None or not readable(function) or function.sensitive_forward:
                 continue
             if any(role_of(decorator.name) for decorator in function.forward_decorators):
                 continue
-            if extensions is None:
-                extensions = dict(_extensions(facts))
-            call = _extension_call(facts, function, extensions)
+            if known is None:
+                known = dict(extensions(facts))
+            call = extension_call(facts, function, known)
             if call is None or _cast_by_callers(facts, function):
                 continue
             name = ast.unparse(call.func)
@@ -166,75 +160,13 @@ class Version(torch.autograd.Function):
             yield Suspect(span, span, message, scenarios, Certainty.LIKELY, (cause,))
 
 
-def _extensions(facts: FileFacts) -> Iterator[tuple[str, ast.AST]]:
-    """The names of this file that are compiled extensions, or functions of one."""
-    loaders = {id(r.call) for r in facts.references if r.call is not None and r.name in _LOADERS}
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Assign) and id(node.value) in loaders:
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    yield target.id, node
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if _COMPILED.search(alias.name.rpartition(".")[2]) and not _has_python(facts, alias.name, 0):
-                    yield alias.asname or alias.name.partition(".")[0], node
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                module = f"{node.module}.{alias.name}" if node.module else alias.name
-                of_extension = node.module and _COMPILED.search(node.module.rpartition(".")[2])
-                inside = node.module if of_extension else module
-                named = of_extension or _COMPILED.search(alias.name)
-                if named and inside and not _has_python(facts, inside, node.level):
-                    yield alias.asname or alias.name, node
-
-
-def _has_python(facts: FileFacts, module: str, level: int) -> bool:
-    """Whether a module of the project is Python; one that is outside the project counts as compiled."""
-    folder = facts.path.parent
-    for _ in range(level - 1):
-        folder = folder.parent
-    relative = module.replace(".", "/")
-    folders = [folder] if level else [folder, *folder.parents][:6]
-    return any((base / f"{relative}.py").exists() or (base / relative).is_dir() for base in folders)
-
-
-def _extension_call(facts: FileFacts, function: AutogradFunction, extensions: dict[str, ast.AST]) -> ast.Call | None:
-    """The first call of an extension in forward that gets two of forward's own arguments, where forward casts none."""
-    forward = function.forward
-    assert forward is not None
-    parameters = {argument.arg for argument in (*forward.args.posonlyargs, *forward.args.args)[1:]}
-    found: ast.Call | None = None
-    for node in ast.walk(forward):
-        if isinstance(node, ast.Attribute) and (node.attr in _CASTS or any(mark in node.attr for mark in _DISPATCHES)):
-            return None
-        if isinstance(node, ast.keyword) and node.arg == "dtype":
-            return None
-        if found is None and isinstance(node, ast.Call) and _is_extension(facts, node.func, extensions):
-            passed = {
-                n.id for argument in node.args for n in ast.walk(argument) if isinstance(n, ast.Name)
-            } & parameters
-            found = node if len(passed) > 1 else None
-    return found
-
-
 def _cast_by_callers(facts: FileFacts, function: AutogradFunction) -> bool:
     """Whether a call of the Function in this file casts what it passes."""
     applied = f"{function.node.name}.apply"
     return any(
-        isinstance(inner, ast.Attribute) and inner.attr in _CASTS
+        isinstance(inner, ast.Attribute) and inner.attr in CASTS
         for node in ast.walk(facts.source.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == applied
         for argument in (*node.args, *node.keywords)
         for inner in ast.walk(argument)
-    )
-
-
-def _is_extension(facts: FileFacts, callee: ast.expr, extensions: dict[str, ast.AST]) -> bool:
-    base = callee
-    while isinstance(base, ast.Attribute):
-        base = base.value
-    if isinstance(base, ast.Name) and base.id in extensions:
-        return True
-    return any(
-        r.node is callee and r.name.startswith("torch.ops.") and ".aten." not in r.name for r in facts.references
     )

@@ -15,7 +15,7 @@ from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values, construct
 from amplint.infer.expressions import evaluate
 from amplint.infer.facts import AutogradFunction, FileFacts
-from amplint.infer.frame import Frame
+from amplint.infer.frame import Frame, options_of
 from amplint.infer.functions import autograd_facts
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.record import Recorder
@@ -103,7 +103,7 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
     for name in namespace.defined:
         with suppress(OutOfBudget, RecursionError):
             session.begin_entry()
-            values.append(namespace.lookup(name, evaluator) or UNKNOWN)
+            values.extend(options_of(namespace.lookup(name, evaluator) or UNKNOWN))
     defined = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
     if session.observer is not None:
         functions_defined = [function for value in values for function, _ in _functions_in(value)]

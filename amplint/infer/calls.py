@@ -8,6 +8,7 @@ from dataclasses import replace
 from amplint.infer import autocast, builtins, classes, containers, drift, modules, objects, tensors, texts, torch_calls
 from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
+from amplint.infer.conflicts import handed_over
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
@@ -73,6 +74,7 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
     if isinstance(callee, Builtin):
         return _call_builtin(frame, callee, arguments, node)
     if isinstance(callee, External):
+        handed_over(frame, node, callee.name, arguments)
         return builtins.call_external(frame, callee, arguments, node)
     return _call_unknown(frame, arguments, node)
 
@@ -162,6 +164,7 @@ def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast
     if callee.name == "__getitem__" and isinstance(callee.receiver, (Mapping, Sequence)) and arguments.positional:
         return containers.item(frame, callee.receiver, arguments.positional[0], node)
     if callee.name == "autograd.apply" and isinstance(callee.receiver, Class):
+        handed_over(frame, node, f"{callee.receiver.name}.apply", arguments)
         return apply_autograd(frame, callee.receiver, arguments, AutogradContext())
     if callee.name == "super.__init__" and isinstance(callee.receiver, Instance):
         base = classes.torch_base(callee.receiver.cls)

@@ -22,6 +22,7 @@ from amplint.infer.values import Builtin, Const, Made, Number, Sequence, Tensor,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.infer.arguments import Arguments
     from amplint.infer.values import Origin
     from amplint.source import Span
 
@@ -142,7 +143,7 @@ def check(
     for group in _groups(op, operands, out):
         for index, left in enumerate(group):
             for right in group[index + 1 :]:
-                lanes = _compare(frame, left, right, op, out)
+                lanes = _compare(frame, left, right)
                 top = max(lanes.values(), default=Strength.NONE)
                 if top > best:
                     best, chosen, worst = top, (left, right), lanes
@@ -186,6 +187,29 @@ def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
                     conflict = _conflict(frame, node, op.name, Kind.MIXED, (left, right), operands, [number])
                     recorder.callers_pair(frame, number, (a.symbol, b.symbol), conflict)
                     return
+
+
+def handed_over(frame: Frame, node: ast.expr, name: str, arguments: Arguments) -> None:
+    """Record activations of different dtypes that are handed to something that autocast does not know: a Function, or
+    another library. Which dtypes that takes is not known here; parameters may well be meant to stay float32."""
+    if frame.constructing is not None or not frame.session.recorder.concerns(frame):
+        return
+    operands = [
+        Operand(f"argument {number + 1}", arguments.nodes.get(number), value)
+        for number, value in enumerate(arguments.positional)
+        if isinstance(value, Tensor) and not value.leaf and not value.maybe and value.dim != 0
+    ]
+    for index, left in enumerate(operands):
+        for right in operands[index + 1 :]:
+            found = _compare(frame, left, right)
+            lanes = [n for n, how in found.items() if how is Strength.FORCED and frame.autocast[n].on]
+            if lanes and not any(_is_upcast(operand.value, lanes[0]) for operand in (left, right)):
+                kind = Kind.EXTENSION
+                likely = Certainty.LIKELY
+                _record(
+                    frame, node, name, kind, (left, right), operands, lanes, certainty=likely, raises=True, cited=True
+                )
+                return
 
 
 def too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) -> None:
@@ -246,7 +270,7 @@ def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
     return groups
 
 
-def _compare(frame: Frame, left: Operand, right: Operand, op: Op, out: bool) -> dict[int, Strength]:
+def _compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
     gradient = left if left.value.gradient else right if right.value.gradient else None
     lanes: dict[int, Strength] = {}
     for number, (a, b) in enumerate(zip(left.value.dtypes, right.value.dtypes, strict=True)):

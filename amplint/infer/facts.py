@@ -78,6 +78,7 @@ class Kind(str, Enum):
     UNDONE_UPCAST = "undone-upcast"
     CONSTANT = "constant"
     TABLE = "table"
+    EXTENSION = "extension"
     MIXED = "mixed"
 
 

@@ -81,7 +81,9 @@ class Recorder:
             )
 
     def _note_alignment(self, frame: Frame, node: ast.Call, tensor: Tensor, dtypes: Dtypes) -> None:
-        """What a caller passes is cast to the dtype of something else that it passes."""
+        """What a caller passes is itself cast to the dtype of something else that it passes."""
+        if tensor.origin is None or not isinstance(tensor.origin.node, ast.arg) or not _is_named(node):
+            return
         reached = _autocast_reaches(frame)
         for number, (own, other) in enumerate(zip(tensor.dtypes, dtypes, strict=True)):
             if own.symbol is not None and other.symbol is not None and own.symbol is not other.symbol:
@@ -205,6 +207,14 @@ class _Pair:
     symbols: tuple[Symbol, Symbol]
     reached: bool
     conflict: Conflict
+
+
+def _is_named(cast: ast.Call) -> bool:
+    """Whether what is cast is a variable, an attribute or an item, and nothing computed."""
+    value = cast.func
+    while isinstance(value, (ast.Attribute, ast.Subscript)):
+        value = value.value
+    return isinstance(value, ast.Name)
 
 
 def _autocast_reaches(frame: Frame) -> bool:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from amplint.infer import classes
 from amplint.infer.bodies import nodes_below
 from amplint.infer.values import Class, External, Function, TorchName
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _SIZES = frozenset(("in_features", "out_features", "embedding_dim", "num_embeddings"))
 """Attributes of a layer by which what is put around it is sized."""
-_LISTS = frozenset(("parameters", "named_parameters"))
+
 MAX_METHODS = 60
 """Methods that are looked through behind a constructor."""
 
