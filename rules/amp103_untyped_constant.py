@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
+from amplint.finding import Applicability, Cause, Certainty, Severity
 from amplint.infer.facts import Kind
 from amplint.infer.torch_ops import LOWER, find_op
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
@@ -13,6 +13,7 @@ from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 from ._alignment import alignment, dtype_of
 from ._disagreement import suspects_of
 from ._makers import find_call, function_around, message
+from ._round_trip import RoundTrip, round_trips
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +40,9 @@ class UntypedConstant(Rule):
     where one operand comes from `torch.zeros`, `ones`, `eye`, `full`, `randn`, `linspace`, `arange` over floats,
     `torch.tensor` of Python floats and their like without `dtype=`, or from integers made floats by `.float()` or by
     arithmetic (`one_hot(...).float()`, `torch.arange(n) / n`), on whatever way it takes to the operation.
+
+    Also, as a warning, what a feature extractor or numpy makes of a tensor, where it gets the device of that tensor
+    back, not its dtype, and is given to a module.
 
     Why it is bad
     -------------
@@ -218,8 +222,61 @@ def reproduce():
 """,
             scenario="autocast-bf16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def extract(samples, return_tensors):
+    return {"input_features": torch.tensor(samples), "attention_mask": torch.ones(len(samples))}
+
+
+class Speech(nn.Module):
+    def __init__(self, extractor=extract):
+        super().__init__()
+        self.extractor = extractor
+        self.encoder = nn.Linear(8, 4)
+
+    def features(self, wave):
+        samples = wave.cpu().numpy().tolist()
+        return self.extractor(samples, return_tensors="pt")["input_features"].to(wave.device)  # expect
+
+    def forward(self, wave):
+        features = self.features(wave)
+        return self.encoder(features)
+
+
+def reproduce():
+    Speech().half()(torch.randn(2, 8, dtype=torch.float16))
+""",
+            scenario="fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Speech(nn.Module):
+    def __init__(self, extractor):
+        super().__init__()
+        self.extractor = extractor
+        self.encoder = nn.Linear(8, 4)
+        self.embed = nn.Embedding(8, 4)
+
+    def features(self, wave):
+        samples = wave.cpu().numpy().tolist()
+        return self.extractor(samples, return_tensors="pt").input_features.to(wave.device).to(wave.dtype)
+
+    def forward(self, wave, ids: torch.LongTensor):
+        prompt = torch.tensor(ids.tolist() + [0]).to(ids.device)
+        tokens = self.extractor(ids.tolist(), return_tensors="pt").input_ids.to(ids.device)
+        return self.encoder(self.features(wave)), self.embed(prompt), self.embed(tokens)
+"""
+        ),
         Example(
             """\
 import torch
@@ -246,7 +303,21 @@ class Right(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        return suspects_of(facts, Kind.CONSTANT)
+        yield from suspects_of(facts, Kind.CONSTANT)
+        for trip in round_trips(facts.source.tree):
+            low = [s for s in facts.scenarios if s.inputs != "float32" and (trip.widened or s.inputs == "float16")]
+            if low:
+                span = facts.span(trip.back)
+                message = (
+                    f"What is made of `{trip.tensor}` outside of torch gets its device back, but not its dtype; "
+                    f"`{ast.unparse(trip.sink.func)}` gets it"
+                )
+                causes = (
+                    Cause(facts.path, facts.span(trip.leaves), f"`{trip.tensor}` leaves torch here"),
+                    Cause(facts.path, facts.span(trip.sink), "what it is given to is in the dtype of the model"),
+                )
+                names = tuple(s.name for s in low)
+                yield Suspect(span, span, message, names, Certainty.LIKELY, causes, Severity.WARNING, trip)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -258,10 +329,22 @@ class Right(nn.Module):
         self._report(node, suspect, visit)
 
     def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
+        if isinstance(suspect.data, RoundTrip):
+            visit.report(suspect, _restored(visit, node, suspect.data))
+            return
         conflict: Conflict = suspect.data
         made = conflict.made
         assert made is not None
         visit.report(suspect, _fix(visit, node, conflict, made), message(visit.facts, conflict, made))
+
+
+def _restored(visit: Visit, node: cst.CSTNode, trip: RoundTrip) -> Fix | None:
+    import libcst as cst
+
+    if not isinstance(node, cst.Call):
+        return None
+    edit = visit.add_argument(node, f"dtype={trip.tensor}.dtype")
+    return visit.fix(Applicability.UNSAFE, "Give it the dtype back too", edit)
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:

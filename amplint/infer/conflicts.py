@@ -12,10 +12,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Literal
 
 from amplint.finding import Certainty
-from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane, bits_of, names_of
+from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane, Symbol, bits_of, names_of
 from amplint.infer.facts import Conflict, Kind, MadeOperand, Operand
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.origins import causes, deciding, lineage
+from amplint.infer.record import decider
 from amplint.infer.torch_ops import LOWER, Op, find_op
 from amplint.infer.values import Builtin, Const, Made, Number, Sequence, Tensor, Value
 
@@ -181,12 +182,28 @@ def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
         for group in _groups(op, operands, out=False):
             for index, left in enumerate(group):
                 for right in group[index + 1 :]:
-                    a, b = left.value.dtypes[number], right.value.dtypes[number]
-                    if a.symbol is None or b.symbol is None or a.symbol is b.symbol or not (a.assumed and b.assumed):
+                    sides = [decider(o.value.origin, o.value.dtypes[number]) for o in (left, right)]
+                    a, b = sides
+                    if a is None or b is None or a is b or not any(isinstance(side, Symbol) for side in sides):
+                        continue
+                    if any(_came_with(frame, operand) for operand in (left, right)):
                         continue
                     conflict = _conflict(frame, node, op.name, Kind.MIXED, (left, right), operands, [number])
-                    recorder.callers_pair(frame, number, (a.symbol, b.symbol), conflict)
+                    beside = next((span for o in group if (span := _cast_parameter(frame, o)) is not None), None)
+                    if beside is not None and isinstance(a, int) is not isinstance(b, int):
+                        recorder.conflict(frame, replace(conflict, aligned=beside))
+                    else:
+                        recorder.callers_pair(frame, number, (a, b), conflict)
                     return
+
+
+def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
+    """Where a parameter was cast to the dtype of something else, if that is what an operand is."""
+    origin = operand.value.origin
+    before = frame.session.recorder.cast_of(origin.node) if origin is not None and not origin.cast else None
+    if origin is None or before is None or before.origin is None or not before.origin.parameter:
+        return None
+    return origin.span
 
 
 def handed_over(frame: Frame, node: ast.expr, name: str, arguments: Arguments) -> None:

@@ -121,7 +121,7 @@ def buffer(frame: Frame, data: Value | None, node: ast.expr | None = None) -> Va
 def _placed_origin(frame: Frame, made: Tensor, placed: Tensor, node: ast.expr, role: str) -> Origin:
     """The constructor where the dtype is still that of it, else the place that makes it the module's own."""
     here = frame.here(node, f"{role} of the module", placed.dtypes, made.origin)
-    return replace(here, placed=True, kept=role == "buffer")
+    return replace(here, placed=True, parameter=role == "parameter", kept=role == "buffer")
 
 
 def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr, *, inherited: bool = False) -> Layer:
@@ -171,8 +171,9 @@ def _layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, 
     if added and dtype is None and role == "parameters":
         placed = _added(frame, placed)
         origin = frame.here(node, f"{what}, made without a dtype", placed.dtypes)
-        return replace(placed, leaf=True, origin=replace(origin, placed=True, made=Made.ADDED))
-    return replace(placed, leaf=role == "parameters", origin=frame.here(node, what, placed.dtypes))
+        return replace(placed, leaf=True, origin=replace(origin, placed=True, parameter=True, made=Made.ADDED))
+    origin = replace(frame.here(node, what, placed.dtypes), parameter=role == "parameters")
+    return replace(placed, leaf=role == "parameters", origin=origin)
 
 
 def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr) -> Value:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
+from amplint.infer.dtypes import Symbol
 from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotion, Region, Sensitive, TorchCall, Use
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from amplint.infer.dtypes import Dtypes, Symbol
+    from amplint.infer.dtypes import Dtypes, Lane
     from amplint.infer.frame import Frame
-    from amplint.infer.values import Tensor, Value
+    from amplint.infer.values import Origin, Tensor, Value
     from amplint.source import Span
 
 
@@ -23,6 +24,20 @@ _CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
 MAX_CONTEXTS = 12
 """Contexts of one operation that are told apart."""
 _ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
+
+
+Decider = Symbol | int
+"""What decides a dtype: a caller, or the place where a parameter was made, by ``id`` of its node."""
+
+
+def decider(origin: Origin | None, lane: Lane) -> Decider | None:
+    """What decides the dtype of a tensor in a scenario: the caller that passes it, or the place that made the parameter
+    that it is; None for anything computed."""
+    if origin is None:
+        return None
+    if isinstance(origin.node, ast.arg):
+        return lane.symbol if lane.assumed else None
+    return id(origin.node) if origin.parameter and lane.exact else None
 
 
 class Recorder:
@@ -40,7 +55,7 @@ class Recorder:
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._pairs: dict[int, list[_Pair]] = {}
-        self._aligned: dict[tuple[int, Symbol, Symbol, bool], Cause] = {}
+        self._aligned: dict[tuple[int, tuple[Decider, ...], bool], Cause] = {}
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
 
@@ -67,11 +82,13 @@ class Recorder:
         if old is None or _under_autocast(call) > _under_autocast(old):
             self._calls[id(node)] = call
 
-    def cast(self, frame: Frame, node: ast.expr, tensor: Tensor, dtypes: Dtypes, written: bool) -> None:
+    def cast(
+        self, frame: Frame, node: ast.expr, tensor: Tensor, dtypes: Dtypes, written: bool, model: Origin | None = None
+    ) -> None:
         if not isinstance(node, ast.Call) or not self.concerns(frame):
             return
         if not written:
-            self._note_alignment(frame, node, tensor, dtypes)
+            self._note_alignment(frame, node, tensor, dtypes, model)
         old = self._casts.get(id(node))
         if old is None or (tensor.maybe and not old.tensor.maybe):
             statement = frame.statement
@@ -80,21 +97,33 @@ class Recorder:
                 node, tensor, dtypes, written, discarded, frame.live, frame.in_module, frame.function
             )
 
-    def _note_alignment(self, frame: Frame, node: ast.Call, tensor: Tensor, dtypes: Dtypes) -> None:
-        """What a caller passes is itself cast to the dtype of something else that it passes."""
-        if tensor.origin is None or not isinstance(tensor.origin.node, ast.arg) or not _is_named(node):
+    def _note_alignment(
+        self, frame: Frame, node: ast.Call, tensor: Tensor, dtypes: Dtypes, model: Origin | None
+    ) -> None:
+        """Of what a caller passes and a parameter, or of two things that callers pass, one is cast to the dtype of the
+        other."""
+        if not _is_named(node):
             return
         reached = _autocast_reaches(frame)
-        for number, (own, other) in enumerate(zip(tensor.dtypes, dtypes, strict=True)):
-            if own.symbol is not None and other.symbol is not None and own.symbol is not other.symbol:
-                cause = Cause(frame.namespace.path, frame.namespace.source.span(node), "here they are given one dtype")
-                self._aligned.setdefault((number, own.symbol, other.symbol, reached), cause)
+        for number, other in enumerate(dtypes):
+            a, b = decider(tensor.origin, tensor.dtypes[number]), decider(model, other)
+            if a is None or b is None or a is b or not any(isinstance(side, Symbol) for side in (a, b)):
+                continue
+            cause = Cause(frame.namespace.path, frame.namespace.source.span(node), "here they are given one dtype")
+            keys: list[tuple[Decider, ...]] = [(a, b), (b, a)]
+            for key in keys + [(side,) for side in (a, b) if not isinstance(side, Symbol)]:
+                self._aligned.setdefault((number, key, reached), cause)
 
-    def callers_pair(self, frame: Frame, lane: int, symbols: tuple[Symbol, Symbol], conflict: Conflict) -> None:
-        """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere."""
+    def callers_pair(self, frame: Frame, lane: int, deciders: tuple[Decider, Decider], conflict: Conflict) -> None:
+        """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere.
+
+        A parameter counts as aligned elsewhere with whatever a caller passes there.
+        """
         pairs = self._pairs.setdefault(id(conflict.node), [])
         if len(pairs) < MAX_CONTEXTS:
-            pairs.append(_Pair(lane, symbols, _autocast_reaches(frame), conflict))
+            fixed = [side for side in deciders if not isinstance(side, Symbol)]
+            key = tuple(fixed) if fixed else deciders
+            pairs.append(_Pair(lane, key, _autocast_reaches(frame), conflict))
 
     def _aligned_elsewhere(self) -> Iterator[Conflict]:
         """One for each function whose operands follow different callers, and are cast to one dtype in another place.
@@ -103,11 +132,10 @@ class Recorder:
         a place that it reaches.
         """
         spoken: set[int] = set()
-        for key, pairs in self._pairs.items():
-            for pair in pairs if key not in self._conflicts else ():
-                a, b = pair.symbols
-                ways = [(x, y, reached) for x, y in ((a, b), (b, a)) for reached in {True, pair.reached}]
-                cause = next((c for way in ways if (c := self._aligned.get((pair.lane, *way))) is not None), None)
+        for node, pairs in self._pairs.items():
+            for pair in pairs if node not in self._conflicts else ():
+                ways = [(pair.lane, pair.key, reached) for reached in {True, pair.reached}]
+                cause = next((cause for way in ways if (cause := self._aligned.get(way)) is not None), None)
                 if cause is not None and pair.conflict.function not in spoken:
                     spoken.add(pair.conflict.function)
                     yield replace(pair.conflict, causes=(*pair.conflict.causes, cause), aligned=cause.span)
@@ -201,10 +229,10 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Operands of two callers' dtypes; ``reached``: where they meet, autocast may be on."""
+    """Operands of which a caller decides a dtype; ``reached``: where they meet, autocast may be on."""
 
     lane: int
-    symbols: tuple[Symbol, Symbol]
+    key: tuple[Decider, ...]
     reached: bool
     conflict: Conflict
 

@@ -95,7 +95,7 @@ def cast(
 
     ``written``: the dtype is spelled out in the source; else ``model`` is where the dtype it follows came from.
     """
-    frame.session.recorder.cast(frame, node, tensor, dtypes, written)
+    frame.session.recorder.cast(frame, node, tensor, dtypes, written, model)
     origin = frame.here(node, what, dtypes, *((model,) if not written else ()))
     converted = written and all(lane.known and not lane.mask & ~(INTEGERS | BOOL) for lane in tensor.dtypes)
     return Tensor(

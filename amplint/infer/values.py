@@ -46,6 +46,8 @@ class Origin:
     """A parameter or buffer, made part of its module here."""
     made: Made | None = None
     """A tensor that begins here, and does not take its dtype from another one."""
+    parameter: bool = False
+    """The parameter of a module, as it is."""
     kept: bool = False
     """Stored in an object as a buffer or a plain attribute, for other methods to use."""
 
