@@ -15,6 +15,7 @@ from ._borrowed_dtype import borrowed
 from ._custom_autograd import role_of
 from ._disagreement import suspects_of
 from ._extensions import extension_call, extensions, is_extension
+from ._makers import function_around
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -420,7 +421,9 @@ class Rotated(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        yield from suspects_of(facts, Kind.MIXED)
+        for suspect in suspects_of(facts, Kind.MIXED):
+            if suspect.data.aligned is None or not _brought_to_dtype(facts, suspect.data):
+                yield suspect
         yield from _handed_to_extensions(facts)
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.keeps_explicit)
         for found in borrowed(facts.source.tree) if scenarios else ():
@@ -454,6 +457,26 @@ class Rotated(nn.Module):
                 visit.report(suspect, fix, message)
                 return
         visit.report(suspect, message=message)
+
+
+def _brought_to_dtype(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether the function hands an operand to something together with a dtype before it comes to the operation."""
+    function = function_around(facts, conflict.node)
+    operands = {
+        name.id
+        for operand in (conflict.left, conflict.right)
+        for name in (ast.walk(operand.node) if operand.node is not None else ())
+        if isinstance(name, ast.Name)
+    }
+    for node in ast.walk(function) if function is not None else ():
+        if not isinstance(node, ast.Call) or node.lineno >= conflict.node.lineno:
+            continue
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if not any(getattr(part, "attr", getattr(part, "id", "")).endswith("dtype") for part in given):
+            continue
+        if operands & {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} - {"self", "torch"}:
+            return True
+    return False
 
 
 def _handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:

@@ -286,6 +286,7 @@ def run_function(
         receiver=receiver,
     )
     inner.function = id(function.node)
+    inner.adding = frame.adding and constructing is not None
     key = (
         "call",
         function.key,

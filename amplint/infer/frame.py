@@ -80,6 +80,8 @@ class Frame:
         self.backward = backward
         self.constructing = constructing
         self.receiver = receiver
+        self.adding = False
+        """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
         self.branches = 0
         self.block = 0
         """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""

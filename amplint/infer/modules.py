@@ -60,7 +60,7 @@ def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
         origin = replace(tensor.origin, made=None) if tensor.origin is not None else None
         return replace(tensor, leaf=True, origin=origin)
     placed = place(frame, tensor, "parameters")
-    if _is_default(tensor) and _is_trained(node) and _is_added(frame):
+    if _is_default(tensor) and _is_trained(node) and is_added(frame):
         placed = _added(frame, placed)
         origin = _placed_origin(frame, tensor, placed, node, "parameter")
         return replace(placed, origin=replace(origin, made=Made.ADDED))
@@ -79,9 +79,11 @@ def _is_trained(node: ast.expr) -> bool:
     return not any(isinstance(value, ast.Constant) and value.value is False for value in given)
 
 
-def _is_added(frame: Frame) -> bool:
+def is_added(frame: Frame) -> bool:
     """Whether what is made now is put beside a layer that was there before."""
-    return frame.in_module and frame.constructing is not None and adds_to_given(frame.constructing.cls)
+    if not frame.in_module or frame.constructing is None:
+        return False
+    return frame.adding or adds_to_given(frame.constructing.cls)
 
 
 def _added(frame: Frame, tensor: Tensor) -> Tensor:
@@ -132,7 +134,7 @@ def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr, *
     found = find_layer(name)
     if found is None:
         return Layer(name, {}, None, span)
-    added = not inherited and not arguments.unknown and _is_added(frame)
+    added = not inherited and not arguments.unknown and is_added(frame)
     return _built(frame, found, arguments.bind(found.init), node, span, name, added=added)
 
 

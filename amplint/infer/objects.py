@@ -393,7 +393,8 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
         return UNKNOWN
     session = frame.session
     arguments = arguments.generalised()
-    key = ("instance", cls.key, arguments.key, frame.in_module)
+    adding = modules.is_added(frame)
+    key = ("instance", cls.key, arguments.key, frame.in_module, adding)
     found = session.memo.get(key)
     if found is not None:
         return found
@@ -424,6 +425,7 @@ def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast
             in_module=frame.in_module,
             constructing=instance,
         )
+        inside.adding = modules.is_added(frame)
         call(inside, Bound(member, instance), arguments, node)
         return
     base = classes.torch_base(instance.cls)

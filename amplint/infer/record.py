@@ -111,18 +111,18 @@ class Recorder:
                 continue
             cause = Cause(frame.namespace.path, frame.namespace.source.span(node), "here they are given one dtype")
             keys: list[tuple[Decider, ...]] = [(a, b), (b, a)]
-            for key in keys + [(side,) for side in (a, b) if not isinstance(side, Symbol)]:
+            for key in keys + [(side, _class_of(frame)) for side in (a, b) if not isinstance(side, Symbol)]:
                 self._aligned.setdefault((number, key, reached), cause)
 
     def callers_pair(self, frame: Frame, lane: int, deciders: tuple[Decider, Decider], conflict: Conflict) -> None:
         """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere.
 
-        A parameter counts as aligned elsewhere with whatever a caller passes there.
+        A parameter counts as aligned with whatever a caller passes in another method of the same class.
         """
         pairs = self._pairs.setdefault(id(conflict.node), [])
         if len(pairs) < MAX_CONTEXTS:
             fixed = [side for side in deciders if not isinstance(side, Symbol)]
-            key = tuple(fixed) if fixed else deciders
+            key = (fixed[0], _class_of(frame)) if fixed else deciders
             pairs.append(_Pair(lane, key, _autocast_reaches(frame), conflict))
 
     def _aligned_elsewhere(self) -> Iterator[Conflict]:
@@ -243,6 +243,11 @@ def _is_named(cast: ast.Call) -> bool:
     while isinstance(value, (ast.Attribute, ast.Subscript)):
         value = value.value
     return isinstance(value, ast.Name)
+
+
+def _class_of(frame: Frame) -> int:
+    """Identifies the class whose method runs."""
+    return id(frame.owner.node) if frame.owner is not None else 0
 
 
 def _autocast_reaches(frame: Frame) -> bool:
