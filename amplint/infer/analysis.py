@@ -15,14 +15,14 @@ from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values, construct
 from amplint.infer.expressions import evaluate
 from amplint.infer.facts import AutogradFunction, FileFacts
-from amplint.infer.frame import Frame, options_of
+from amplint.infer.frame import Frame
 from amplint.infer.functions import autograd_facts
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.record import Recorder
 from amplint.infer.roots import roots
 from amplint.infer.session import OutOfBudget, Session
 from amplint.infer.statements import assign, execute
-from amplint.infer.values import UNKNOWN, Class, Function, Instance, Value
+from amplint.infer.values import UNKNOWN, Class, Function, Instance, Union, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +103,8 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
     for name in namespace.defined:
         with suppress(OutOfBudget, RecursionError):
             session.begin_entry()
-            values.extend(options_of(namespace.lookup(name, evaluator) or UNKNOWN))
+            value = namespace.lookup(name, evaluator) or UNKNOWN
+            values += [value] if not isinstance(value, Union) else [o for o in value.options if isinstance(o, Class)]
     defined = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
     if session.observer is not None:
         functions_defined = [function for value in values for function, _ in _functions_in(value)]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from amplint.infer import autocast, builtins, classes, containers, drift, modules, objects, tensors, texts, torch_calls
 from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
+from amplint.infer.attention_kernels import find_kernel
 from amplint.infer.conflicts import handed_over
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
@@ -74,7 +75,8 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
     if isinstance(callee, Builtin):
         return _call_builtin(frame, callee, arguments, node)
     if isinstance(callee, External):
-        handed_over(frame, node, callee.name, arguments)
+        if find_kernel(callee.name) is None:
+            handed_over(frame, node, callee.name, arguments)
         return builtins.call_external(frame, callee, arguments, node)
     return _call_unknown(frame, arguments, node)
 

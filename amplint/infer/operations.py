@@ -70,6 +70,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         session.recorder.sensitive(frame, node, op.name, aligned_by_hand(operands))
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
+        session.recorder.multiplied(operands)
         conflicts.undone_upcast(frame, node, op, operands)
     failing: dict[int, conflicts.Strength] = {}
     strict = op.strict or (_strict_without(op, bound) if op.strict_without else ())

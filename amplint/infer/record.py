@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
 from amplint.infer.dtypes import Symbol
-from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Promotion, Region, Sensitive, TorchCall, Use
+from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Operand, Promotion, Region, Sensitive, TorchCall, Use
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -55,7 +55,8 @@ class Recorder:
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._pairs: dict[int, list[_Pair]] = {}
-        self._aligned: dict[tuple[int, tuple[Decider, ...], bool], Cause] = {}
+        self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, Cause]] = {}
+        self._multiplied: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
 
@@ -106,13 +107,22 @@ class Recorder:
             return
         reached = _autocast_reaches(frame)
         for number, other in enumerate(dtypes):
-            a, b = decider(tensor.origin, tensor.dtypes[number]), decider(model, other)
+            a = decider(tensor.origin, tensor.dtypes[number])
+            b = other.symbol if other.symbol is not None and other.assumed else decider(model, other)
             if a is None or b is None or a is b or not any(isinstance(side, Symbol) for side in (a, b)):
                 continue
             cause = Cause(frame.namespace.path, frame.namespace.source.span(node), "here they are given one dtype")
             keys: list[tuple[Decider, ...]] = [(a, b), (b, a)]
             for key in keys + [(side, _class_of(frame)) for side in (a, b) if not isinstance(side, Symbol)]:
-                self._aligned.setdefault((number, key, reached), cause)
+                self._aligned.setdefault((number, key, reached), {})[id(node)] = cause
+
+    def multiplied(self, operands: list[Operand]) -> None:
+        """Operands of an operation that autocast casts for: if the code casts one itself, as it is or scaled, that is
+        not for autocast."""
+        for origin in (operand.value.origin for operand in operands):
+            if origin is not None:
+                scaled = origin.parents if isinstance(origin.node, ast.BinOp) else ()
+                self._multiplied.update(id(place.node) for place in (origin, *scaled))
 
     def callers_pair(self, frame: Frame, lane: int, deciders: tuple[Decider, Decider], conflict: Conflict) -> None:
         """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere.
@@ -128,14 +138,15 @@ class Recorder:
     def _aligned_elsewhere(self) -> Iterator[Conflict]:
         """One for each function whose operands follow different callers, and are cast to one dtype in another place.
 
-        A cast where autocast never reaches, as in most backward methods, may only make up for that; it says nothing of
-        a place that it reaches.
+        A cast where autocast never reaches, as in most backward methods, or before an operation that autocast does not
+        cast for, may only make up for that; it says nothing of a place that it reaches.
         """
         spoken: set[int] = set()
         for node, pairs in self._pairs.items():
             for pair in pairs if node not in self._conflicts else ():
                 ways = [(pair.lane, pair.key, reached) for reached in {True, pair.reached}]
-                cause = next((cause for way in ways if (cause := self._aligned.get(way)) is not None), None)
+                casts = [item for way in ways for item in self._aligned.get(way, {}).items()]
+                cause = next((cause for key, cause in casts if key in self._multiplied), None)
                 if cause is not None and pair.conflict.function not in spoken:
                     spoken.add(pair.conflict.function)
                     yield replace(pair.conflict, causes=(*pair.conflict.causes, cause), aligned=cause.span)

@@ -43,17 +43,18 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
     op = find_method(name)
     if op is not None and op.attribute:
         return _read(frame, tensor, op, node)
-    if tensor.maybe and name in ("weight", "bias") and tensor.origin is not None:
-        if id(tensor.origin.node) in frame.session.given and isinstance(node, ast.Attribute):
-            return _of_given(frame, tensor.origin, name, node)
+    if name in ("weight", "bias") and tensor.maybe and tensor.origin is not None:
+        return _of_given(frame, tensor.origin, name, node)
     if tensor.maybe and name.startswith("_"):
         return UNKNOWN
     return TensorMethod(tensor, name, node.value if isinstance(node, ast.Attribute) else None)
 
 
-def _of_given(frame: Frame, given: Origin, name: str, node: ast.expr) -> Tensor:
-    """A parameter of a module that a constructor was given: it has what parameters have in each scenario, if that is
-    what it is."""
+def _of_given(frame: Frame, given: Origin, name: str, node: ast.expr) -> Value:
+    """A parameter of a module that a constructor was given, taken to have what parameters have in each scenario;
+    unknown where something else is asked for its weight."""
+    if id(given.node) not in frame.session.given:
+        return UNKNOWN
     lanes = tuple(
         Lane(BITS[scenario.parameters], assumed=scenario.parameters != "float32")
         for scenario in frame.session.scenarios
