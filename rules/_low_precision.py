@@ -51,9 +51,14 @@ def follows_scenario(facts: FileFacts, use: Use) -> bool:
 
     Callers of an autograd Function cast for it, and a plain function may have nothing to do with any model.
     """
+    return use.in_module and not in_autograd_function(facts, use)
+
+
+def in_autograd_function(facts: FileFacts, use: Use) -> bool:
+    """Whether an operation stands in the body of an autograd Function."""
     inside = (f.node for f in facts.autograd_functions)
     row = use.node.lineno
-    return use.in_module and not any(c.lineno <= row <= (c.end_lineno or row) for c in inside)
+    return any(c.lineno <= row <= (c.end_lineno or row) for c in inside)
 
 
 def claimed_lanes(

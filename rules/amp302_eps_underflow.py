@@ -1,4 +1,4 @@
-"""AMP302: an epsilon that is zero in float16."""
+"""AMP302: an epsilon that float16 does not bear: it is zero, or the gradient beside it is infinite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
-from amplint.infer.values import Limit
+from amplint.infer.values import Limit, Trait
 from amplint.rule import Example, Rule, Suspect
 
 from ._disagreement import find_expression, short_name
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _ROUNDS_TO_ZERO = 2.0**-25
 """float16's smallest number is 2**-24: half of it and less is rounded to zero."""
 
+_FINITE_CUBE = 65504.0 ** (-2 / 3)
+"""The gradient of ``rsqrt`` is a multiple of its cube, which float16 holds up to 65504."""
+
 _GUARDS = {
     "add": ("other", "input"),
     "clamp": ("min",),
@@ -54,11 +57,15 @@ _WIDE = BFLOAT16 | FLOAT32 | FLOAT64
 
 @dataclass(frozen=True, slots=True)
 class _Vanishing:
-    """An epsilon that is zero in float16: the use, the parameter it is passed by, and the scenarios."""
+    """An epsilon that float16 does not bear: the use, the parameter it is passed by, and the scenarios.
+
+    ``cubed``: it is not zero, but the gradient of the inverse square root that it bounds is infinite.
+    """
 
     use: Use
     parameter: str
     lanes: dict[int, Certainty]
+    cubed: bool = False
 
     @property
     def operand(self) -> Operand:
@@ -71,19 +78,21 @@ class _Vanishing:
 
 
 class EpsUnderflow(Rule):
-    """An epsilon such as 1e-8 is added to a float16 tensor, or bounds one, and is zero there.
+    """An epsilon such as 1e-8 is zero in float16, or 1e-5 too small for the gradient of an inverse square root there.
 
     What it does
     ------------
     Reports positive numbers below 3e-8 that are added to a float16 tensor or passed to `clamp`, `F.normalize`,
     `F.cosine_similarity` or `logit` of one. Numbers are followed through names, attributes and defaults, and
-    `torch.finfo(torch.float32).tiny` counts as what it is.
+    `torch.finfo(torch.float32).tiny` counts as what it is. Under `rsqrt` or a power of -0.5, without autocast, numbers
+    below 6e-4 beside a variance or another number that is not negative are reported as well.
 
     Why it is bad
     -------------
     float16's smallest number is 6e-8. What the epsilon should keep from zero is zero all the same: the division gives
     inf or NaN, the logarithm -inf, and their gradients NaN. It takes a zero to show, so a short run may pass.
-    bfloat16 holds such numbers.
+    bfloat16 holds such numbers. The gradient of `rsqrt(v)` is `-0.5 * rsqrt(v) ** 3`: where the variance is zero, of a
+    padded row say, that is infinite in float16 for an epsilon below 6e-4, and times a gradient of zero it is NaN.
 
     How it shows
     ------------
@@ -104,13 +113,13 @@ class EpsUnderflow(Rule):
     Fix safety
     ----------
     Unsafe: in float16 the epsilon becomes 6e-5, its smallest number of full precision, which changes results near
-    zero. In float32 and bfloat16 nothing changes.
+    zero, and under an inverse square root 1e-3. In float32 and bfloat16 nothing changes.
     """
 
     code: ClassVar[str] = "AMP302"
     name: ClassVar[str] = "eps-underflow"
     severity: ClassVar[Severity] = Severity.WARNING
-    tokens: ClassVar[tuple[str, ...]] = ("e-", ".tiny", "smallest_", "0.00000")
+    tokens: ClassVar[tuple[str, ...]] = ("e-", ".tiny", "smallest_", "0.000")
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
@@ -169,6 +178,31 @@ def reproduce():
 """,
             scenario="autocast-fp16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class LayerNorm(nn.Module):
+    def __init__(self, size: int, eps: float = 1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps = eps
+
+    def forward(self, x: torch.Tensor):
+        var = torch.var(x, dim=-1, unbiased=False, keepdim=True)
+        return (x - x.mean(-1, keepdim=True)) * (var + self.eps).rsqrt() * self.weight  # expect
+
+
+def reproduce():
+    for dtype in (torch.float32, torch.float16):
+        padding = torch.zeros(2, 8, dtype=dtype, requires_grad=True)
+        LayerNorm(8).to(dtype)(padding).sum().backward()
+        assert padding.grad.isfinite().all(), f"0 * rsqrt(1e-5) ** 3 in {dtype}"
+""",
+            scenario="fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -194,7 +228,8 @@ class Entropy(nn.Module):
             e = nn.functional.normalize(p, eps=1e-12)
         f = p / torch.where(p == 0, torch.ones_like(p), p + self.eps)
         g = p * (1 / 47900160 + p * 1e-3)
-        return a, b, c, d, e, f, g
+        h = (p.var(-1) + 1e-3).rsqrt(), (p.float().var(-1) + 1e-5).rsqrt(), p / (p.var(-1, keepdim=True) + 1e-5).sqrt()
+        return a, b, c, d, e, f, g, h
 
 
 def reproduce():
@@ -209,7 +244,11 @@ def reproduce():
         surroundings = Surroundings(facts.source.tree)
         for uses in by_node(facts.uses):
             found = [vanishing for use in uses if (vanishing := _vanishing(facts, use)) is not None]
-            if found and not _is_no_guard(surroundings, uses[0].node):
+            if found and _is_no_guard(surroundings, uses[0].node):
+                continue
+            if not found and _is_inverse_root(surroundings, uses[0].node):
+                found = [cubed for use in uses if (cubed := _cubed(facts, use)) is not None]
+            if found:
                 yield _suspect(facts, found)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -228,6 +267,42 @@ def _vanishing(facts: FileFacts, use: Use) -> _Vanishing | None:
         if lanes:
             return _Vanishing(use, parameter, surest(lanes))
     return None
+
+
+def _cubed(facts: FileFacts, use: Use) -> _Vanishing | None:
+    """A sum whose inverse square root, cubed, float16 does not hold where the tensor is zero, which it may be.
+
+    Autocast computes the root and its gradient in float32.
+    """
+    if short_name(use.op) != "add" or not use.operands or use.operands[0].value.trait is not Trait.POSITIVE:
+        return None
+    for parameter in _GUARDS["add"]:
+        number = use.numbers.get(parameter)
+        if isinstance(number, float) and 0 < number < _FINITE_CUBE:
+            lanes = claimed_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16)
+            lanes = {n: certainty for n, certainty in lanes.items() if facts.scenarios[n].autocast is None}
+            return _Vanishing(use, parameter, surest(lanes), cubed=True) if lanes else None
+    return None
+
+
+def _is_inverse_root(surroundings: Surroundings, node: ast.expr | ast.stmt) -> bool:
+    """Whether a sum is the operand of ``rsqrt`` or of a power of -0.5."""
+    parent = surroundings.parent(node)
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, ast.Pow) and parent.left is node and _is_minus_half(parent.right)
+    if isinstance(parent, ast.Attribute):
+        call = surroundings.parent(parent)
+        if parent.attr == "pow" and isinstance(call, ast.Call) and call.args:
+            return _is_minus_half(call.args[0])
+        return parent.attr == "rsqrt"
+    if isinstance(parent, ast.Call) and node in parent.args:
+        name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
+        return name == "rsqrt" or (name == "pow" and len(parent.args) > 1 and _is_minus_half(parent.args[1]))
+    return False
+
+
+def _is_minus_half(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and node.operand.value == 0.5
 
 
 def _is_no_guard(surroundings: Surroundings, node: ast.expr | ast.stmt) -> bool:
@@ -259,10 +334,13 @@ def _suspect(facts: FileFacts, found: list[_Vanishing]) -> Suspect:
     if not isinstance(number, Limit) and shown != f"`{number}`":
         shown = f"{shown} ({number:g})"
     given = f"{dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
+    message = f"{shown} is zero in {given}: it keeps nothing from zero"
+    if worst.cubed:
+        message = f"{shown} is too small beside {given}: where that is zero, the root's gradient is infinite"
     return Suspect(
         span=span,
         node=span,
-        message=f"{shown} is zero in {given}: it keeps nothing from zero",
+        message=message,
         scenarios=facts.names(lanes),
         certainty=certainty,
         causes=causes_of(facts, worst.operand, worst.lanes),
@@ -271,11 +349,15 @@ def _suspect(facts: FileFacts, found: list[_Vanishing]) -> Suspect:
 
 
 def _fix(node: cst.CSTNode, vanishing: _Vanishing, visit: Visit) -> Fix | None:
-    """The epsilon, or float16's smallest normal number where that is larger."""
+    """The epsilon, or float16's smallest normal number where that is larger; under a root 1e-3 in float16."""
     constant, dtype = vanishing.constant, dtype_expression(vanishing.use, vanishing.operand)
     found = find_expression(visit, node, constant) if constant is not None and dtype is not None else None
     if found is None:
         return None
-    finfo, imports = visit.import_name("torch", "finfo")
-    text = f"max({visit.code(found)}, {finfo}({dtype}).tiny)"
+    if vanishing.cubed:
+        float16, imports = visit.import_name("torch", "float16")
+        text = f"max({visit.code(found)}, 1e-3 if {dtype} == {float16} else 0.0)"
+    else:
+        finfo, imports = visit.import_name("torch", "finfo")
+        text = f"max({visit.code(found)}, {finfo}({dtype}).tiny)"
     return visit.fix(Applicability.UNSAFE, "Use an epsilon that the dtype holds", *imports, visit.replace(found, text))

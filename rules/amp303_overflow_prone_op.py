@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
+from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.dtypes import BITS, LOW
 from amplint.infer.values import Const, Trait
 from amplint.rule import Example, Rule, Suspect
 
+from ._choices import decides
 from ._disagreement import find_expression, find_operand, short_name
-from ._low_precision import by_node, causes_of, claimed_lanes, dtype_name, quoted, strongest, surest
+from ._low_precision import (
+    by_node,
+    causes_of,
+    claimed_lanes,
+    dtype_name,
+    in_autograd_function,
+    low_lanes,
+    quoted,
+    strongest,
+    surest,
+)
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Certainty, Edit, Fix
+    from amplint.finding import Edit, Fix
     from amplint.infer.facts import FileFacts, Operand, Use
     from amplint.visit import Visit
 
 _SUMS = frozenset(("sum", "mean", "nansum"))
 _EXPONENTIALS = frozenset(("exp", "exp2", "expm1", "cosh", "sinh"))
-_ACCUMULATED = frozenset(("cumsum", "cumprod", "prod", "logcumsumexp"))
-_PROBABILITIES = frozenset(("softmax", "log_softmax", "logsumexp", "logsigmoid"))
+_ACCUMULATED = frozenset(("cumsum", "cumprod", "logcumsumexp"))
+_PRODUCT = "prod"
+_SHARES = "softmax"
+_LOGARITHMS = frozenset(("log_softmax", "logsumexp", "logsigmoid"))
 _TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax"))
-_SMALL = (Trait.NEGATIVE, Trait.BOUNDED)
+_SMALL = (Trait.NEGATIVE, Trait.DECAY, Trait.BOUNDED)
 _FLOAT16, _EITHER = BITS["float16"], LOW
 
 
@@ -43,20 +57,24 @@ class _Prone:
 
 
 class OverflowProneOp(Rule):
-    """A sum of squares, an exponential, a running sum or a softmax is computed in low precision.
+    """A sum of squares, a running sum, a decay or the softmax of a router is computed in low precision.
 
     What it does
     ------------
-    Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares, and `exp` and its
-    like of numbers that may be large, both in float16; `cumsum`, `cumprod`, `prod`, `softmax`, `log_softmax`,
-    `logsumexp` and `logsigmoid` in float16 and bfloat16. CUDA's autocast computes most of them in float32, so the
-    findings are about half weights, regions with autocast off, and devices with other cast lists.
+    Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
+    in float16, and in float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an exponential,
+    and a `softmax` whose shares `topk`, `multinomial` or `argmax` then choose by. CUDA's autocast computes most of them
+    in float32, so the findings are about half weights, regions with autocast off, and devices with other cast lists.
+
+    With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
+    `logsumexp`, `logsigmoid` and `prod`, means of squares over everything (a loss), and in float16 `exp` and its like
+    of numbers that may be large.
 
     Why it is bad
     -------------
     In float16 a square overflows beyond 256 and `exp` beyond 11: a norm of such activations is infinite and what it
-    divides is zero. bfloat16 has the range and 8 bits: a running sum stops growing at 256 times what it adds, and
-    probabilities near 1 are equal. Whether that matters depends on the numbers, so the rule is off until selected.
+    divides is zero. bfloat16 has the range and 8 bits: a running sum stops growing at 256 times what it adds, a decay
+    of 0.999 is 1, and experts whose shares are close are chosen by their order.
 
     How it shows
     ------------
@@ -83,7 +101,6 @@ class OverflowProneOp(Rule):
     code: ClassVar[str] = "AMP303"
     name: ClassVar[str] = "overflow-prone-op"
     severity: ClassVar[Severity] = Severity.WARNING
-    default: ClassVar[bool] = False
     tokens: ClassVar[tuple[str, ...]] = (*("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid"),)
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -121,23 +138,19 @@ from torch import nn
 class Router(nn.Module):
     def __init__(self):
         super().__init__()
-        self.gate = nn.Linear(2, 2)
+        self.gate = nn.Linear(4, 4, bias=False)
 
-    def forward(self, x: torch.Tensor, keep: torch.Tensor):
+    def forward(self, x: torch.Tensor):
         shares = self.gate(x).softmax(-1)  # expect
-        place = keep.to(x.dtype).cumsum(0)  # expect
-        return -torch.log(1 - shares).mean(), place
+        weights, experts = torch.topk(shares, 2, dim=-1)
+        return weights / weights.sum(-1, keepdim=True), experts
 
 
 def reproduce():
     router = Router()
     nn.init.eye_(router.gate.weight)
-    nn.init.zeros_(router.gate.bias)
-    x, keep = torch.tensor([[8.0, 0.0]]), torch.ones(300, dtype=torch.bool)
-    expected = router(x, keep)
-    loss, place = router.bfloat16()(x.bfloat16(), keep)
-    torch.testing.assert_close(loss.float(), expected[0], rtol=0.1, atol=0.1)
-    torch.testing.assert_close(place.float(), expected[1], rtol=0, atol=0.1)
+    x = torch.tensor([[0.001, 0.002, 0.003, 0.004]])
+    assert router(x)[1].tolist() == router.bfloat16()(x.bfloat16())[1].tolist(), "all shares round to 0.25"
 """,
             scenario="bf16",
         ),
@@ -147,21 +160,25 @@ import torch
 from torch import nn
 
 
-class Gaussian(nn.Module):
-    def __init__(self):
+class Decay(nn.Module):
+    def __init__(self, size: int):
         super().__init__()
-        self.log_variance = nn.Linear(4, 4)
+        self.log_rate = nn.Parameter(torch.full((size,), -7.0))
 
-    def forward(self, x: torch.Tensor):
-        return torch.exp(self.log_variance(x))  # expect
+    def forward(self, keep: torch.Tensor):
+        decay = torch.exp(-torch.exp(self.log_rate))  # expect
+        place = keep.to(decay.dtype).cumsum(0)  # expect
+        return decay**place.max(), place[-1]
 
 
 def reproduce():
-    module = Gaussian()
-    nn.init.constant_(module.log_variance.bias, 12.0)
-    assert module.half()(torch.zeros(1, 4).half()).isfinite().all(), "exp(12) is infinite in float16"
+    decay, keep = Decay(1), torch.ones(1000, dtype=torch.bool)
+    left, place = decay(keep)
+    rounded, stuck = decay.bfloat16()(keep)
+    torch.testing.assert_close(rounded.float(), left, rtol=0.1, atol=0)
+    torch.testing.assert_close(stuck.float(), place, rtol=0.1, atol=0)
 """,
-            scenario="fp16",
+            scenario="bf16",
         ),
     )
     good: ClassVar[tuple[Example, ...]] = (
@@ -182,7 +199,8 @@ class Norm(nn.Module):
         shares = torch.softmax(x, -1, dtype=torch.float32)
         decay = torch.exp(-nn.functional.softplus(x))
         stable = torch.exp(x - x.amax(-1, keepdim=True))
-        return self.weight * x, shares, decay, stable, x.sum(), torch.tanh(x).square().mean()
+        spread = torch.tanh(x).square().mean(-1)
+        return self.weight * x, shares, shares.topk(1), decay, stable, x.sum(), spread, x.softmax(-1).to(x.dtype)
 
 
 class UnderAutocast(nn.Module):
@@ -205,10 +223,13 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        surroundings: Surroundings | None = None
         for uses in by_node(facts.uses):
             found = [prone for use in uses if (prone := _prone(facts, use)) is not None]
-            if found:
-                yield _suspect(facts, found)
+            if not found:
+                continue
+            surroundings = surroundings or Surroundings(facts.source.tree)
+            yield _suspect(facts, [_judged(prone, surroundings) for prone in found])
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
@@ -218,18 +239,47 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
     if not use.operands or _given_dtype(use):
         return None
     short, operand = short_name(use.op).rstrip("_"), use.operands[0]
-    trait = operand.value.trait
-    failing, what = 0, ""
-    if short in _SUMS and trait is Trait.SQUARE:
-        failing, what = _FLOAT16, "squares overflow beyond 256"
-    elif short in _EXPONENTIALS and trait not in _SMALL:
-        failing, what = _FLOAT16, "it overflows beyond 11"
-    elif short in _ACCUMULATED:
-        failing, what = _EITHER, "rounding adds up"
-    elif short in _PROBABILITIES:
-        failing, what = _EITHER, "probabilities are rounded"
-    lanes = claimed_lanes(facts, use, operand, lambda _, bit: bool(bit & failing)) if failing else {}
+    hazard = _hazard(short, operand.value.trait)
+    if hazard is None:
+        return None
+    failing, what = hazard
+    claimed = low_lanes if short in _ACCUMULATED and in_autograd_function(facts, use) else claimed_lanes
+    lanes = claimed(facts, use, operand, lambda _, bit: bool(bit & failing))
     return _Prone(use, operand, surest(lanes), what) if lanes else None
+
+
+def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
+    """The dtypes in which an operation goes wrong on such values, and what happens."""
+    if short in _SUMS and trait is Trait.SQUARE:
+        return _FLOAT16, "squares overflow beyond 256"
+    if short in _EXPONENTIALS and trait is Trait.DECAY:
+        return _EITHER, "an exponential of an exponential, it multiplies the rounding of the first"
+    if short in _EXPONENTIALS and trait not in _SMALL:
+        return _FLOAT16, "it overflows beyond 11"
+    if short in _ACCUMULATED:
+        return _EITHER, "rounding adds up along the sum" if short != "cumprod" else "rounding adds up along the product"
+    if short == _PRODUCT:
+        return _EITHER, "rounding adds up along the product"
+    if short == _SHARES:
+        return _EITHER, "the shares that decide are rounded"
+    return (_EITHER, "it is rounded") if short in _LOGARITHMS else None
+
+
+def _judged(prone: _Prone, surroundings: Surroundings) -> _Prone:
+    """Merely possible where it depends on the numbers whether anything is lost that matters."""
+    if _is_plain(prone, surroundings):
+        return prone
+    return replace(prone, lanes=dict.fromkeys(prone.lanes, Certainty.POSSIBLE))
+
+
+def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
+    """Whether the hazard is there for the usual numbers: norms, running sums, decays, shares that choose experts."""
+    short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
+    if short in _SUMS:
+        return "dim" in use.arguments
+    if short == _SHARES:
+        return isinstance(use.node, ast.expr) and decides(surroundings, use.node)
+    return short in _ACCUMULATED or (short in _EXPONENTIALS and trait is Trait.DECAY)
 
 
 def _given_dtype(use: Use) -> bool:

@@ -6,6 +6,7 @@ import ast
 import sys
 from typing import TYPE_CHECKING
 
+from amplint.infer.decorators import Decorated
 from amplint.infer.frame import options_of
 from amplint.infer.values import UNKNOWN, Builtin, Class, External, Function, TorchName, Value
 
@@ -57,7 +58,14 @@ def is_module(cls: Class) -> bool:
     base = torch_base(cls)
     if base is not None:
         return base.startswith("torch.nn.")
-    return any(_may_be_module(base) for base in ancestry(cls)) and isinstance(find_member(cls, "forward"), Function)
+    return any(_may_be_module(base) for base in ancestry(cls)) and _is_method(find_member(cls, "forward"))
+
+
+def _is_method(member: Value | None) -> bool:
+    """Whether a member is a function, under decorators or not."""
+    while isinstance(member, Decorated):
+        member = member.function
+    return isinstance(member, Function)
 
 
 def _may_be_module(base: Value) -> bool:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from amplint.infer.facts import Operand
 
 _ALWAYS: dict[str, Trait] = {
-    **dict.fromkeys(("abs", "relu", "softplus", "exp", "norm", "vector_norm", "var", "std", "sqrt"), Trait.POSITIVE),
+    **dict.fromkeys(("abs", "relu", "softplus", "norm", "vector_norm", "var", "std", "sqrt"), Trait.POSITIVE),
+    **dict.fromkeys(("exp", "exp2"), Trait.EXPONENTIAL),
     **dict.fromkeys(("sigmoid", "tanh", "softmax", "sin", "cos", "sign", "hardsigmoid", "normalize"), Trait.BOUNDED),
     **dict.fromkeys(("cosine_similarity", "erf", "layer_norm", "rms_norm", "expit", "hardtanh"), Trait.BOUNDED),
     **dict.fromkeys(("max", "amax", "logsumexp"), Trait.LARGEST),
@@ -21,7 +22,8 @@ _COMPUTED = frozenset(("square", "mul", "multiply", "pow", "sub", "subtract", "a
 GIVING = _ALWAYS.keys() | _COMPUTED
 """Short names of operations whose results have traits."""
 
-_SIGNS = {Trait.SQUARE: 1, Trait.POSITIVE: 1, Trait.NEGATIVE: -1}
+_SIGNS = {Trait.SQUARE: 1, Trait.POSITIVE: 1, Trait.NEGATIVE: -1, Trait.EXPONENTIAL: 1, Trait.DECAY: -1}
+_EXPONENTIAL = (Trait.EXPONENTIAL, Trait.DECAY)
 
 
 def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Trait | None:
@@ -44,12 +46,17 @@ def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Tr
     if short in ("mul", "multiply") and _same(operands[0].node, operands[1].node):
         return first if first is Trait.BOUNDED else Trait.SQUARE
     if short in ("mul", "multiply", "div") and first in _SIGNS and second in _SIGNS:
-        return Trait.POSITIVE if _SIGNS[first] == _SIGNS[second] else Trait.NEGATIVE
+        positive = _SIGNS[first] == _SIGNS[second]
+        if first in _EXPONENTIAL or (second in _EXPONENTIAL and short != "div"):
+            return Trait.EXPONENTIAL if positive else Trait.DECAY
+        return Trait.POSITIVE if positive else Trait.NEGATIVE
     return first if first is second is not Trait.COUNT and short in ("add", "mul", "multiply") else None
 
 
 def negated(trait: Trait | None) -> Trait | None:
     """What the negative of values is like."""
+    if trait in _EXPONENTIAL:
+        return Trait.DECAY if trait is Trait.EXPONENTIAL else Trait.EXPONENTIAL
     if trait in (Trait.SQUARE, Trait.POSITIVE):
         return Trait.NEGATIVE
     return Trait.POSITIVE if trait is Trait.NEGATIVE else trait if trait is not Trait.LARGEST else None

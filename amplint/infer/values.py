@@ -140,7 +140,7 @@ class Text(Value):
         return ("text", self.usual)
 
 
-LARGE, SMALL = 60000.0, 1e-6
+LARGE, SMALL = 60000.0, 1e-3
 """Numbers beyond these are kept where others are forgotten: half precision may not hold them."""
 
 
@@ -206,6 +206,8 @@ class Trait(Enum):
     NEGATIVE = "not positive"
     BOUNDED = "small whatever the input"
     LARGEST = "the largest of others, or above"
+    EXPONENTIAL = "exponentials, not negative"
+    DECAY = "negated exponentials"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,84 @@
+"""Whether what an operation gives decides a choice: of experts, tokens, samples."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._surroundings import Surroundings
+
+_CHOOSERS = frozenset(("topk", "multinomial"))
+_POINTERS = frozenset(("argmax", "argmin", "max"))
+"""What is asked for the best index; with the shares themselves used too, they weigh what was chosen."""
+
+
+def decides(surroundings: Surroundings, node: ast.expr) -> bool:
+    """Whether a tensor is handed to ``topk`` or ``multinomial``, or to ``argmax`` and used besides.
+
+    Followed through one variable of the function that the expression stands in.
+    """
+    if _is_chosen_from(surroundings, node, _CHOOSERS):
+        return True
+    name, function = _assigned(surroundings, node), surroundings.function(node)
+    if name is None or function is None:
+        return False
+    uses = list(_uses(function, name, behind=node))
+    if any(_is_chosen_from(surroundings, use, _CHOOSERS) for use in uses):
+        return True
+    pointed = [use for use in uses if _is_chosen_from(surroundings, use, _POINTERS)]
+    return bool(pointed) and len(pointed) < len(uses)
+
+
+def _assigned(surroundings: Surroundings, node: ast.expr) -> str | None:
+    """The variable that an expression is assigned to, as it is or after a cast or a change of shape."""
+    current: ast.AST = node
+    for ancestor in surroundings.ancestors(node):
+        if isinstance(ancestor, ast.Assign):
+            (target, *others) = ancestor.targets
+            return target.id if isinstance(target, ast.Name) and not others else None
+        if not (isinstance(ancestor, ast.Attribute) or (isinstance(ancestor, ast.Call) and ancestor.func is current)):
+            return None
+        current = ancestor
+    return None
+
+
+def _uses(function: ast.AST, name: str, behind: ast.expr) -> Iterator[ast.Name]:
+    """Where a variable is read behind an expression, until it is bound anew."""
+    end = (behind.end_lineno or behind.lineno, behind.end_col_offset or 0)
+    found = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and _place(n) > end]
+    rebound = min((_place(n) for n in found if isinstance(n.ctx, ast.Store)), default=None)
+    for use in sorted(found, key=_place):
+        if isinstance(use.ctx, ast.Load) and (rebound is None or use.lineno <= rebound[0]):
+            yield use
+
+
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _is_chosen_from(surroundings: Surroundings, node: ast.expr, choosers: frozenset[str]) -> bool:
+    """Whether an expression, or a sum, slice or reshaped form of it, is what one of these functions is asked about."""
+    current: ast.AST = node
+    for ancestor in surroundings.ancestors(node):
+        if isinstance(ancestor, ast.Call):
+            if current in ancestor.args:
+                return ancestor.args[0] is current and _called(ancestor) in choosers
+            if current is not ancestor.func:
+                return False
+        elif isinstance(ancestor, ast.Attribute):
+            if ancestor.attr in choosers:
+                return True
+        elif not isinstance(ancestor, ast.BinOp) and not (
+            isinstance(ancestor, ast.Subscript) and ancestor.value is current
+        ):
+            return False
+        current = ancestor
+    return False
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
