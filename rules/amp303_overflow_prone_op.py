@@ -243,9 +243,20 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
     if hazard is None:
         return None
     failing, what = hazard
-    claimed = low_lanes if short in _ACCUMULATED and in_autograd_function(facts, use) else claimed_lanes
+    differentiated = in_autograd_function(facts, use)
+    if short in _ACCUMULATED and not differentiated and _may_be_a_count(operand):
+        return None
+    claimed = low_lanes if short in _ACCUMULATED and differentiated else claimed_lanes
     lanes = claimed(facts, use, operand, lambda _, bit: bool(bit & failing))
     return _Prone(use, operand, surest(lanes), what) if lanes else None
+
+
+def _may_be_a_count(operand: Operand) -> bool:
+    """Whether a tensor has the dtype of what a caller passes, and nothing says that this is floating: a mask, lengths.
+
+    What an autograd Function gets is.
+    """
+    return operand.value.trait is None and any(lane.symbol is not None for lane in operand.value.dtypes)
 
 
 def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
 _NUMPY = "torch.Tensor.numpy"
+_INITIALISATION = "torch.nn.init."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ class UnsupportedOp(Rule):
     Reports float16 and bfloat16 operands of operations that exist for float32 and float64 only: linear algebra
     (`inv`, `solve`, `svd`, `qr`, `eigh`, `cholesky`, `det`), `quantile`, `cdist`, `histc`, `polar`, and for bfloat16
     alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read from what torch declares
-    for the device. Operations that autocast computes in float32 are left alone where it is on.
+    for the device. Operations that autocast computes in float32 are left alone where it is on. `nn.init.orthogonal_`
+    factorises as well: it is reported in methods that initialise a module they are handed, as a warning, since such a
+    module is often made in float32 and converted after.
 
     Why it is bad
     -------------
@@ -93,7 +96,7 @@ class UnsupportedOp(Rule):
         *("linalg", "fft", "quantile", "cdist", "pdist", ".numpy(", "_as_complex", "complex(", "polar", "angle("),
         *("svd", "qr(", "cholesky", "inverse(", "pinverse", "det(", "lu(", "lu_", "stft", "hist", "igamma", "ctc_loss"),
         *("matrix_power", "geqrf", "ormqr", "orgqr", "triangular_solve", "special.", "vander", "margin_loss", "rrelu"),
-        "avg_pool3d",
+        *("avg_pool3d", "orthogonal", "lowrank"),
     )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -192,6 +195,32 @@ def reproduce():
             scenario="autocast-bf16",
             emulated=True,
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.state = nn.Linear(4, 4)
+        self.apply(self.reset)
+
+    def reset(self, module: nn.Module):
+        if isinstance(module, nn.Linear):
+            nn.init.orthogonal_(module.weight)  # expect
+
+
+def reproduce():
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        Recurrent()
+    finally:
+        torch.set_default_dtype(torch.float32)
+""",
+            scenario="bf16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -252,6 +281,8 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     if not lanes:
         return None
     lanes = surest(lanes)
+    if use.op.startswith(_INITIALISATION):
+        lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else c for n, c in lanes.items()}
     return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes)
 
 
@@ -263,19 +294,27 @@ def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
     message = f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device}: it raises"
     if worst.use.op == _NUMPY:
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
+    elif worst.use.op.startswith(_INITIALISATION):
+        message = f"{short_name(worst.use.op)} has no kernel for {given}: it raises where the model is made in that dtype"
     return Suspect(
         span=span,
         node=span,
         message=message,
         scenarios=facts.names(lanes),
         certainty=certainty,
+        severity=Severity.WARNING if worst.use.op.startswith(_INITIALISATION) else Severity.ERROR,
         causes=causes_of(facts, operand, worst.lanes),
         data=worst,
     )
 
 
 def _fix(node: cst.Call, refusal: _Refusal, visit: Visit) -> Fix | None:
-    """The operation in float32, and its result in the operand's dtype again where it is one tensor."""
+    """The operation in float32, and its result in the operand's dtype again where it is one tensor.
+
+    What initialises in place would fill a copy.
+    """
+    if refusal.use.op.startswith(_INITIALISATION):
+        return None
     op = find_op(refusal.use.op)
     edits = []
     for operand in refusal.operands:

@@ -14,6 +14,7 @@ import torch
 from torch.testing._internal import common_cuda
 
 from amplint.data._calls import Call, Failure, Target, bind, tensors_in
+from amplint.data._refusals import refusing_parts
 from amplint.data.forms import FORMS
 
 #: OpInfo declares some CUDA dtypes only where the GPU has them; the table is about a recent one.
@@ -106,6 +107,21 @@ def _unsupported(ops: Iterable[Any]) -> dict[str, list[str]]:
     return table
 
 
+def _unsupported_parts(calls: list[Call]) -> dict[str, list[str]]:
+    """What a function that OpInfo does not declare lacks: what a part of it lacks that refuses it on the CPU.
+
+    ``nn.init.orthogonal_`` is such a function, and ``linalg_qr`` its part.
+    """
+    table: dict[str, list[str]] = {}
+    for dtype, name in LOW.items():
+        parts = refusing_parts(calls, dtype) if calls else set()
+        declared = [op for op in op_db if (op.aten_name or op.name.replace(".", "_")) in parts]
+        for device, lacking in (_unsupported(declared) if declared else {}).items():
+            if name in lacking:
+                table.setdefault(device, []).append(name)
+    return table
+
+
 def kind_of(value: Any) -> str:
     """Arguments of the same kind make samples alike."""
     if isinstance(value, torch.Tensor):
@@ -177,6 +193,8 @@ def _from_opinfo(targets: dict[str, Target], wanted: Callable[[str], bool]) -> N
                     declared[name] = [op]
     for name, ops in declared.items():
         targets[name].unsupported = _unsupported(ops)
+    for name in targets.keys() - declared.keys():
+        targets[name].unsupported = _unsupported_parts(targets[name].calls)
 
 
 def _plain_unary(name: str) -> list[Call]:

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from amplint.data._catalog import LOW, op_db
+from amplint.data._refusals import Reached, converted
 from amplint.emulation.gaps import template
 
 if TYPE_CHECKING:
@@ -63,31 +63,6 @@ def operations() -> dict[str, Lacking]:
     return table
 
 
-class _Reached(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Remembers the innermost operation that raised."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.raised_in: str | None = None
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        try:
-            return func(*args, **(kwargs or {}))
-        except Exception:
-            self.raised_in = self.raised_in or str(func)
-            raise
-
-
-def _converted(value: Any, dtype: torch.dtype) -> Any:
-    if isinstance(value, torch.Tensor):
-        if value.dtype is not torch.float32:
-            return value.detach()
-        return value.detach().to(dtype).requires_grad_(value.requires_grad)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_converted(item, dtype) for item in value)
-    return value
-
-
 def _refused(op: Any, dtype: torch.dtype) -> Iterator[tuple[str, str, str | None]]:
     """(direction, text, ATen operation) of each error that the samples run into on the CPU."""
     with warnings.catch_warnings():
@@ -98,10 +73,10 @@ def _refused(op: Any, dtype: torch.dtype) -> Iterator[tuple[str, str, str | None
             if isinstance(sample.input, torch.Tensor) and sample.input.numel() > LARGEST:
                 continue
             direction = "forward"
-            with _Reached() as reached:
+            with Reached() as reached:
                 try:
-                    kwargs = {name: _converted(value, dtype) for name, value in sample.kwargs.items()}
-                    out = op.op(_converted(sample.input, dtype), *_converted(list(sample.args), dtype), **kwargs)
+                    kwargs = {name: converted(value, dtype) for name, value in sample.kwargs.items()}
+                    out = op.op(converted(sample.input, dtype), *converted(list(sample.args), dtype), **kwargs)
                     direction = "backward"
                     _differentiate(out)
                 except (RuntimeError, TypeError, ValueError) as error:

@@ -106,6 +106,13 @@ _SAME = (
     *("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy"),
     *(f"einops_exts.{name}_with_anon_dims" for name in ("rearrange", "repeat", "reduce")),
 )
+_ELEMENTWISE = {
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "true_divide", "equal", "less", "greater"), 2),
+    **dict.fromkeys(("less_equal", "greater_equal", "not_equal", "logical_and", "logical_or"), 2),
+    **dict.fromkeys(("maximum", "minimum"), 2),
+    "where": 3,
+}
+"""Functions of einx that call torch's of that name on so many tensors, behind the expression that shapes them."""
 _SAME_EACH = tuple(f"einops_exts.{name}_many" for name in ("rearrange", "repeat", "reduce"))
 """Functions that do to each of several tensors what keeps its dtype."""
 _IDENTITY_DECORATORS = (
@@ -365,6 +372,8 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
             if operand_node is not None:
                 shifted.nodes[index] = operand_node
         return apply_named(frame, "torch.einsum", shifted, node)
+    if name.startswith("einx."):
+        return _einx(frame, name.removeprefix("einx."), arguments, node)
     if name == "einops.pack" and isinstance(first, Sequence):
         return Sequence((element_of(frame.session, first), UNKNOWN))
     if name == "einops.unpack" and isinstance(first, Tensor):
@@ -394,3 +403,16 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
     if name == "typing.cast" and len(arguments.positional) == 2:
         return arguments.positional[1]
     return UNKNOWN
+
+
+def _einx(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """A function of einx: the first argument says how the tensors behind it are laid out."""
+    tensors = arguments.positional[1:]
+    if name == "get_at" and tensors:
+        return _reshaped(tensors[0])
+    if len(tensors) != _ELEMENTWISE.get(name):
+        return UNKNOWN
+    nodes: dict[int | str, ast.expr] = {
+        index - 1: written for index, written in arguments.nodes.items() if isinstance(index, int) and index
+    }
+    return apply_named(frame, f"torch.{name}", Arguments(tensors, {}, nodes), node)

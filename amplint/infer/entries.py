@@ -8,6 +8,7 @@ from dataclasses import replace
 from amplint.infer import classes, objects
 from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments, generalised
+from amplint.infer.dtypes import BITS
 from amplint.infer.evidence import layers_passed
 from amplint.infer.frame import Frame, evaluate, unite
 from amplint.infer.session import Caller, Session
@@ -31,6 +32,8 @@ from amplint.infer.values import (
 )
 
 _INTEGER_TENSORS = ("LongTensor", "IntTensor")
+_SHAPED = {"Float": None, "Inexact": None, "Shaped": None, "Num": None, "Int": "int64", "Integer": "int64", "Bool": "bool"}
+"""Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors, some of a dtype that no scenario changes."""
 
 
 def argument_values(frame: Frame, function: Function, *, skip: int) -> Arguments:
@@ -110,6 +113,10 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
             return _annotated(frame, function, parameter, annotation.slice)
         if head in ("Tuple", "tuple", "List", "list", "Sequence"):
             return _several(frame, function, parameter, annotation.slice, fixed=head in ("Tuple", "tuple"))
+        if head in _SHAPED:
+            dtype = _SHAPED[head]
+            fixed = Tensor(frame.session.constant(BITS[dtype]), 1) if dtype is not None else None
+            return fixed or _passed(frame, function, parameter, annotated=True)
         return UNKNOWN if head in ("Callable", "Dict", "dict", "Type", "type") else None
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         sides = [s for s in (annotation.left, annotation.right) if not _is_none(s)]
@@ -129,7 +136,7 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         return Tensor(frame.session.constant(1 << 5), 1)
     if name == "BoolTensor":
         return Tensor(frame.session.constant(1), 1)
-    return _instance_of(frame, annotation)
+    return instance_of(frame, annotation)
 
 
 def _several(frame: Frame, function: Function, parameter: ast.arg, of: ast.expr, *, fixed: bool) -> Sequence:
@@ -142,8 +149,8 @@ def _several(frame: Frame, function: Function, parameter: ast.arg, of: ast.expr,
     return Sequence(tuple(items)) if counted else Sequence(None, items[0], not fixed)
 
 
-def _instance_of(frame: Frame, annotation: ast.expr) -> Value | None:
-    """An object of the project class that an annotation names, built with what a caller may pass; else None."""
+def instance_of(frame: Frame, annotation: ast.expr) -> Value | None:
+    """An object of the project class that a name says, built with what a caller may pass; else None."""
     cls = evaluate(frame, annotation) if isinstance(annotation, (ast.Name, ast.Attribute)) else None
     if not isinstance(cls, Class) or classes.is_autograd_function(cls):
         return None

@@ -11,10 +11,14 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from amplint.infer.arguments import Arguments
+from amplint.infer.classes import is_module
 from amplint.infer.decorators import Decorated
 from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
+from amplint.infer.entries import instance_of
 from amplint.infer.frame import Frame, evaluate, options_of, unite
 from amplint.infer.kinds import KINDS
+from amplint.infer.modules import build_layer
 from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
 from amplint.infer.values import (
@@ -263,6 +267,8 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
         _narrow_none(frame, test, False)
     elif isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in KINDS:
         _narrow_kind(frame, test, test.func, KINDS[test.func.attr], truth)
+    elif isinstance(test, ast.Call) and truth and len(test.args) == 2:
+        _narrow_type(frame, test.func, *test.args)
 
 
 def _narrow_kind(frame: Frame, call: ast.Call, method: ast.Attribute, kinds: int, truth: bool) -> None:
@@ -360,6 +366,20 @@ def _narrow_none(frame: Frame, name: ast.Name, is_none: bool) -> None:
     if kept:
         marked = [replace(o, optional=True) if isinstance(o, Tensor) and not is_none else o for o in kept]
         frame.variables[name.id] = unite(*marked)
+
+
+def _narrow_type(frame: Frame, function: ast.expr, tested: ast.expr, kind: ast.expr) -> None:
+    """What nothing is known of is the layer or module that ``isinstance`` found it to be."""
+    if not (isinstance(function, ast.Name) and function.id == "isinstance" and isinstance(tested, ast.Name)):
+        return
+    value = frame.variables.get(tested.id)
+    if value is not UNKNOWN and not (isinstance(value, Tensor) and value.maybe):
+        return
+    cls = evaluate(frame, kind)
+    if isinstance(cls, TorchName) and cls.name.startswith("torch.nn."):
+        frame.variables[tested.id] = build_layer(frame, cls.name, Arguments(unknown=True), kind)
+    elif isinstance(cls, Class) and is_module(cls):
+        frame.variables[tested.id] = instance_of(frame, kind) or value
 
 
 def is_torch(value: Value, *names: str) -> bool:
