@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
 _SUMS = frozenset(("sum", "mean", "nansum"))
+_NORMS = frozenset(("norm", "vector_norm"))
+_GRADIENTS = (Trait.GRADIENT, Trait.GRADIENT_SQUARE)
 _EXPONENTIALS = frozenset(("exp", "exp2", "expm1", "cosh", "sinh"))
 _ACCUMULATED = frozenset(("cumsum", "cumprod", "logcumsumexp"))
 _PRODUCT = "prod"
 _SHARES = "softmax"
 _LOGARITHMS = frozenset(("log_softmax", "logsumexp", "logsigmoid"))
-_TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax"))
+_TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax", "norm", "vector_norm"))
 _SMALL = (Trait.NEGATIVE, Trait.DECAY, Trait.BOUNDED)
 _FLOAT16, _EITHER = BITS["float16"], LOW
 
@@ -62,7 +64,7 @@ class OverflowProneOp(Rule):
     What it does
     ------------
     Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
-    in float16, and in float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an exponential,
+    in float16, norms and sums of squares of gradients of float16 parameters, and in float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an exponential,
     and a `softmax` whose shares `topk`, `multinomial` or `argmax` then choose by. CUDA's autocast computes most of them
     in float32, so the findings are about half weights, regions with autocast off, and devices with other cast lists.
 
@@ -101,7 +103,9 @@ class OverflowProneOp(Rule):
     code: ClassVar[str] = "AMP303"
     name: ClassVar[str] = "overflow-prone-op"
     severity: ClassVar[Severity] = Severity.WARNING
-    tokens: ClassVar[tuple[str, ...]] = (*("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid"),)
+    tokens: ClassVar[tuple[str, ...]] = (
+        *("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid", "norm("),
+    )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
@@ -180,6 +184,24 @@ def reproduce():
 """,
             scenario="bf16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def total_norm(parameters, norm_type: float = 2.0):
+    norms = [torch.norm(p.grad.detach(), norm_type) for p in parameters if p.grad is not None]  # expect
+    return torch.norm(torch.stack(norms), norm_type)
+
+
+def reproduce():
+    layer = nn.Linear(64, 64, bias=False).half()
+    layer.weight.grad = torch.full_like(layer.weight, 2000.0)
+    assert total_norm(layer.parameters()).isfinite(), "gradients of 0.03, scaled by 65536"
+""",
+            scenario="fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -246,9 +268,18 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
     differentiated = in_autograd_function(facts, use)
     if short in _ACCUMULATED and not differentiated and _may_be_a_count(operand):
         return None
-    claimed = low_lanes if short in _ACCUMULATED and differentiated else claimed_lanes
-    lanes = claimed(facts, use, operand, lambda _, bit: bool(bit & failing))
+    if operand.value.trait in _GRADIENTS:
+        lanes = _lanes_of_gradient(facts, use, operand)
+    else:
+        claimed = low_lanes if short in _ACCUMULATED and differentiated else claimed_lanes
+        lanes = claimed(facts, use, operand, lambda _, bit: bool(bit & failing))
     return _Prone(use, operand, surest(lanes), what) if lanes else None
+
+
+def _lanes_of_gradient(facts: FileFacts, use: Use, operand: Operand) -> dict[int, Certainty]:
+    """The scenarios in which a gradient is float16, as its parameter is."""
+    lanes = enumerate(operand.value.dtypes)
+    return {n: Certainty.LIKELY for n, lane in lanes if lane.mask == _FLOAT16 and use.live >> n & 1}
 
 
 def _may_be_a_count(operand: Operand) -> bool:
@@ -263,6 +294,8 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
     """The dtypes in which an operation goes wrong on such values, and what happens."""
     if short in _SUMS and trait is Trait.SQUARE:
         return _FLOAT16, "squares overflow beyond 256"
+    if (short in _SUMS and trait is Trait.GRADIENT_SQUARE) or (short in _NORMS and trait is Trait.GRADIENT):
+        return _FLOAT16, "gradients beside a loss scale overflow it"
     if short in _EXPONENTIALS and trait is Trait.DECAY:
         return _EITHER, "an exponential of an exponential, it multiplies the rounding of the first"
     if short in _EXPONENTIALS and trait not in _SMALL:
@@ -287,10 +320,10 @@ def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
     """Whether the hazard is there for the usual numbers: norms, running sums, decays, shares that choose experts."""
     short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
     if short in _SUMS:
-        return "dim" in use.arguments
+        return short != "mean" or "dim" in use.arguments
     if short == _SHARES:
         return isinstance(use.node, ast.expr) and decides(surroundings, use.node)
-    return short in _ACCUMULATED or (short in _EXPONENTIALS and trait is Trait.DECAY)
+    return short in _ACCUMULATED or trait is Trait.GRADIENT or (short in _EXPONENTIALS and trait is Trait.DECAY)
 
 
 def _given_dtype(use: Use) -> bool:

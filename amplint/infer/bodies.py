@@ -98,6 +98,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
                 stores = stores or function.id == "setattr"
         elif kind is ast.Attribute or kind is ast.Subscript:
             stores = stores or type(child.ctx) is ast.Store  # type: ignore[attr-defined]
+            computes = computes or (kind is ast.Attribute and child.attr == "grad")  # type: ignore[attr-defined]
         elif kind is ast.BinOp:
             computes = computes or type(child.op) is ast.MatMult  # type: ignore[attr-defined]
         elif kind is ast.Return:

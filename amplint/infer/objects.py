@@ -195,6 +195,8 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         if isinstance(value, Mapping) and value.other is not None and not value.items and name in _FINFO:
             return value.other
         return Builtin(name, value)
+    if value is UNKNOWN and name == "grad":
+        return frame.session.gradient()
     if isinstance(value, FloatLimits) and name in _FINFO and name != "bits":
         return Number("float", extreme=Limit(name, value.dtypes))
     if isinstance(value, DTypeValue) and name in KINDS:

@@ -21,7 +21,7 @@ from amplint.infer.dtypes import (
     Symbol,
     promote_lanes,
 )
-from amplint.infer.values import DTypeValue, Tensor, Value
+from amplint.infer.values import DTypeValue, Tensor, Trait, Value
 
 if TYPE_CHECKING:
     import ast
@@ -187,6 +187,11 @@ class Session:
                 mask |= BITS["float32"]
             lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))
         return Tensor(tuple(lanes), 1 if annotated else None, maybe=not annotated)
+
+    def gradient(self) -> Tensor:
+        """The gradient of something that the inference does not see: of a parameter, most likely, and of its dtype."""
+        lanes = (Lane(BITS[scenario.parameters], None, assumed=True, open=True) for scenario in self.scenarios)
+        return Tensor(tuple(lanes), maybe=True, trait=Trait.GRADIENT)
 
     def symbolic_dtype(self, name: str) -> DTypeValue:
         """A ``torch.dtype`` that the inference does not see chosen."""

@@ -24,6 +24,7 @@ from amplint.infer.values import (
     Origin,
     Tensor,
     TensorMethod,
+    Trait,
     Value,
 )
 
@@ -66,7 +67,8 @@ def _of_given(frame: Frame, given: Origin, name: str, node: ast.expr) -> Value:
 def _read(frame: Frame, tensor: Tensor, op: Op, node: ast.expr) -> Value:
     """An attribute that is no method."""
     if op.passes:
-        return replace(tensor, leaf=False)
+        trait = Trait.GRADIENT if op.name == "torch.Tensor.grad" else tensor.trait
+        return replace(tensor, leaf=False, maybe=tensor.maybe or trait is Trait.GRADIENT, trait=trait)
     if isinstance(op.result, str) and op.result.startswith(PYTHON):
         return python_result(op.result, [])
     return apply(frame, op, Arguments([tensor], {}, {}), node)

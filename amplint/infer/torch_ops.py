@@ -42,8 +42,10 @@ LOSES_RANGE = frozenset(
 )
 """Operations that overflow or lose accuracy in low precision, whatever they get."""
 
-LOSES_TRAITS = frozenset(("sum", "mean", "nansum", "einsum", "outer", "ger", "matmul", "mm", "bmm"))
-"""Operations that do where the values are squares or counts."""
+LOSES_TRAITS = frozenset(
+    ("sum", "mean", "nansum", "einsum", "outer", "ger", "matmul", "mm", "bmm", "norm", "vector_norm")
+)
+"""Operations that do where the values are squares, counts or gradients."""
 
 TAKES_NUMBERS = frozenset(
     [

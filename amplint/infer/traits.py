@@ -37,20 +37,26 @@ def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Tr
     if short in ("pow", "square"):
         exponent = bound.get("exponent", Const(2))
         even = isinstance(exponent, Const) and exponent.value in (2, 4)
-        return (first if first is Trait.BOUNDED else Trait.SQUARE) if even else None
+        return _squared(first) if even else None
     if len(operands) == 1:
         return first if first is not Trait.SQUARE else Trait.POSITIVE
     second = operands[1].value.trait
     if short in ("sub", "subtract") and second is Trait.LARGEST:
         return Trait.NEGATIVE
     if short in ("mul", "multiply") and _same(operands[0].node, operands[1].node):
-        return first if first is Trait.BOUNDED else Trait.SQUARE
+        return _squared(first)
     if short in ("mul", "multiply", "div") and first in _SIGNS and second in _SIGNS:
         positive = _SIGNS[first] == _SIGNS[second]
         if first in _EXPONENTIAL or (second in _EXPONENTIAL and short != "div"):
             return Trait.EXPONENTIAL if positive else Trait.DECAY
         return Trait.POSITIVE if positive else Trait.NEGATIVE
     return first if first is second is not Trait.COUNT and short in ("add", "mul", "multiply") else None
+
+
+def _squared(trait: Trait | None) -> Trait:
+    if trait is Trait.GRADIENT:
+        return Trait.GRADIENT_SQUARE
+    return trait if trait is Trait.BOUNDED else Trait.SQUARE
 
 
 def negated(trait: Trait | None) -> Trait | None:

@@ -208,6 +208,8 @@ class Trait(Enum):
     LARGEST = "the largest of others, or above"
     EXPONENTIAL = "exponentials, not negative"
     DECAY = "negated exponentials"
+    GRADIENT = "gradients of parameters"
+    GRADIENT_SQUARE = "squares of such gradients"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
