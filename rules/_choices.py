@@ -81,4 +81,4 @@ def _is_chosen_from(surroundings: Surroundings, node: ast.expr, choosers: frozen
 
 def _called(call: ast.Call) -> str:
     function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

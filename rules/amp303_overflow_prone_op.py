@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.dtypes import BITS, LOW
+from amplint.infer.torch_ops import LOGARITHMS
 from amplint.infer.values import Const, Trait
 from amplint.rule import Example, Rule, Suspect
 
@@ -42,9 +43,9 @@ _EXPONENTIALS = frozenset(("exp", "exp2", "expm1", "cosh", "sinh"))
 _ACCUMULATED = frozenset(("cumsum", "cumprod", "logcumsumexp"))
 _PRODUCT = "prod"
 _SHARES = "softmax"
-_LOGARITHMS = frozenset(("log_softmax", "logsumexp", "logsigmoid"))
+_LOGARITHMS_OF_SHARES = frozenset(("log_softmax", "logsumexp", "logsigmoid"))
 _TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax", "norm", "vector_norm"))
-_SMALL = (Trait.NEGATIVE, Trait.DECAY, Trait.BOUNDED)
+_SMALL = (Trait.NEGATIVE, Trait.DECAY, Trait.BOUNDED, Trait.SHARE, Trait.REST)
 _FLOAT16, _EITHER = BITS["float16"], LOW
 
 
@@ -64,9 +65,11 @@ class OverflowProneOp(Rule):
     What it does
     ------------
     Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
-    in float16, norms and sums of squares of gradients of float16 parameters, and in float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an exponential,
-    and a `softmax` whose shares `topk`, `multinomial` or `argmax` then choose by. CUDA's autocast computes most of them
-    in float32, so the findings are about half weights, regions with autocast off, and devices with other cast lists.
+    in float16, norms and sums of squares of gradients of float16 parameters, and in float16 and bfloat16 `cumsum`,
+    `cumprod` and `logcumsumexp`, the exponential of an exponential, and a `softmax` whose shares `topk`, `multinomial`
+    or `argmax` then choose by. CUDA's autocast computes these in float32, so the findings are about half weights,
+    regions with autocast off, and devices with other cast lists. Under autocast as well: the logarithm of a float16
+    `sigmoid` or `softmax`, and of 1 less such a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
     `logsumexp`, `logsigmoid` and `prod`, means of squares over everything (a loss), and in float16 `exp` and its like
@@ -97,14 +100,15 @@ class OverflowProneOp(Rule):
     Fix safety
     ----------
     Unsafe: the operation is computed in float32, which changes numbers, and the result stays float32. Cast what becomes
-    of it back where a low-precision layer follows.
+    of it back where a low-precision layer follows. Logarithms have no fix: use `F.logsigmoid(x)`, `F.logsigmoid(-x)` or
+    `F.log_softmax(x, -1)` of the float32 logits.
     """
 
     code: ClassVar[str] = "AMP303"
     name: ClassVar[str] = "overflow-prone-op"
     severity: ClassVar[Severity] = Severity.WARNING
     tokens: ClassVar[tuple[str, ...]] = (
-        *("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid", "norm("),
+        *("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid", "norm(", "log(", "log2("),
     )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -190,6 +194,30 @@ import torch
 from torch import nn
 
 
+class Adversary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(4, 1)
+
+    def forward(self, made: torch.Tensor):
+        return -torch.log(1 - self.score(made).sigmoid())  # expect
+
+
+def reproduce():
+    adversary, x = Adversary(), torch.zeros(1, 4)
+    nn.init.constant_(adversary.score.bias, 10.0)
+    assert adversary(x).isfinite().all()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert adversary(x).isfinite().all(), "1 - sigmoid(10) is zero in bfloat16"
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
 def total_norm(parameters, norm_type: float = 2.0):
     norms = [torch.norm(p.grad.detach(), norm_type) for p in parameters if p.grad is not None]  # expect
     return torch.norm(torch.stack(norms), norm_type)
@@ -222,7 +250,8 @@ class Norm(nn.Module):
         decay = torch.exp(-nn.functional.softplus(x))
         stable = torch.exp(x - x.amax(-1, keepdim=True))
         spread = torch.tanh(x).square().mean(-1)
-        return self.weight * x, shares, shares.topk(1), decay, stable, x.sum(), spread, x.softmax(-1).to(x.dtype)
+        logs = (1 - shares).log(), torch.log(1 - x.sigmoid() + 1e-3), torch.log(x.softmax(-1).clamp(min=1e-4))
+        return self.weight * x, logs, shares, shares.topk(1), decay, stable, x.sum(), spread, x.softmax(-1).to(x.dtype)
 
 
 class UnderAutocast(nn.Module):
@@ -296,6 +325,10 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
         return _FLOAT16, "squares overflow beyond 256"
     if (short in _SUMS and trait is Trait.GRADIENT_SQUARE) or (short in _NORMS and trait is Trait.GRADIENT):
         return _FLOAT16, "gradients beside a loss scale overflow it"
+    if short in LOGARITHMS and trait in (Trait.SHARE, Trait.REST):
+        if trait is Trait.SHARE:
+            return _FLOAT16, "what is below 3e-8 is zero there, and its logarithm infinite"
+        return _EITHER, "near 1 that is zero, and its logarithm infinite"
     if short in _EXPONENTIALS and trait is Trait.DECAY:
         return _EITHER, "an exponential of an exponential, it multiplies the rounding of the first"
     if short in _EXPONENTIALS and trait not in _SMALL:
@@ -306,7 +339,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
         return _EITHER, "rounding adds up along the product"
     if short == _SHARES:
         return _EITHER, "the shares that decide are rounded"
-    return (_EITHER, "it is rounded") if short in _LOGARITHMS else None
+    return (_EITHER, "it is rounded") if short in _LOGARITHMS_OF_SHARES else None
 
 
 def _judged(prone: _Prone, surroundings: Surroundings) -> _Prone:
@@ -323,6 +356,8 @@ def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
         return short != "mean" or "dim" in use.arguments
     if short == _SHARES:
         return isinstance(use.node, ast.expr) and decides(surroundings, use.node)
+    if short in LOGARITHMS:
+        return True
     return short in _ACCUMULATED or trait is Trait.GRADIENT or (short in _EXPONENTIALS and trait is Trait.DECAY)
 
 
@@ -334,11 +369,13 @@ def _given_dtype(use: Use) -> bool:
 def _suspect(facts: FileFacts, found: list[_Prone]) -> Suspect:
     worst, lanes, certainty = strongest(found)
     span = facts.span(worst.use.node)
-    given = f"{dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
+    short = short_name(worst.use.op)
+    given = f"{short} of {dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
+    computed = "" if short.rstrip("_") in LOGARITHMS else " is computed without float32"
     return Suspect(
         span=span,
         node=span,
-        message=f"{short_name(worst.use.op)} of {given} is computed without float32: {worst.what}",
+        message=f"{given}{computed}: {worst.what}",
         scenarios=facts.names(lanes),
         certainty=certainty,
         causes=causes_of(facts, worst.operand, worst.lanes),
@@ -348,7 +385,7 @@ def _suspect(facts: FileFacts, found: list[_Prone]) -> Suspect:
 
 def _fix(node: cst.Call, prone: _Prone, visit: Visit) -> Fix | None:
     short = short_name(prone.use.op).rstrip("_")
-    if short_name(prone.use.op).endswith("_"):
+    if short_name(prone.use.op).endswith("_") or short in LOGARITHMS:
         return None
     edits: list[Edit] = []
     if short in _SUMS:

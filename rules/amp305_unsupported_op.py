@@ -295,7 +295,7 @@ def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
     if worst.use.op == _NUMPY:
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
     elif worst.use.op.startswith(_INITIALISATION):
-        message = f"{short_name(worst.use.op)} has no kernel for {given}: it raises where the model is made in that dtype"
+        message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"
     return Suspect(
         span=span,
         node=span,

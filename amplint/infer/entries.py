@@ -32,7 +32,11 @@ from amplint.infer.values import (
 )
 
 _INTEGER_TENSORS = ("LongTensor", "IntTensor")
-_SHAPED = {"Float": None, "Inexact": None, "Shaped": None, "Num": None, "Int": "int64", "Integer": "int64", "Bool": "bool"}
+_SHAPED = {
+    **dict.fromkeys(("Float", "Inexact", "Shaped", "Num")),
+    **dict.fromkeys(("Int", "Integer"), "int64"),
+    "Bool": "bool",
+}
 """Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors, some of a dtype that no scenario changes."""
 
 

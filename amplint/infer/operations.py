@@ -22,7 +22,7 @@ from amplint.infer.results import (
     result_dim,
     where_sure,
 )
-from amplint.infer.torch_ops import BANNED, FP32, LOWER, PROMOTE, Op, Rule, Slot, Watched, find_op
+from amplint.infer.torch_ops import BANNED, FP32, LOGARITHMS, LOWER, PROMOTE, Op, Rule, Slot, Watched, find_op
 from amplint.infer.traits import trait_of
 from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 
@@ -96,7 +96,8 @@ def _is_complex(value: Value) -> bool:
 def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], node: ast.expr | ast.stmt) -> None:
     """Note an operation that low precision may not bear, where an operand is that as the kernel sees it.
 
-    Of those without a kernel autocast lowers only inner products (``pinv``): their own operands stay.
+    Of those without a kernel autocast lowers only inner products (``pinv``): their own operands stay. Of a logarithm it
+    matters what the operand was before autocast widened it: a number that is zero stays zero.
     """
     numbers = uses.extreme_numbers(bound)
     if not numbers and op.watched is Watched.NUMBERS and not uses.counts(bound):
@@ -105,7 +106,7 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if op.watched is Watched.TRAITS and not any(o.value.trait for o in operands):
         return
     policy = op.policy_on(frame.session.device, frame.session.torch_version) if "out" not in bound else None
-    inner = policy == LOWER and op.lacks
+    inner = (policy == LOWER and op.lacks) or op.name.rpartition(".")[2].rstrip("_") in LOGARITHMS
     policy = FP32 if policy == FP32_RESULT else policy
     seen = _after_autocast(frame, operands, policy) if policy is not None and not inner else operands
     uses.note(frame, node, op, seen, numbers, bound, arguments)

@@ -42,10 +42,15 @@ LOSES_RANGE = frozenset(
 )
 """Operations that overflow or lose accuracy in low precision, whatever they get."""
 
+LOGARITHMS = ("log", "log2", "log10")
+
 LOSES_TRAITS = frozenset(
-    ("sum", "mean", "nansum", "einsum", "outer", "ger", "matmul", "mm", "bmm", "norm", "vector_norm")
+    [
+        *("sum", "mean", "nansum", "einsum", "outer", "ger", "matmul", "mm", "bmm", "norm", "vector_norm"),
+        *LOGARITHMS,
+    ]
 )
-"""Operations that do where the values are squares, counts or gradients."""
+"""Operations that do where the values are squares, counts, gradients or shares."""
 
 TAKES_NUMBERS = frozenset(
     [

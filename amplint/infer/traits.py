@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 _ALWAYS: dict[str, Trait] = {
     **dict.fromkeys(("abs", "relu", "softplus", "norm", "vector_norm", "var", "std", "sqrt"), Trait.POSITIVE),
     **dict.fromkeys(("exp", "exp2"), Trait.EXPONENTIAL),
-    **dict.fromkeys(("sigmoid", "tanh", "softmax", "sin", "cos", "sign", "hardsigmoid", "normalize"), Trait.BOUNDED),
-    **dict.fromkeys(("cosine_similarity", "erf", "layer_norm", "rms_norm", "expit", "hardtanh"), Trait.BOUNDED),
+    **dict.fromkeys(("sigmoid", "softmax", "expit"), Trait.SHARE),
+    **dict.fromkeys(("tanh", "sin", "cos", "sign", "hardsigmoid", "normalize"), Trait.BOUNDED),
+    **dict.fromkeys(("cosine_similarity", "erf", "layer_norm", "rms_norm", "hardtanh"), Trait.BOUNDED),
     **dict.fromkeys(("max", "amax", "logsumexp"), Trait.LARGEST),
     **dict.fromkeys(("logsigmoid", "log_softmax"), Trait.NEGATIVE),
 }
@@ -23,6 +24,8 @@ GIVING = _ALWAYS.keys() | _COMPUTED
 """Short names of operations whose results have traits."""
 
 _SIGNS = {Trait.SQUARE: 1, Trait.POSITIVE: 1, Trait.NEGATIVE: -1, Trait.EXPONENTIAL: 1, Trait.DECAY: -1}
+SMALL = (Trait.BOUNDED, Trait.SHARE, Trait.REST)
+"""Traits of numbers that are small whatever the input."""
 _EXPONENTIAL = (Trait.EXPONENTIAL, Trait.DECAY)
 
 
@@ -38,6 +41,9 @@ def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Tr
         exponent = bound.get("exponent", Const(2))
         even = isinstance(exponent, Const) and exponent.value in (2, 4)
         return _squared(first) if even else None
+    if len(operands) == 1 and first in SMALL:
+        left = first is Trait.SHARE and short in ("sub", "subtract", "rsub")
+        return Trait.REST if left else Trait.BOUNDED
     if len(operands) == 1:
         return first if first is not Trait.SQUARE else Trait.POSITIVE
     second = operands[1].value.trait
@@ -50,13 +56,15 @@ def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Tr
         if first in _EXPONENTIAL or (second in _EXPONENTIAL and short != "div"):
             return Trait.EXPONENTIAL if positive else Trait.DECAY
         return Trait.POSITIVE if positive else Trait.NEGATIVE
+    if first in SMALL and second in SMALL and short in ("add", "mul", "multiply"):
+        return Trait.BOUNDED
     return first if first is second is not Trait.COUNT and short in ("add", "mul", "multiply") else None
 
 
 def _squared(trait: Trait | None) -> Trait:
     if trait is Trait.GRADIENT:
         return Trait.GRADIENT_SQUARE
-    return trait if trait is Trait.BOUNDED else Trait.SQUARE
+    return Trait.BOUNDED if trait in SMALL else Trait.SQUARE
 
 
 def negated(trait: Trait | None) -> Trait | None:
@@ -65,6 +73,8 @@ def negated(trait: Trait | None) -> Trait | None:
         return Trait.DECAY if trait is Trait.EXPONENTIAL else Trait.EXPONENTIAL
     if trait in (Trait.SQUARE, Trait.POSITIVE):
         return Trait.NEGATIVE
+    if trait in SMALL:
+        return Trait.BOUNDED
     return Trait.POSITIVE if trait is Trait.NEGATIVE else trait if trait is not Trait.LARGEST else None
 
 
@@ -72,6 +82,8 @@ def joined_trait(a: Trait | None, b: Trait | None) -> Trait | None:
     """What values are like that come by one of two paths: what is a hazard on one of them is one."""
     if a is b:
         return a
+    if a in SMALL and b in SMALL:
+        return Trait.BOUNDED
     return Trait.COUNT if Trait.COUNT in (a, b) else None
 
 

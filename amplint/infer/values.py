@@ -205,6 +205,8 @@ class Trait(Enum):
     POSITIVE = "not negative"
     NEGATIVE = "not positive"
     BOUNDED = "small whatever the input"
+    SHARE = "between 0 and 1, and as near to both as the input has it"
+    REST = "what such numbers leave of 1"
     LARGEST = "the largest of others, or above"
     EXPONENTIAL = "exponentials, not negative"
     DECAY = "negated exponentials"
