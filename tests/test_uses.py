@@ -86,12 +86,17 @@ def test_a_limit_has_the_dtype_it_is_of() -> None:
         ("(h - h.amax(-1, keepdim=True))", Trait.NEGATIVE),
         ("-nn.functional.softplus(h)", Trait.NEGATIVE),
         ("(-h.abs() * -x.abs())", Trait.POSITIVE),
+        ("h.exp()", Trait.EXPONENTIAL),
+        ("-nn.functional.softplus(x) * h.exp()", Trait.DECAY),
+        ("h.sigmoid()", Trait.SHARE),
+        ("1 - h.softmax(-1)", Trait.REST),
+        ("1 - h.sigmoid() + 0.5", Trait.BOUNDED),
         ("(h * x)", None),
         ("h ** 3", None),
     ],
 )
 def test_what_values_are_like(expression: str, trait: Trait | None) -> None:
-    uses = uses_of(f"return torch.exp({expression})", "exp")
+    uses = uses_of(f"return torch.expm1({expression})", "expm1")
     assert {use.operands[0].value.trait for use in uses} == {trait}
 
 
@@ -122,3 +127,51 @@ def test_a_constructor_runs_before_the_module_is_converted() -> None:
     )
     source = Source(Path("/project/module.py"), text.format("return h").encode())
     assert not analyse(source, scenarios=SCENARIOS, device="cuda", torch_version=(2, 13)).uses
+
+
+def test_small_epsilons_are_followed() -> None:
+    (use,) = uses_of("return (h.var(-1) + 1e-5).rsqrt()", "add")
+    assert [*use.numbers.values()] == [1e-5]
+    assert use.operands[0].value.trait is Trait.POSITIVE
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("nn.Linear", "float16"), ("Module", "float16"), ("nn.Module", None), ("int", None)]
+)
+def test_isinstance_says_what_a_module_is(kind: str, dtype: str | None) -> None:
+    of = "part.linear" if kind == "Module" else "part"
+    line = f"return h\n\n    def reset(self, part):\n        if isinstance(part, {kind}):\n"
+    uses = uses_of(f"{line}            nn.init.orthogonal_({of}.weight)", "orthogonal_")
+    assert [names_of(use.operands[0].value.dtypes[HALF].mask) for use in uses] == ([[dtype]] if dtype else [])
+
+
+def test_a_class_of_another_library_with_a_decorated_forward_is_a_module() -> None:
+    text = MODULE.replace("nn.Module)", "library.Base)").replace(
+        "    def forward", "    @library.renamed\n    def forward"
+    )
+    source = Source(
+        Path("/project/module.py"), f"import library\n{text}".format("return self.linear.weight.exp()").encode()
+    )
+    (use,) = analyse(source, scenarios=SCENARIOS, device="cuda", torch_version=(2, 13)).uses
+    assert names_of(use.operands[0].value.dtypes[HALF].mask) == ["float16"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "dtypes"),
+    [
+        ("einx.where('b, b n, -> b n', keep, h, 0.0)", ["float16"]),
+        ("einx.multiply('b, b n -> b n', steps, h)", ["float16"]),
+        ("einx.get_at('b [n] -> b', h, steps)", ["float16"]),
+        ("einx.sum('b [n] -> b', h)", []),
+    ],
+)
+def test_einx_does_what_torch_does_to_shaped_arguments(expression: str, dtypes: list[str]) -> None:
+    shaped = MODULE.replace("x: torch.Tensor, mask", "x: Float['b n'], keep: Bool['b'], steps: Int['b'], mask")
+    text = f"import einx\nfrom jaxtyping import Bool, Float, Int\n{shaped}".format(
+        f"return torch.linalg.inv({expression})"
+    )
+    source = Source(Path("/project/module.py"), text.encode())
+    uses = analyse(source, scenarios=SCENARIOS, device="cuda", torch_version=(2, 13)).uses
+    assert [names_of(use.operands[0].value.dtypes[HALF].mask) for use in uses if use.op.endswith("inv")] == (
+        [dtypes] if dtypes else []
+    )

@@ -1,0 +1,123 @@
+"""AMP303: what is certain and what is merely possible, which choices count, what may be a count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from amplint.engine import Options, check_file
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.plugins import load_rules
+from amplint.source import Source
+
+RULES = tuple(rule for rule in load_rules() if rule.code == "AMP303")
+OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13))
+MODULE = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Module(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, mask):
+        logits = self.gate(x)
+        {}
+"""
+
+
+def reported(line: str, *, pedantic: bool = False) -> int:
+    source = Source(Path("/project/module.py"), MODULE.format(line).encode())
+    return len(check_file(source, replace(OPTIONS, pedantic=pedantic)).findings)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return logits.softmax(-1).topk(2)",
+        "return torch.topk(F.softmax(logits, dim=-1), k=2)",
+        "p = logits.softmax(-1)\n        return torch.topk(p.view(-1, 4) + 1, 2)",
+        "p = F.softmax(logits / 0.7, dim=-1)\n        return torch.multinomial(p, 1)",
+        "p = F.softmax(logits, -1)\n        best = torch.argmax(p, 1)\n        return p * F.one_hot(best, 4)",
+        "return logits.pow(2).mean(-1)",
+        "return (logits - x).square().sum()",
+        "return logits.sigmoid().cumsum(-1)",
+        "return torch.log(1 - logits.sigmoid())",
+        "return torch.exp(-torch.exp(logits))",
+    ],
+)
+def test_certain_whatever_the_numbers(line: str) -> None:
+    assert reported(line) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return logits.softmax(-1) @ x",
+        "return logits.softmax(-1).argmax(-1)",
+        "p = logits.softmax(-1)\n        y = p @ x\n        p = x\n        return y, p.topk(2)",
+        "return (logits - x).square().mean()",
+        "return torch.exp(logits)",
+        "return F.log_softmax(logits, -1)",
+        "return F.logsigmoid(logits)",
+    ],
+)
+def test_possible_where_it_depends_on_the_numbers(line: str) -> None:
+    assert reported(line) == 0
+    assert reported(line, pedantic=True) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return mask.cumsum(-1), (mask + 1).cumsum(-1)",
+        "return logits.softmax(-1, dtype=torch.float32).topk(2)",
+        "return torch.log(1 - logits.float().sigmoid())",
+        "return torch.log(1 - logits.sigmoid() + 1e-3)",
+        "return logits.sigmoid().square().sum(-1)",
+    ],
+)
+def test_silent(line: str) -> None:
+    assert reported(line, pedantic=False) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("return sum(p.grad.detach().pow(2).sum() for p in ps)", 1),
+        ("return [p.grad.data.norm(2) for p in ps if p.grad is not None]", 1),
+        ("return [torch.norm(p.grad, dtype=torch.float32) for p in ps]", 0),
+        ("return [p.grad.float().norm() for p in ps]", 0),
+        ("return [p.grad.abs().max() for p in ps]", 0),
+    ],
+)
+def test_gradients_have_the_dtype_of_their_parameters(line: str, count: int) -> None:
+    source = Source(Path("/project/clip.py"), f"import torch\n\n\ndef total(ps):\n    {line}\n".encode())
+    assert len(check_file(source, OPTIONS).findings) == count
+
+
+def test_what_an_autograd_function_accumulates_has_the_dtype_it_is_called_with() -> None:
+    code = """\
+import torch
+
+
+class Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, g):
+        ctx.save_for_backward(q)
+        return q * g
+
+    @staticmethod
+    def backward(ctx, grad):
+        (q,) = ctx.saved_tensors
+        dg = (grad * q).to(q.dtype)
+        return grad, {}
+"""
+    for returned, count in (("dg.cumsum(-2)", 1), ("dg.float().cumsum(-2)", 0)):
+        source = Source(Path("/project/gate.py"), code.format(returned).encode())
+        assert len(check_file(source, OPTIONS).findings) == count
