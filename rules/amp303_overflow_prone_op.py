@@ -324,7 +324,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
     if short in _SUMS and trait is Trait.SQUARE:
         return _FLOAT16, "squares overflow beyond 256"
     if (short in _SUMS and trait is Trait.GRADIENT_SQUARE) or (short in _NORMS and trait is Trait.GRADIENT):
-        return _FLOAT16, "gradients beside a loss scale overflow it"
+        return _FLOAT16, "gradients times a loss scale overflow it"
     if short in LOGARITHMS and trait in (Trait.SHARE, Trait.REST):
         if trait is Trait.SHARE:
             return _FLOAT16, "what is below 3e-8 is zero there, and its logarithm infinite"
