@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
 _CHOOSERS = frozenset(("topk", "multinomial"))
-_POINTERS = frozenset(("argmax", "argmin", "max"))
+_POINTERS = frozenset(("argmax", "argmin"))
 """What is asked for the best index; with the shares themselves used too, they weigh what was chosen."""
 
 
@@ -65,17 +65,30 @@ def _is_chosen_from(surroundings: Surroundings, node: ast.expr, choosers: frozen
     for ancestor in surroundings.ancestors(node):
         if isinstance(ancestor, ast.Call):
             if current in ancestor.args:
-                return ancestor.args[0] is current and _called(ancestor) in choosers
+                chosen = ancestor.args[0] is current and _called(ancestor) in choosers
+                return chosen and not _drops_places(surroundings, ancestor)
             if current is not ancestor.func:
                 return False
-        elif isinstance(ancestor, ast.Attribute):
-            if ancestor.attr in choosers:
-                return True
-        elif not isinstance(ancestor, ast.BinOp) and not (
+            if _called(ancestor) in choosers:
+                return not _drops_places(surroundings, ancestor)
+        elif not isinstance(ancestor, ast.BinOp | ast.Attribute) and not (
             isinstance(ancestor, ast.Subscript) and ancestor.value is current
         ):
             return False
         current = ancestor
+    return False
+
+
+def _drops_places(surroundings: Surroundings, call: ast.Call) -> bool:
+    """Whether of the largest values and their places only the values are kept."""
+    parent = surroundings.parent(call)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr == "values"
+    if isinstance(parent, ast.Subscript):
+        return isinstance(parent.slice, ast.Constant) and parent.slice.value == 0
+    if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
+        last = parent.targets[0].elts[-1]
+        return isinstance(last, ast.Name) and last.id.startswith("_")
     return False
 
 

@@ -46,6 +46,7 @@ _SHARES = "softmax"
 _LOGARITHMS_OF_SHARES = frozenset(("log_softmax", "logsumexp", "logsigmoid"))
 _TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax", "norm", "vector_norm"))
 _SMALL = (Trait.NEGATIVE, Trait.DECAY, Trait.BOUNDED, Trait.SHARE, Trait.REST)
+_SQUARES = "squares overflow beyond 256"
 _FLOAT16, _EITHER = BITS["float16"], LOW
 
 
@@ -302,6 +303,8 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
     else:
         claimed = low_lanes if short in _ACCUMULATED and differentiated else claimed_lanes
         lanes = claimed(facts, use, operand, lambda _, bit: bool(bit & failing))
+    if what is _SQUARES and short != "mean" and "dim" not in use.arguments:
+        what = "a sum over everything overflows beyond 65504"
     return _Prone(use, operand, surest(lanes), what) if lanes else None
 
 
@@ -322,7 +325,7 @@ def _may_be_a_count(operand: Operand) -> bool:
 def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
     """The dtypes in which an operation goes wrong on such values, and what happens."""
     if short in _SUMS and trait is Trait.SQUARE:
-        return _FLOAT16, "squares overflow beyond 256"
+        return _FLOAT16, _SQUARES
     if (short in _SUMS and trait is Trait.GRADIENT_SQUARE) or (short in _NORMS and trait is Trait.GRADIENT):
         return _FLOAT16, "gradients times a loss scale overflow it"
     if short in LOGARITHMS and trait in (Trait.SHARE, Trait.REST):
