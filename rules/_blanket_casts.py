@@ -1,4 +1,4 @@
-"""Casts of everything that a dict of tensors or a module's buffers hold."""
+"""Casts of everything that a dict of tensors, a nest of them, or a module's buffers hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class BlanketCast:
 
 
 def blanket_casts(tree: ast.Module, around: Surroundings) -> Iterator[BlanketCast]:
-    """The casts to a floating dtype in loops over buffers, state dicts and dicts, with no test of what is cast."""
+    """The casts to a floating dtype of all buffers, of a state dict or a dict, or of all that a function is mapped
+    over, with no test of what is cast."""
     for node in ast.walk(tree):
         if isinstance(node, ast.For):
             yield from _casts(node.target, node.iter, node.body, around)
@@ -36,6 +37,27 @@ def blanket_casts(tree: ast.Module, around: Surroundings) -> Iterator[BlanketCas
             for generator in node.generators:
                 if not generator.ifs:
                     yield from _casts(generator.target, generator.iter, bodies, around)
+        elif isinstance(node, ast.Lambda):
+            yield from _applied(node, around)
+
+
+def _applied(function: ast.Lambda, around: Surroundings) -> Iterator[BlanketCast]:
+    """``tree_map(lambda t: t.half(), batch)``, ``module._apply(lambda t: t.to(dtype))``."""
+    call = around.parent(function)
+    if not isinstance(call, ast.Call) or function not in call.args or len(function.args.args) != 1:
+        return
+    others = [argument for argument in call.args if argument is not function]
+    method = call.func if isinstance(call.func, ast.Attribute) else None
+    of_module = method is not None and method.attr == "_apply"
+    source = method.value if method is not None and of_module else others[0] if others else None
+    name = function.args.args[0].arg
+    if source is None:
+        return
+    for node in ast.walk(function.body):
+        if not isinstance(node, ast.Call) or not _casts_name(node, name, any_dtype=of_module):
+            continue
+        if not around.guarded(node, lambda test: _asks(test, name)):
+            yield BlanketCast(node, source, name)
 
 
 def _casts(

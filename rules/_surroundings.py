@@ -103,6 +103,24 @@ class Surroundings:
                         yield from _answered(before.test, False)
             child = ancestor
 
+    def only_value(self, name: ast.Name) -> ast.expr | None:
+        """What the one assignment in a function gives the local variable that a name in it reads; else None."""
+        function = self.function(name)
+        if function is None:
+            return None
+        spec = function.args
+        given = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg)
+        if any(parameter is not None and parameter.arg == name.id for parameter in given):
+            return None
+        bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name.id]
+        stores = [n for n in bound if not isinstance(n.ctx, ast.Load)]
+        if len(stores) != 1:
+            return None
+        statement = self.parent(stores[0])
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+            return statement.value
+        return None
+
     def version_guarded(self, node: ast.AST) -> bool:
         """Whether the file itself chooses by torch's version or features, or falls back to this after an exception."""
         if any(isinstance(ancestor, ast.ExceptHandler) for ancestor in self.ancestors(node)):

@@ -7,36 +7,44 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.dtypes import BFLOAT16, BOOL, FLOAT16, INTEGERS, names_of
+from amplint.infer.dtypes import BITS, BOOL, INTEGERS
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
+from ._asked_for import OTHER, asks, is_on_purpose, is_quantized, names_both, shared_flags, shared_test, tests_of
 from ._blanket_casts import BlanketCast, blanket_casts
-from ._receivers import is_tensor, place
+from ._named_half import NamedHalf, is_integral, named_halves
+from ._receivers import is_tensor, place, shows_tensor
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
     from amplint.infer.facts import CastCall, FileFacts
     from amplint.visit import Visit
 
-_WORDS = {FLOAT16: re.compile(r"fp_?16|(?<!b)float_?16|half|f16"), BFLOAT16: re.compile(r"bf_?16|bfloat_?16")}
-_OTHER = {FLOAT16: BFLOAT16, BFLOAT16: FLOAT16}
-_ON_PURPOSE = re.compile(r"fp_?16|float_?16|half|bf_?16|bfloat|quant|compress|pack|precision|dtype|autocast|export")
-"""What a function calls itself that is there to cast."""
+_SAMPLE = re.compile(r"dummy|warm_?up")
+_STORED = ("items", "values", "parameters", "named_parameters", "buffers", "named_buffers")
+_MASKS = {name: BITS[name] for name in OTHER}
 
 
 class HardcodedLowPrecision(Rule):
-    """A tensor is cast to float16 or bfloat16 by name, whatever 16-bit dtype the model runs in.
+    """A tensor gets float16 or bfloat16 by name, whatever 16-bit dtype the model runs in.
 
     What it does
     ------------
-    Reports `.half()`, `.bfloat16()`, `.to(torch.float16)` and `.type(torch.HalfTensor)` on tensors in a scenario whose
-    16-bit dtype is the other one, where no test asks for that dtype; and casts of everything in a state dict, in a
-    dict of tensors or among a module's buffers to a floating dtype, where integers and masks are not left out. Of
-    several casts in one block the first is reported.
+    Reports, in a scenario whose 16-bit dtype is the other one,
+
+    - `.half()`, `.bfloat16()`, `.to(torch.float16)` and `.type(torch.HalfTensor)` on tensors, and tensors made with
+      such a dtype in a shape that is computed, where no test asks for that dtype, and neither the name nor the
+      docstring of the function says that it is there for it;
+    - casts to one of them under a test that lets both through, or under a flag for `fp16` that the same file asks for
+      as `fp16 and not bf16` elsewhere;
+    - casts of everything in a state dict, in a dict or nest of tensors, or among a module's buffers to a floating
+      dtype, where integers and masks are not left out.
+
+    Of several in one block the first is reported. Tests are left alone, and files that define kernels.
 
     Why it is bad
     -------------
@@ -70,13 +78,12 @@ class HardcodedLowPrecision(Rule):
     Fix safety
     ----------
     A cast of a whole dict or of all buffers gets a test for floating tensors; unsafe, since the others then keep their
-    dtype. The other casts have no fix: which tensor's dtype was meant is not to be seen.
+    dtype. The others have no fix: which tensor's dtype was meant is not to be seen.
     """
 
     code: ClassVar[str] = "AMP109"
     name: ClassVar[str] = "hardcoded-low-precision"
     severity: ClassVar[Severity] = Severity.WARNING
-    default: ClassVar[bool] = False
     tokens: ClassVar[tuple[str, ...]] = (
         ".half(",
         ".bfloat16(",
@@ -179,6 +186,90 @@ def reproduce():
 """,
             scenario="fp16",
         ),
+        Example(
+            """\
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        if x.numel() == 0:
+            return torch.empty(*x.shape[:-1], weight.shape[0], dtype=torch.float16)  # expect
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return grad_output @ weight, grad_output.t() @ x
+
+
+def reproduce():
+    x, weight = torch.randn(0, 4, dtype=torch.bfloat16), torch.randn(3, 4, dtype=torch.bfloat16)
+    assert Product.apply(x, weight).dtype == x.dtype
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+
+
+def make_buffers(shape, names, quantized=()):
+    def make(name):
+        dtype = torch.uint8 if name in quantized else torch.bfloat16
+        return torch.empty(shape, dtype=dtype)  # expect
+
+    return {name: make(name) for name in names}
+
+
+def reproduce():
+    parts = torch.randn(2, 4, dtype=torch.float16)
+    assert make_buffers(parts.shape, ["all"])["all"].dtype == parts.dtype
+""",
+            scenario="fp16",
+        ),
+        Example(
+            """\
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, cfg, model):
+        self.cfg = cfg
+        self.model = model
+        if cfg.fp16:
+            self.model = self.model.half()  # expect
+
+    def scaler(self):
+        return torch.amp.GradScaler("cpu") if self.cfg.fp16 and not self.cfg.bf16 else None
+
+
+def reproduce():
+    trainer = Trainer(SimpleNamespace(fp16=True, bf16=True), nn.Linear(2, 2))
+    assert trainer.scaler() is not None or trainer.model.weight.dtype == torch.bfloat16
+""",
+            scenario="bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch.utils._pytree import tree_map
+
+
+def lower(batch):
+    return tree_map(lambda value: value.half(), batch)  # expect
+
+
+def reproduce():
+    assert lower({"tokens": torch.tensor([50256])})["tokens"].dtype == torch.int64
+""",
+            scenario="fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -201,7 +292,12 @@ class Encoder(nn.Module):
         if self.use_fp16:
             x = x.half()
         y = x.half() if dtype == torch.float16 else x.to(dtype)
-        return y.float()
+        narrow = dtype != torch.float32 and x.dtype == torch.bfloat16
+        if narrow:
+            y = y + x.float().erfinv().to(torch.bfloat16)
+        rounded = y.half().to(y.dtype)
+        buffer = torch.empty(x.shape, dtype=torch.float16 if dtype == torch.float16 else x.dtype)
+        return rounded.float(), buffer
 
 
 def cast_state(module: nn.Module, dtype: torch.dtype):
@@ -216,34 +312,24 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         around = Surroundings(facts.source.tree)
-        for blanket in blanket_casts(facts.source.tree, around):
-            span = facts.span(blanket.cast)
-            yield Suspect(
-                span=span,
-                node=span,
-                message=f"everything in `{ast.unparse(blanket.source)}` is cast, integers and masks too",
-                scenarios=facts.all_scenarios(),
-                certainty=Certainty.LIKELY,
-                causes=(Cause(facts.path, facts.span(blanket.source), "not only floating tensors are in here"),),
-                data=blanket,
-            )
+        yield from _blankets(facts, around)
+        casts = {id(cast.node): cast for cast in facts.casts}
+        shared = shared_flags(facts.source.tree)
         spoken = set()
-        for cast in sorted(facts.casts, key=lambda cast: facts.span(cast.node)):
-            lanes = _wrong_lanes(facts, cast)
-            if not lanes or not (is_tensor(cast) or _in_forward(around, cast)) or _is_asked_for(around, cast):
+        for half in sorted(named_halves(facts.source.tree, around), key=lambda half: facts.span(half.node)):
+            cast, block = casts.get(id(half.node)), (around.block(half.node), half.dtype)
+            claim = _claim(facts, around, half, cast, shared) if block not in spoken else None
+            if claim is None:
                 continue
-            low = names_of(cast.dtypes[0].mask)[0]
-            meant = names_of(_OTHER[cast.dtypes[0].mask])[0]
-            if (around.block(cast.node), low) in spoken:
-                continue
-            spoken.add((around.block(cast.node), low))
+            spoken.add(block)
+            message, lanes, causes = claim
             yield Suspect(
-                span=place(facts, cast.node),
-                node=facts.span(cast.node),
-                message=f"the cast to {low} is fixed, and the model may run in {meant}"
-                + (": what is cast are integers" if _is_integral(cast, lanes[0]) else ""),
+                span=place(facts, half.node),
+                node=facts.span(half.node),
+                message=message,
                 scenarios=facts.names(lanes),
                 certainty=Certainty.LIKELY,
+                causes=causes,
             )
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -255,20 +341,73 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Leave integers and masks as they are", edit))
 
 
-def _wrong_lanes(facts: FileFacts, cast: CastCall) -> list[int]:
+def _blankets(facts: FileFacts, around: Surroundings) -> Iterator[Suspect]:
+    for blanket in blanket_casts(facts.source.tree, around):
+        span = facts.span(blanket.cast)
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"everything in `{ast.unparse(blanket.source)}` is cast, integers and masks too",
+            scenarios=facts.all_scenarios(),
+            certainty=Certainty.LIKELY,
+            causes=(Cause(facts.path, facts.span(blanket.source), "not only floating tensors are in here"),),
+            data=blanket,
+        )
+
+
+def _claim(
+    facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None, shared: dict[str, ast.expr]
+) -> tuple[str, list[int], tuple[Cause, ...]] | None:
+    """What is wrong with a named dtype, in which scenarios, and why; None where it is one for all by intention."""
+    if is_on_purpose(around, half.node, half.dtype, facts.path):
+        return None
+    if half.receiver is not None and _SAMPLE.search(ast.unparse(half.receiver)):
+        return None
+    if _is_rounding(around, half.node) or is_quantized(around, half.node):
+        return None
+    tests = list(tests_of(around, half.node))
+    told_apart = shared_test(tests, shared) if half.dtype == "float16" else None
+    if told_apart is not None:
+        cause = Cause(facts.path, facts.span(told_apart), "here the flag alone does not tell")
+        return "the flag is set for bfloat16 too, which becomes float16 here", _other_lanes(facts, half), (cause,)
+    if half.choice is not None:
+        tests.append((half.choice.test, not is_integral(half.choice.body)))
+    if any(asks(test, answer, half.dtype) for test, answer in tests):
+        return None
+    lanes = _wrong_lanes(facts, half, cast)
+    if any(names_both(test, answer) for test, answer in tests):
+        message = f"float16 and bfloat16 come here alike, and both become {half.dtype}"
+        return message, lanes or _other_lanes(facts, half), ()
+    if not lanes or not _is_of_tensor(around, half, cast):
+        return None
+    meant = OTHER[half.dtype]
+    if half.receiver is None:
+        return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, ()
+    integral = ": what is cast are integers" if cast is not None and _is_integral(cast, lanes[0]) else ""
+    return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, ()
+
+
+def _is_rounding(around: Surroundings, node: ast.Call) -> bool:
+    """``x.half().float()``: the result has another dtype again at once."""
+    parent = around.parent(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in ("float", "double", "to", "type", "type_as")
+
+
+def _other_lanes(facts: FileFacts, half: NamedHalf) -> list[int]:
     """The scenarios whose 16-bit dtype is not the one that the code names."""
-    masks = {lane.mask for lane in cast.dtypes}
-    if not cast.written or cast.discarded or masks not in ({FLOAT16}, {BFLOAT16}):
+    other = OTHER[half.dtype]
+    return [number for number, s in enumerate(facts.scenarios) if other in (s.parameters, s.autocast)]
+
+
+def _wrong_lanes(facts: FileFacts, half: NamedHalf, cast: CastCall | None) -> list[int]:
+    """Those in which the code runs with a tensor that does not have the named dtype already."""
+    lanes = _other_lanes(facts, half)
+    if cast is None:
+        return lanes
+    mask = _MASKS[half.dtype]
+    if cast.discarded or any(lane.mask != mask for lane in cast.dtypes):
         return []
-    (mask,) = masks
-    other = names_of(_OTHER[mask])[0]
-    lanes = []
-    for number, scenario in enumerate(facts.scenarios):
-        runs_other = other in (scenario.parameters, scenario.autocast)
-        before = cast.tensor.dtypes[number]
-        if runs_other and cast.live >> number & 1 and before.mask != mask:
-            lanes.append(number)
-    return lanes
+    return [n for n in lanes if cast.live >> n & 1 and cast.tensor.dtypes[n].mask != mask]
 
 
 def _is_integral(cast: CastCall, lane: int) -> bool:
@@ -276,23 +415,30 @@ def _is_integral(cast: CastCall, lane: int) -> bool:
     return before.known and not before.mask & ~(INTEGERS | BOOL)
 
 
-def _in_forward(around: Surroundings, cast: CastCall) -> bool:
-    """Whether a variable is cast in a module's forward pass, where variables are tensors."""
-    function = around.function(cast.node)
-    assert isinstance(cast.node.func, ast.Attribute)
-    return function is not None and "forward" in function.name and isinstance(cast.node.func.value, ast.Name)
+def _is_of_tensor(around: Surroundings, half: NamedHalf, cast: CastCall | None) -> bool:
+    """Whether it is a tensor that gets the dtype, in code that a model runs."""
+    function = around.function(half.node)
+    if function is None:
+        return False
+    if half.receiver is not None and _is_of_state(around, half.node):
+        return False
+    if half.receiver is None or (cast is not None and is_tensor(cast)) or shows_tensor(around, half.node):
+        return True
+    return "forward" in function.name and isinstance(half.receiver, ast.Name)
 
 
-def _is_asked_for(around: Surroundings, cast: CastCall) -> bool:
-    """Whether a test asks for the dtype, or the code around says by its name that it is there to cast."""
-    (mask,) = {lane.mask for lane in cast.dtypes}
-
-    def asks(test: ast.expr) -> bool:
-        text = ast.unparse(test).lower()
-        if _WORDS[mask].search(text):
-            return not _WORDS[_OTHER[mask]].search(text)
-        return bool(re.search(r"dtype|precision|amp\b", text)) and "float32" not in text and "bf" not in text
-
-    names = [a.name for a in around.ancestors(cast.node) if isinstance(a, ast.FunctionDef)]
-    asked = any(answer and asks(test) for test, answer in around.tests(cast.node))
-    return asked or any(_ON_PURPOSE.search(name.lower()) for name in names)
+def _is_of_state(around: Surroundings, node: ast.Call) -> bool:
+    """Whether what is cast is one of a dict's or a module's tensors: those are stored, not computed with."""
+    assert isinstance(node.func, ast.Attribute)
+    name = node.func.value.id if isinstance(node.func.value, ast.Name) else None
+    for ancestor in around.ancestors(node):
+        loops: list[tuple[ast.expr, ast.expr]] = []
+        if isinstance(ancestor, (ast.For, ast.AsyncFor)):
+            loops = [(ancestor.target, ancestor.iter)]
+        elif isinstance(ancestor, (ast.DictComp, ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+            loops = [(generator.target, generator.iter) for generator in ancestor.generators]
+        for target, source in loops:
+            held = any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target))
+            if held and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+                return source.func.attr in _STORED
+    return False
