@@ -20,6 +20,7 @@ from ._custom_autograd import (
     role_of,
     spellings,
 )
+from ._decorator_makers import fixed_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,6 +50,9 @@ class MiswiredCustomFwdBwd(Rule):
     - the pair on a Function with `setup_context`, where `forward` has no `ctx` to note the state on: `backward` raises
     - two device types that differ: the state of one device is noted and another device's is restored
     - `cast_inputs=torch.float16` or `torch.bfloat16`, which holds whatever dtype the program's autocast has
+
+    in a file without Functions, which makes the decorators for other files: `functools.partial(torch.amp.custom_fwd,
+    device_type="cuda")`, a device type that is written out for all of them;
 
     and anywhere: `torch.amp.custom_fwd` or `torch.amp.custom_bwd` without `device_type`, which raises where it is
     applied. The old names in `torch.cuda.amp` know their device and need none (AMP601 reports them as deprecated).
@@ -294,6 +298,41 @@ def reproduce():
             scenario="autocast-bf16",
             device="cpu",
         ),
+        Example(
+            """\
+import functools
+
+import torch
+
+
+def make_decorators():
+    return (
+        functools.partial(torch.amp.custom_fwd, device_type="cuda"),  # expect
+        functools.partial(torch.amp.custom_bwd, device_type="cuda"),
+    )
+
+
+def reproduce():
+    noted, restored = make_decorators()
+
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight.t()
+
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        return grad @ weight, grad.t() @ x
+
+    methods = {"forward": staticmethod(noted(forward)), "backward": staticmethod(restored(backward))}
+    linear = type("Linear", (torch.autograd.Function,), methods)
+    x, weight = torch.randn(2, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = linear.apply(x, weight)
+    y.sum().backward()
+""",
+            scenario="autocast-bf16",
+            device="cpu",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -377,6 +416,7 @@ class FusedLinear(torch.autograd.Function):
             if readable(function) and (function.forward is not None or function.backward is not None)
         ]
         yield from _without_device(facts, wired)
+        yield from fixed_devices(facts)
         for wiring in wired:
             if wiring.forward or wiring.backward:
                 yield from wiring.problems()
@@ -389,6 +429,9 @@ class FusedLinear(torch.autograd.Function):
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         import libcst as cst
 
+        if suspect.data is None:
+            visit.report(suspect)
+            return
         first = visit.argument(node, 0)
         if first is not None and isinstance(first.value, cst.SimpleString):
             self._report_device(suspect, visit, visit.replace(first, f"device_type={first.value.value}"))

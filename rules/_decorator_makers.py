@@ -1,0 +1,62 @@
+"""Files that make ``custom_fwd`` and ``custom_bwd`` for the Functions of other files."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.finding import Certainty, Severity
+from amplint.rule import Suspect
+
+from ._custom_autograd import autocast_scenarios, role_of
+from ._surroundings import Surroundings, tests_cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.facts import FileFacts
+
+
+def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
+    """The first decorator that a file without Functions makes for one device, whichever its users run on.
+
+    ``functools.partial(torch.amp.custom_fwd, device_type="cuda")``, or the decorator itself kept or returned.
+    """
+    if facts.autograd_functions:
+        return
+    around = Surroundings(facts.source.tree)
+    for reference in facts.references:
+        role = role_of(reference.name)
+        if role is None or not reference.name.startswith("torch.amp.") or isinstance(reference.node, ast.alias):
+            continue
+        call = reference.call or _partial(around, reference.node)
+        device = _device(call) if call is not None and reference.decorates is None else None
+        if call is None or device is None or around.guarded(call, tests_cuda):
+            continue
+        span = facts.span(call)
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"every Function that this {role} is for gets {device}'s autocast state, on other devices too",
+            scenarios=autocast_scenarios(facts),
+            certainty=Certainty.LIKELY,
+            severity=Severity.WARNING,
+        )
+        return
+
+
+def _partial(around: Surroundings, node: ast.expr) -> ast.Call | None:
+    """The ``functools.partial`` that a decorator is the first argument of."""
+    parent = around.parent(node)
+    if not isinstance(parent, ast.Call) or not parent.args or parent.args[0] is not node:
+        return None
+    name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
+    return parent if name == "partial" else None
+
+
+def _device(call: ast.Call) -> str | None:
+    """The device type that is written out."""
+    for keyword in call.keywords:
+        if keyword.arg == "device_type" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value)
+    return None
