@@ -9,7 +9,7 @@ from amplint.finding import Certainty, Severity
 from amplint.rule import Suspect
 
 from ._custom_autograd import autocast_scenarios, role_of
-from ._surroundings import Surroundings, tests_cuda
+from ._surroundings import FunctionNode, Surroundings, tests_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
             continue
         call = reference.call or _partial(around, reference.node)
         device = _device(call) if call is not None and reference.decorates is None else None
-        if call is None or device is None or around.guarded(call, tests_cuda):
+        if call is None or device is None or around.guarded(call, tests_cuda) or _decorates_here(facts, around, call):
             continue
         span = facts.span(call)
         yield Suspect(
@@ -43,6 +43,16 @@ def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
             severity=Severity.WARNING,
         )
         return
+
+
+def _decorates_here(facts: FileFacts, around: Surroundings, call: ast.Call) -> bool:
+    """Whether the function around, or the variable that the decorator is kept in, decorates something in the file."""
+    function, parent = around.function(call), around.parent(call)
+    names = {function.name} if function is not None else set()
+    if isinstance(parent, ast.Assign):
+        names |= {target.id for target in parent.targets if isinstance(target, ast.Name)}
+    written = (d for n in ast.walk(facts.source.tree) if isinstance(n, FunctionNode) for d in n.decorator_list)
+    return any(isinstance(part, ast.Name) and part.id in names for d in written for part in ast.walk(d))
 
 
 def _partial(around: Surroundings, node: ast.expr) -> ast.Call | None:
