@@ -17,6 +17,7 @@ from amplint.infer.expressions import evaluate
 from amplint.infer.facts import AutogradFunction, FileFacts
 from amplint.infer.frame import Frame
 from amplint.infer.functions import autograd_facts
+from amplint.infer.lookups import looked_up
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.record import Recorder
 from amplint.infer.roots import roots
@@ -219,7 +220,8 @@ def _enter(
         in_module=module,
         owner=function.owner,
     )
-    arguments = argument_values(frame, function, skip=0 if receiver is None else 1)
+    rows = looked_up(frame, function, receiver) if isinstance(receiver, Instance) else frozenset()
+    arguments = argument_values(frame, function, skip=0 if receiver is None else 1, rows=rows)
     if receiver is not None:
         arguments = arguments.shifted((receiver, None))
     entered = function.owner.node if function.owner is not None else function.node

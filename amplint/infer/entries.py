@@ -40,8 +40,11 @@ _SHAPED = {
 """Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors, some of a dtype that no scenario changes."""
 
 
-def argument_values(frame: Frame, function: Function, *, skip: int) -> Arguments:
-    """Arguments for a function entered from outside; ``skip`` leading parameters are bound otherwise."""
+def argument_values(frame: Frame, function: Function, *, skip: int, rows: frozenset[str] = frozenset()) -> Arguments:
+    """Arguments for a function entered from outside; ``skip`` leading parameters are bound otherwise.
+
+    ``rows`` are the parameters that hold the numbers of rows: int64, as tokenizers give.
+    """
     spec = function.node.args
     arguments = Arguments()
     positional = [*spec.posonlyargs, *spec.args]
@@ -49,10 +52,22 @@ def argument_values(frame: Frame, function: Function, *, skip: int) -> Arguments
         zip([a.arg for a in positional[len(positional) - len(spec.defaults) :]], spec.defaults, strict=True)
     )
     for parameter in positional[skip:]:
-        arguments.positional.append(_argument(frame, function, parameter, defaults.get(parameter.arg)))
+        value = _argument(frame, function, parameter, defaults.get(parameter.arg))
+        arguments.positional.append(_integral(frame, value) if parameter.arg in rows else value)
     for parameter, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
-        arguments.keywords[parameter.arg] = _argument(frame, function, parameter, default)
+        value = _argument(frame, function, parameter, default)
+        arguments.keywords[parameter.arg] = _integral(frame, value) if parameter.arg in rows else value
     return arguments
+
+
+def _integral(frame: Frame, value: Value) -> Value:
+    """The same with every tensor in it of int64."""
+    if isinstance(value, Union):
+        return Union(tuple(_integral(frame, option) for option in value.options))
+    if not isinstance(value, Tensor) or value.origin is None:
+        return value
+    dtypes = frame.session.constant(BITS["int64"])
+    return replace(value, dtypes=dtypes, maybe=False, origin=replace(value.origin, dtypes=dtypes))
 
 
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
