@@ -13,6 +13,7 @@ from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import describe, dtype_of
 from ._disagreement import find_operand, short_name, suspects_of
+from ._gradient_sums import summed_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +32,9 @@ class BackwardDtype(Rule):
 
     What it does
     ------------
-    Reports an operation in `backward` of a `torch.autograd.Function` between a gradient and a tensor of another dtype.
+    Reports an operation in `backward` of a `torch.autograd.Function` between a gradient and a tensor of another dtype;
+    and, as a warning, `torch.zeros_like(weight)` where a Function, or a function that it calls, adds a gradient to it
+    in a loop and returns it.
 
     Why it is bad
     -------------
@@ -39,6 +42,9 @@ class BackwardDtype(Rule):
     `forward` multiplies under autocast, or converts its result, that is another dtype than the saved input or weight
     has. Autocast does not help: it is off in a plain `backward`, and it never casts for in-place forms. The error shows
     only in `loss.backward()`, far from the line that chose the dtype.
+
+    A gradient that is added up over chunks in the dtype of a 16-bit weight rounds at every addition, and stops growing
+    once a chunk is smaller than 1/256 of it. One product over all chunks adds up in float32.
 
     How it shows
     ------------
@@ -67,7 +73,8 @@ class BackwardDtype(Rule):
     ----------
     Casting the gradient to the other operand's dtype does nothing where the two were equal. The fix is safe when the
     other operand is known to be a floating tensor, and unsafe otherwise: a quantised weight is integer, and a gradient
-    cast to integers is lost. There is no fix where the other operand's dtype cannot be named at that place.
+    cast to integers is lost. There is no fix where the other operand's dtype cannot be named at that place, and none
+    for a sum over a loop: float32 needs more memory, and what writes to it may want one dtype.
     """
 
     code: ClassVar[str] = "AMP204"
@@ -182,6 +189,35 @@ def reproduce():
 """,
             scenario="autocast-bf16",
         ),
+        Example(
+            """\
+import torch
+
+
+class ChunkedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, chunks):
+        ctx.save_for_backward(x, weight)
+        ctx.chunks = chunks
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        grad_output = grad_output.to(weight.dtype)
+        grad_weight = torch.zeros_like(weight)  # expect
+        for rows, part in zip(x.chunk(ctx.chunks), grad_output.chunk(ctx.chunks)):
+            grad_weight += part.t() @ rows
+        return grad_output @ weight, grad_weight, None
+
+
+def reproduce():
+    x, weight = torch.ones(1024, 2, dtype=torch.bfloat16), torch.zeros(2, 2, dtype=torch.bfloat16, requires_grad=True)
+    ChunkedLinear.apply(x, weight, 1024).sum().backward()
+    assert weight.grad[0, 0] == 1024
+""",
+            scenario="bf16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -240,14 +276,40 @@ def reproduce():
     ScaledGradient.apply(x, torch.tensor([2.0])).sum().backward()
 """
         ),
+        Example(
+            """\
+import torch
+
+
+class ChunkedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, chunks):
+        ctx.save_for_backward(x, weight)
+        ctx.chunks = chunks
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        grad_output = grad_output.to(weight.dtype)
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
+        grad_x, rows = torch.zeros_like(x), 0
+        for part, grads in zip(x.chunk(ctx.chunks), grad_output.chunk(ctx.chunks)):
+            grad_weight += grads.t() @ part
+            grad_x[rows : rows + len(grads)] = grads @ weight
+            rows += len(grads)
+        return grad_x, grad_weight.to(weight.dtype), None
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.BACKWARD):
             yield replace(suspect, message=_message(suspect.data))
+        yield from summed_in_place(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        visit.report(suspect, _fix(node, suspect.data, visit))
+        visit.report(suspect, _fix(node, suspect.data, visit) if suspect.data is not None else None)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
