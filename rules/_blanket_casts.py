@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _LOW_METHODS = ("half", "bfloat16")
 _LOW_DTYPES = ("float16", "half", "bfloat16")
 _BUFFERS = ("buffers", "named_buffers")
+_MOVES = ("to", "cuda", "cpu", "detach", "clone", "contiguous", "data")
 _TESTS = ("is_floating_point", "dtype", "is_complex")
 
 
@@ -51,7 +52,7 @@ def _applied(function: ast.Lambda, around: Surroundings) -> Iterator[BlanketCast
     of_module = method is not None and method.attr == "_apply"
     source = method.value if method is not None and of_module else others[0] if others else None
     name = function.args.args[0].arg
-    if source is None:
+    if source is None or isinstance(source, (ast.Tuple, ast.List)):
         return
     for node in ast.walk(function.body):
         if not isinstance(node, ast.Call) or not _casts_name(node, name, any_dtype=of_module):
@@ -93,7 +94,7 @@ def _held(target: ast.expr, source: ast.expr) -> tuple[str, bool] | None:
 def _casts_name(node: ast.Call, name: str, *, any_dtype: bool) -> bool:
     """Whether a call casts the variable to a floating dtype; ``any_dtype``: to whatever ``dtype`` names, too."""
     function = node.func
-    if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name) or function.value.id != name:
+    if not isinstance(function, ast.Attribute) or not _is_moved(function.value, name):
         return False
     if function.attr in _LOW_METHODS:
         return not node.args
@@ -106,11 +107,22 @@ def _casts_name(node: ast.Call, name: str, *, any_dtype: bool) -> bool:
     return any_dtype and any("dtype" in word for word in words)
 
 
+def _is_moved(node: ast.expr, name: str) -> bool:
+    """Whether an expression is the variable, perhaps on another device: ``value.to(device)``."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        if isinstance(node, ast.Attribute) and node.attr not in _MOVES:
+            return False
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def _asks(test: ast.expr, name: str) -> bool:
-    """Whether a test tells some of the tensors from others: by dtype, by name, by type."""
+    """Whether a test tells some of the tensors from others: by dtype, by name, by a type that is not any tensor's."""
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         return False
     text = ast.unparse(test)
+    if isinstance(test, ast.Call) and text.startswith(("isinstance", "torch.is_tensor")):
+        return not ("Tensor" in text or "is_tensor" in text)
     return any(word in text for word in _TESTS) or any(
         isinstance(node, ast.Name) and node.id == name for node in ast.walk(test)
     )

@@ -92,6 +92,7 @@ class HardcodedLowPrecision(Rule):
         "HalfTensor",
         "buffers(",
         "state_dict(",
+        "_apply(",
     )
     context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     claims_failure: ClassVar[bool] = False

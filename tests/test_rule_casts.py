@@ -69,6 +69,24 @@ LOW = {
     "what may be a module": (("other.encoder.half()", "return x"), []),
     "a variable": (("y = other(x)", "return y.half()"), [2]),
     "a chain": (("return (", "    other(x)", "    .view(2, 2)", "    .half()", ")"), [4]),
+    "rounding": (("return x.half().float()",), []),
+    "for a quantizing kernel": (("return quantize(x.half())",), []),
+    "what is not the other": (("if dtype == torch.bfloat16:", "    return x", "return x.half()"), []),
+    "in place of the other": (("if x.dtype == torch.bfloat16:", "    x = x.half()", "return x"), []),
+    "under a test in a variable": (("low = dtype == torch.float16", "return x.half() if low else x"), []),
+    "under either flag": (("if other.fp16 or other.bf16:", "    other.half()", "return x"), [2]),
+    "under a flag that tells nothing": (
+        ("if other.fp16:", "    x = x.half()", "return x if other.fp16 and not other.bf16 else x + 1"),
+        [2],
+    ),
+    "made": (("return torch.zeros(len(x), 4, dtype=torch.half)",), [1]),
+    "made by a choice": (("kind = torch.int8 if other else torch.half", "return torch.zeros_like(x, dtype=kind)"), [2]),
+    "made by another choice": (
+        ("kind = torch.float32 if other else torch.half", "return torch.zeros_like(x, dtype=kind)"),
+        [],
+    ),
+    "made as a sample": (("return torch.zeros(1, 4, dtype=torch.half)",), []),
+    "registered": (("return nn.Parameter(torch.zeros(len(x), 4, dtype=torch.half))",), []),
     "integers": (("return torch.arange(4).half()",), [1]),
 }
 
@@ -88,6 +106,17 @@ BLANKET = {
     "with a test": ("{k: v.half() for k, v in other.items() if v.is_floating_point()}", False),
     "with a choice": ("{k: v.half() if v.dtype == torch.float32 else v for k, v in other.items()}", False),
     "by name": ("{k: v if 'index' in k else v.half() for k, v in other.items()}", True),
+    "all tensors of it": (
+        "{k: v.to(x.device).half() if isinstance(v, torch.Tensor) else v for k, v in other.items()}",
+        True,
+    ),
+    "a nest": ("torch.utils._pytree.tree_map(lambda v: v.half(), other)", True),
+    "a nest with a test": (
+        "torch.utils._pytree.tree_map(lambda v: v.half() if v.dtype.is_floating_point else v, other)",
+        False,
+    ),
+    "a module": ("other._apply(lambda v: v.to(dtype))", True),
+    "a few that are named": ("[*map(lambda v: v.half(), (x, other))]", False),
     "of another variable": ("{k: x.view(4) for k, v in other.items()}", False),
 }
 
