@@ -1,7 +1,8 @@
-"""Promotions to float32 that a module hands out: from the fact to a suspect and its fix."""
+"""Activations that silently become float32: from the facts to suspects and their fixes."""
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Certainty, Severity
@@ -10,6 +11,8 @@ from amplint.rule import Suspect
 from ._alignment import dtype_of_tensor
 from ._disagreement import find_operand
 from ._makers import quoted, reason
+from ._merging import merges
+from ._rotation import rotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +34,11 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
         made = promotion.made
         if (made is not None and made.fixed) is not fixed:
             continue
-        maker = made.maker.span if made is not None else None
-        if (maker is not None and maker in spoken) or (maker, promotion.function) in makers:
+        decided = made.maker if made is not None else promotion.upcast
+        maker = decided.span if decided is not None else facts.span(promotion.node)
+        if (decided is not None and maker in spoken) or maker in makers:
             continue
-        makers.add((maker or facts.span(promotion.node), promotion.function))
+        makers.add(maker)
         span = facts.span(promotion.node)
         yield Suspect(
             span=span,
@@ -60,8 +64,93 @@ def report_promotion(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
     visit.report(suspect, visit.fix(Applicability.UNSAFE, "Cast to the dtype of the other operand", edit))
 
 
+def widened(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each operation that makes one of query, key and value float32 on the way to a kernel.
+
+    Of several on the way to one kernel the first: they are cured together.
+    """
+    spoken = set()
+    for apart in sorted(facts.apart, key=lambda found: facts.span(found.node)):
+        if apart.kernel in spoken:
+            continue
+        spoken.add(apart.kernel)
+        span = facts.span(apart.node)
+        how = "under autocast " if apart.by_autocast else ""
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"{how}{quoted(apart.node) or 'this operation'} gives float32, so `{apart.kernel}` gets a float32 "
+            f"{apart.tensor.name} beside a {apart.sibling_dtype} {apart.sibling.name}",
+            scenarios=apart.scenarios,
+            certainty=Certainty.LIKELY,
+            causes=apart.causes,
+            severity=Severity.WARNING,
+            data=apart,
+        )
+
+
+def rotated(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each rotary embedding whose result takes the dtype of the angles."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.autocast is not None)
+    turning = ".cos(" in facts.source.text and ".sin(" in facts.source.text
+    for rotation in rotations(facts.source.tree) if scenarios and turning else ():
+        span = facts.span(rotation.node)
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"the sine and cosine of `{rotation.angles}`, float32 where they are right, make what is returned "
+            f"float32 for a half-precision `{rotation.tensor}`",
+            scenarios=scenarios,
+            certainty=Certainty.LIKELY,
+            severity=Severity.WARNING,
+            data=rotation,
+        )
+
+
+def merged(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each weight of another module that its promotion replaces."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
+    for merge in merges(facts.source.tree) if scenarios and ".data = " in facts.source.text else ():
+        span = facts.span(merge.node)
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"`{merge.target}` becomes float32 where {quoted(merge.other) or 'what is merged into it'} is: "
+            "nothing casts the result back, and torch takes any dtype there",
+            scenarios=scenarios,
+            certainty=Certainty.LIKELY,
+            severity=Severity.WARNING,
+            data=merge,
+        )
+
+
+def report_cast_back(visit: Visit, node: cst.CSTNode, suspect: Suspect, source: ast.expr | None) -> None:
+    """Report an expression, with a cast back to the dtype of one of its operands where that can be written."""
+    dtype = dtype_of_tensor(source) if source is not None else None
+    if dtype is None:
+        visit.report(suspect)
+        return
+    edit = visit.append(node, f".to({dtype})")
+    visit.report(suspect, visit.fix(Applicability.UNSAFE, "Cast the result back to the dtype of its input", edit))
+
+
+def cast_source(node: ast.AST) -> ast.expr | None:
+    """The tensor that a call of an operation works on: its first argument, or what it is a method of."""
+    if not isinstance(node, ast.Call):
+        return None
+    if node.args and not isinstance(node.args[0], (ast.Constant, ast.UnaryOp, ast.Starred)):
+        return node.args[0]
+    return node.func.value if isinstance(node.func, ast.Attribute) else None
+
+
 def _message(promotion: Promotion) -> str:
     narrow = quoted(promotion.narrow.node) or promotion.narrow.name
     wide = quoted(promotion.wide.node) or promotion.wide.name
-    why = reason(promotion.made) if promotion.made is not None else "a parameter keeps float32"
-    return f"float32 {wide} makes the half-precision {narrow} float32, and so is what the module returns: {why}"
+    if promotion.sink == "parameter":
+        return f"under autocast selecting from the float32 parameter {wide} makes the half-precision {narrow} float32"
+    if promotion.upcast is not None and promotion.made is None:
+        why = f"{quoted(promotion.upcast.node) or 'a cast'} is not undone"
+    else:
+        why = reason(promotion.made) if promotion.made is not None else "a parameter keeps float32"
+    what = "what the module returns" if promotion.sink == "returned" else "what takes its place"
+    return f"float32 {wide} makes the half-precision {narrow} float32, and so is {what}: {why}"

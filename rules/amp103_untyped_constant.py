@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.facts import Kind
+from amplint.infer.facts import Addressed, Kind
 from amplint.infer.torch_ops import LOWER, find_op
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
@@ -16,7 +16,7 @@ from ._makers import find_call, function_around, message
 from ._round_trip import RoundTrip, round_trips
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
@@ -43,6 +43,10 @@ class UntypedConstant(Rule):
 
     Also, as a warning, what a feature extractor or numpy makes of a tensor, where it gets the device of that tensor
     back, not its dtype, and is given to a module.
+
+    Also such a constructor whose tensor goes to compiled code by its address (`data_ptr()`): what reads it there has a
+    dtype of its own, and torch's default is another one after `torch.set_default_dtype(torch.bfloat16)`, which
+    Lightning calls for `precision="bf16-true"`, for one. That is a warning: no error is raised, the values are wrong.
 
     Why it is bad
     -------------
@@ -79,7 +83,8 @@ class UntypedConstant(Rule):
     were equal or autocast made them so. Unsafe otherwise: random values are drawn anew in another dtype, and an
     operation that autocast runs in the widest dtype gets a narrower one. The dtype is written where the tensor is made
     if the other operand's is known there. What is computed (a sinusoid, a range) stays in float32 and is cast where it
-    is used: in 16 bit, positions past 256 are not told apart any more.
+    is used: in 16 bit, positions past 256 are not told apart any more. Where a tensor's address is taken, the default
+    dtype of today is written out, which is unsafe only where the compiled code reads another one.
     """
 
     code: ClassVar[str] = "AMP103"
@@ -252,6 +257,42 @@ def reproduce():
 """,
             scenario="fp16",
         ),
+        Example(
+            """\
+import ctypes
+
+import torch
+from torch import nn
+
+
+def address(tensor):
+    return None if tensor is None else ctypes.c_void_p(tensor.data.data_ptr())
+
+
+def largest(x, out=None):
+    if out is None:
+        out = torch.zeros(1, device=x.device)  # expect
+    values = x.float().contiguous()
+    biggest = ctypes.c_float(max(values.abs().flatten().tolist()))
+    ctypes.memmove(address(out), ctypes.byref(biggest), ctypes.sizeof(biggest))
+    return out
+
+
+class Quantizer(nn.Module):
+    def forward(self, x):
+        return x / largest(x).to(x.dtype)
+
+
+def reproduce():
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)  # a half default would have the copy end past the tensor
+    try:
+        assert largest(torch.tensor([1.0, -3.0])).item() == 3
+    finally:
+        torch.set_default_dtype(default)
+""",
+            scenario="bf16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -300,6 +341,24 @@ class Right(nn.Module):
         return torch.where(causal[0, 0], hidden * scale, x) + noise @ start.T @ one_hot + mask.to(x) @ x.new_zeros(8, 8)
 """
         ),
+        Example(
+            """\
+import ctypes
+
+import torch
+
+
+def address(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def buffers(x):
+    out = torch.zeros(1, device=x.device, dtype=torch.float32)
+    codes = torch.zeros_like(x, dtype=torch.uint8)
+    counts = torch.arange(4)
+    return address(out), address(codes), address(counts), address(x)
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
@@ -318,9 +377,13 @@ class Right(nn.Module):
                 )
                 names = tuple(s.name for s in low)
                 yield Suspect(span, span, message, names, Certainty.LIKELY, causes, Severity.WARNING, trip)
+        yield from _addressed(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        self._report(node, suspect, visit)
+        if isinstance(suspect.data, Addressed):
+            _report_addressed(visit, node, suspect)
+        else:
+            self._report(node, suspect, visit)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -345,6 +408,35 @@ def _restored(visit: Visit, node: cst.CSTNode, trip: RoundTrip) -> Fix | None:
         return None
     edit = visit.add_argument(node, f"dtype={trip.tensor}.dtype")
     return visit.fix(Applicability.UNSAFE, "Give it the dtype back too", edit)
+
+
+def _addressed(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each tensor of the default dtype that compiled code reads by its address."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.parameters != "float32" and s.alias is not None)
+    for made in facts.addressed if scenarios else ():
+        span = facts.span(made.node)
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"{made.what.split(' ', 1)[0]} without dtype takes torch's default, half precision after "
+            "torch.set_default_dtype, and compiled code reads it by its address in a dtype of its own",
+            scenarios=scenarios,
+            certainty=Certainty.LIKELY,
+            causes=made.causes,
+            severity=Severity.WARNING,
+            data=made,
+        )
+
+
+def _report_addressed(visit: Visit, node: cst.Call, suspect: Suspect) -> None:
+    """Report a constructor, with the dtype that it has always had written out; ``torch.Tensor`` takes none."""
+    made: Addressed = suspect.data
+    called = made.node.func if isinstance(made.node, ast.Call) else None
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.attr != "Tensor":
+        edit = visit.add_argument(node, f"dtype={called.value.id}.float32")
+        visit.report(suspect, visit.fix(Applicability.UNSAFE, "Write out the dtype that it has by default", edit))
+    else:
+        visit.report(suspect)
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:

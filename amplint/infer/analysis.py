@@ -91,6 +91,8 @@ def analyse(
         autograd_functions=tuple(functions),
         casts=recorder.casts(),
         promotions=recorder.promotions(),
+        addressed=recorder.addresses_taken(),
+        apart=recorder.drifted_apart(),
         branches=recorder.differing_branches(),
         uses=recorder.uses(),
     )

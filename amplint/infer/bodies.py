@@ -152,6 +152,45 @@ def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[st
     return frozenset(names)
 
 
+_OF_DIMENSIONS = frozenset(
+    (
+        *("view", "reshape", "permute", "transpose", "swapaxes", "flatten", "unflatten", "expand", "chunk", "split"),
+        *("unbind", "narrow", "movedim", "T", "mT", "matmul", "bmm", "softmax"),
+    )
+)
+"""Methods and attributes that only a tensor with dimensions has a use for."""
+
+
+@lru_cache(maxsize=4096)
+def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
+    """Names that a function treats as tensors with dimensions: it asks for the size of one, slices or transposes it.
+
+    Asking for the shape alone, or for the number of dimensions, is what code does that takes any.
+    """
+    found: set[str] = set()
+    for child in nodes_below(node):
+        value: ast.expr | None = None
+        if isinstance(child, ast.Attribute) and child.attr in _OF_DIMENSIONS:
+            value = child.value
+        elif isinstance(child, ast.Subscript) and _is_attribute(child.value, "shape"):
+            value = child.value.value  # type: ignore[attr-defined]
+        elif isinstance(child, ast.Subscript):
+            parts = getattr(child.slice, "elts", (child.slice,))
+            value = child.value if any(isinstance(part, ast.Slice) for part in parts) else None
+        elif isinstance(child, ast.Call) and child.args and _is_attribute(child.func, "size"):
+            value = child.func.value  # type: ignore[attr-defined]
+        elif isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Tuple):
+            asked = child.value.func if isinstance(child.value, ast.Call) else child.value
+            value = asked.value if isinstance(asked, ast.Attribute) and asked.attr in ("shape", "size") else None
+        if isinstance(value, ast.Name):
+            found.add(value.id)
+    return frozenset(found)
+
+
+def _is_attribute(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name
+
+
 @lru_cache(maxsize=256)
 def hands_on(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a decorator puts a function in place of the one it gets that only passes its arguments on.

@@ -5,7 +5,19 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from amplint.infer import autocast, builtins, classes, containers, drift, modules, objects, tensors, texts, torch_calls
+from amplint.infer import (
+    autocast,
+    builtins,
+    classes,
+    containers,
+    drift,
+    modules,
+    objects,
+    siblings,
+    tensors,
+    texts,
+    torch_calls,
+)
 from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
 from amplint.infer.attention_kernels import find_kernel
@@ -78,6 +90,7 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
         if find_kernel(callee.name) is None:
             handed_over(frame, node, callee.name, arguments)
         return builtins.call_external(frame, callee, arguments, node)
+    siblings.launch(frame, arguments, node)
     return _call_unknown(frame, arguments, node)
 
 
@@ -251,7 +264,9 @@ def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: Auto
     function: Value = member
     while isinstance(function, Decorated) and function.kind == "static":
         function = function.function
-    return call(frame, function, arguments.shifted(*first), cls.node.bases[0] if cls.node.bases else ast.Name(cls.name))
+    inputs = arguments.shifted(*first)
+    siblings.enter_function(frame, function, inputs, cls.name)
+    return call(frame, function, inputs, cls.node.bases[0] if cls.node.bases else ast.Name(cls.name))
 
 
 def run_function(

@@ -6,6 +6,7 @@ nothing is said. Only runs without autocast count: under it, wide and narrow ten
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.conflicts import made_in
@@ -16,9 +17,9 @@ from amplint.infer.origins import causes, lineage
 from amplint.infer.values import Mapping, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator
 
+    from amplint.infer.facts import Sink
     from amplint.infer.frame import Frame
     from amplint.infer.torch_ops import Op
 
@@ -26,21 +27,32 @@ MAX_RETURNED = 64
 """Tensors of a result, nested in tuples and dicts, that are looked at."""
 
 
+_SELECTING = ("torch.where", "torch.Tensor.where")
+"""Operations that hand on values of their operands, and compute nothing that could need float32."""
+_JOINING = ("torch.cat", "torch.concat", "torch.concatenate", "torch.stack", "torch.hstack", "torch.vstack")
+
+
 def promoted(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Operand], result: Dtypes) -> None:
-    """Record an operation that promotes a half-precision operand to float32 because of another one."""
+    """Record an operation that promotes a half-precision operand to float32 because of another one.
+
+    Under autocast only where the operation selects between activations and a parameter.
+    """
     first = operands[0].value.dtypes
     if all(operand.value.dtypes == first for operand in operands) or not frame.session.recorder.concerns(frame):
         return
-    lanes: list[int] = []
-    for number, lane in enumerate(result):
-        if (
-            number
-            and lane.mask == FLOAT32
-            and lane.exact
-            and frame.live >> number & 1
-            and not frame.autocast[number].low
-        ):
-            lanes.append(number)
+    lanes = [
+        number
+        for number, lane in enumerate(result)
+        if number and lane.mask == FLOAT32 and lane.exact and frame.live >> number & 1
+    ]
+    plain = [number for number in lanes if not frame.autocast[number].low]
+    if _promoted_in(frame, op, node, operands, plain) or op.name not in _SELECTING:
+        return
+    under = [number for number in lanes if frame.autocast[number].on]
+    _promoted_in(frame, op, node, operands, under)
+
+
+def _promoted_in(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Operand], lanes: list[int]) -> bool:
     for wide in operands:
         own = [n for n in lanes if wide.value.dtypes[n].mask == FLOAT32 and wide.value.dtypes[n].exact]
         for narrow in operands:
@@ -48,15 +60,37 @@ def promoted(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Ope
             if not low or narrow.value.maybe or wide.value.maybe or narrow.value.dim == 0:
                 continue
             made = made_in((wide, wide), low[0])
-            parameter = any(place.placed and not place.kept for place in lineage(wide.value.origin, low[0]))
-            if made is None and not parameter:
+            places = list(lineage(wide.value.origin, low[0]))
+            parameter = any(place.placed and not place.kept for place in places)
+            upcast = places[-1] if places and places[-1].cast and places[-1].made is None else None
+            autocast = frame.autocast[low[0]].on
+            if autocast and not (parameter and wide.value.leaf):
+                continue
+            if made is None and not parameter and (upcast is None or _is_buffer(narrow, low[0])):
                 continue
             names = tuple(frame.session.scenarios[number].name for number in low)
             found = causes(frame.namespace.path, (narrow, wide), low[0])
-            frame.session.recorder.promotion(
-                frame, Promotion(node, op.name, narrow, wide, names, tuple(low), made, found, frame.function)
+            rebound = made is not None and op.name in _JOINING and _is_rebound(frame, narrow)
+            sink: Sink = "parameter" if autocast else "rebound" if rebound else "returned"
+            promotion = Promotion(
+                node, op.name, narrow, wide, names, tuple(low), made, found, frame.function, upcast, sink
             )
-            return
+            frame.session.recorder.promotion(frame, promotion)
+            return True
+    return False
+
+
+def _is_rebound(frame: Frame, operand: Operand) -> bool:
+    """Whether the running statement puts its result in the place of an operand: ``x = torch.cat([pad, x])``."""
+    statement = frame.statement
+    if operand.node is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    return ast.unparse(statement.targets[0]) == ast.unparse(operand.node)
+
+
+def _is_buffer(operand: Operand, lane: int) -> bool:
+    """Whether an operand is a buffer of its module: the weights of a loss, which is meant to be float32, say."""
+    return any(place.placed and place.kept for place in lineage(operand.value.origin, lane))
 
 
 def returned(frame: Frame, value: Value) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from amplint.infer import classes, objects
 from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments, generalised
+from amplint.infer.bodies import dimensioned
 from amplint.infer.dtypes import BITS
 from amplint.infer.evidence import layers_passed
 from amplint.infer.frame import Frame, evaluate, unite
@@ -109,7 +110,16 @@ def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: 
     if function.name == "__init__":
         frame.session.given.add(id(parameter))
     what = f"`{parameter.arg}` has what the caller passes"
-    return replace(tensor, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
+    dim = 1 if annotated or _has_dimensions(function, parameter) else None
+    return replace(tensor, dim=dim, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
+
+
+def _has_dimensions(function: Function, parameter: ast.arg) -> bool:
+    """Whether a tensor passed for a parameter has dimensions: by what is done with it, or as a module's first input."""
+    if parameter.arg in dimensioned(function.node):
+        return True
+    of_module = function.name == "forward" and function.owner is not None and classes.is_module(function.owner)
+    return of_module and parameter in function.node.args.args[1:2]
 
 
 def _caller(session: Session, function: Function) -> Caller:

@@ -116,12 +116,18 @@ class Conflict:
     """It is a kernel of another library, by what that library's source says."""
 
 
+Sink = Literal["returned", "rebound", "parameter"]
+"""What becomes of a promoted tensor: a module returns it; it takes the narrow one's place; or it stays where autocast
+made the narrow one, and a parameter of float32 was selected beside it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """An operation without autocast whose half-precision operand becomes float32 because of another operand.
+    """An operation whose half-precision operand becomes float32 because of another operand.
 
-    ``wide`` is a parameter of an explicit dtype, or ``made`` says where it got its dtype. ``lanes`` are the numbers of
-    the scenarios; only those are left in which a module's ``forward`` returns the result.
+    ``wide`` is a parameter of an explicit dtype, or ``made`` says where it got its dtype, or ``upcast`` where it was
+    cast to float32 in so many words. ``lanes`` are the numbers of the scenarios. ``sink``: why that matters. Of those
+    that are ``returned`` only the scenarios are left in which a module's ``forward`` does.
     """
 
     node: ast.expr | ast.stmt
@@ -133,6 +139,38 @@ class Promotion:
     made: MadeOperand | None
     causes: tuple[Cause, ...]
     function: int
+    upcast: Origin | None = None
+    sink: Sink = "returned"
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """An operation that makes one of query, key and value float32, which a kernel gets beside a half-precision one.
+
+    ``tensor`` is the one that ``node`` widens, ``by_autocast`` or by promotion, ``sibling`` the one that stayed; they
+    have no nodes, the kernel may be called in another file.
+    """
+
+    node: ast.expr | ast.stmt
+    tensor: Operand
+    sibling: Operand
+    sibling_dtype: str
+    kernel: str
+    by_autocast: bool
+    scenarios: tuple[str, ...]
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A tensor of torch's default dtype whose memory address the program takes, for compiled code to read.
+
+    ``node`` makes it, ``causes`` show where the address is taken.
+    """
+
+    node: ast.expr | ast.stmt
+    what: str
+    causes: tuple[Cause, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +295,8 @@ class FileFacts:
     autograd_functions: tuple[AutogradFunction, ...]
     casts: tuple[CastCall, ...] = ()
     promotions: tuple[Promotion, ...] = ()
+    addressed: tuple[Addressed, ...] = ()
+    apart: tuple[Apart, ...] = ()
     branches: tuple[BranchDtypes, ...] = ()
     uses: tuple[Use, ...] = ()
 

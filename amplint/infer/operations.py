@@ -377,7 +377,7 @@ class _Result:
             rule in ("promote", "widest")
             and len(operands) > 1
             and not op.strict
-            and not op.name.startswith("torch.nn.")
+            and (not op.name.startswith("torch.nn.") or op.name.endswith("_norm"))
         ):
             drift.promoted(frame, op, self.node, operands, dtypes)
             if frame.region is not None:

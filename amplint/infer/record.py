@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
 from amplint.infer.dtypes import Symbol
-from amplint.infer.facts import BranchDtypes, CastCall, Conflict, Kind, Operand, Promotion, Region, Sensitive, TorchCall, Use
+from amplint.infer.facts import (
+    Addressed,
+    Apart,
+    BranchDtypes,
+    CastCall,
+    Conflict,
+    Kind,
+    Operand,
+    Promotion,
+    Region,
+    Sensitive,
+    TorchCall,
+    Use,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -52,6 +65,8 @@ class Recorder:
         self._calls: dict[int, TorchCall] = {}
         self._casts: dict[int, CastCall] = {}
         self._promotions: dict[int, Promotion] = {}
+        self._addressed: dict[int, Addressed] = {}
+        self._apart: dict[int, Apart] = {}
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._pairs: dict[int, list[_Pair]] = {}
@@ -165,6 +180,14 @@ class Recorder:
         if id(node) in self._promotions:
             self._escaped.setdefault(id(node), set()).add(lane)
 
+    def addressed(self, found: Addressed) -> None:
+        """Note a tensor made in the file that is checked, whatever file its address is taken in."""
+        self._addressed.setdefault(id(found.node), found)
+
+    def apart(self, found: Apart) -> None:
+        """Note an operation of the file that is checked, whatever file the kernel is called in."""
+        self._apart.setdefault(id(found.node), found)
+
     def branches(self, frame: Frame, found: BranchDtypes) -> None:
         if self.concerns(frame):
             self._branches.setdefault(frame.function, found)
@@ -222,14 +245,23 @@ class Recorder:
         return tuple(self._calls.values())
 
     def promotions(self) -> tuple[Promotion, ...]:
-        """Those whose result a module returns, in the scenarios in which it does."""
+        """Those whose result matters; of what a module returns, in the scenarios in which it does."""
         kept = []
         for key, promotion in self._promotions.items():
+            if promotion.sink != "returned":
+                kept.append(promotion)
+                continue
             lanes = tuple(lane for lane in promotion.lanes if lane in self._escaped.get(key, ()))
             names = tuple(n for n, lane in zip(promotion.scenarios, promotion.lanes, strict=True) if lane in lanes)
             if lanes:
                 kept.append(replace(promotion, lanes=lanes, scenarios=names))
         return tuple(kept)
+
+    def addresses_taken(self) -> tuple[Addressed, ...]:
+        return tuple(self._addressed.values())
+
+    def drifted_apart(self) -> tuple[Apart, ...]:
+        return tuple(self._apart.values())
 
     def differing_branches(self) -> tuple[BranchDtypes, ...]:
         return tuple(self._branches.values())

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import uses
+from amplint.infer import addresses, uses
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import ALIASES, BITS, BOOL, CASTS, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.frame import Frame, options_of
@@ -87,6 +87,8 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
         return _type(frame, tensor, name, arguments, node)
     if name == "view" and arguments.positional and isinstance(arguments.positional[0], DTypeValue):
         return Tensor(arguments.positional[0].dtypes, tensor.dim)
+    if name == "data_ptr":
+        addresses.taken(frame, tensor, node)
     op = find_method(name)
     if op is not None:
         if op.creates:

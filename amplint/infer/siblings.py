@@ -1,0 +1,118 @@
+"""Query, key and value that started in one dtype and reach a compiled kernel in two.
+
+Kernels that are written in Triton or bound as an ``autograd.Function`` see the dtypes as they come: autocast casts
+nothing for them. Where an operation that autocast runs in float32, or a float32 table, widened one of the three on the
+way, the kernel gets it beside a half-precision one.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.bodies import nodes_below
+from amplint.infer.decorators import Decorated
+from amplint.infer.dtypes import FLOAT32, LOW, names_of
+from amplint.infer.facts import Apart, Operand
+from amplint.infer.frame import options_of
+from amplint.infer.origins import causes, deciding
+from amplint.infer.values import Function, Origin, Tensor, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amplint.infer.arguments import Arguments
+    from amplint.infer.frame import Frame
+
+_ROLES = {
+    **dict.fromkeys(("q", "query", "queries", "xq", "query_states", "q_states", "query_layer", "query_proj"), "query"),
+    **dict.fromkeys(("k", "key", "keys", "xk", "key_states", "k_states", "key_layer", "key_proj"), "key"),
+    **dict.fromkeys(("v", "value", "values", "xv", "value_states", "v_states", "value_layer", "value_proj"), "value"),
+}
+"""What parameters and variables of attention are called."""
+
+
+_CASTS = frozenset(("to", "type", "type_as", "half", "bfloat16", "float"))
+
+
+def enter_function(frame: Frame, forward: Value, arguments: Arguments, name: str) -> None:
+    """``Function.apply(q, k, v, …)``: roles are those of the parameters of its ``forward``, behind ``ctx`` if any.
+
+    A ``forward`` that casts one of them itself, or has autocast do so, takes any dtypes.
+    """
+    while isinstance(forward, Decorated):
+        if forward.cast_inputs is not None:
+            return
+        forward = forward.function
+    if not isinstance(forward, Function) or _casts_roles(forward.node):
+        return
+    spec = forward.node.args
+    names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    _note(frame, zip(names, arguments.positional, strict=False), name)
+
+
+def _casts_roles(node: ast.AST) -> bool:
+    methods = (child for child in nodes_below(node) if isinstance(child, ast.Attribute) and child.attr in _CASTS)
+    return any(isinstance(method.value, ast.Name) and method.value.id in _ROLES for method in methods)
+
+
+def launch(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
+    """``kernel[grid](q, k, v, …)``: roles are those of the variables that are passed."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Subscript):
+        return
+    given = [(arguments.nodes.get(place), value) for place, value in enumerate(arguments.positional)]
+    named = [(node.id, value) for node, value in given if isinstance(node, ast.Name)]
+    _note(frame, [*named, *arguments.keywords.items()], ast.unparse(node.func.value))
+
+
+def _note(frame: Frame, given: Iterable[tuple[str, Value]], kernel: str) -> None:
+    if frame.backward:
+        return
+    operands: dict[str, Operand] = {}
+    for name, value in given:
+        role = _ROLES.get(name)
+        tensor = next((option for option in options_of(value) if isinstance(option, Tensor)), None)
+        if role is not None and tensor is not None and not tensor.maybe:
+            operands.setdefault(role, Operand(role, None, tensor))
+    for wide in operands.values():
+        for narrow in operands.values():
+            found = [
+                (lane, place)
+                for lane in range(1, frame.session.lanes)
+                if frame.live >> lane & 1
+                and narrow.value.dtypes[lane].mask & LOW
+                and not narrow.value.dtypes[lane].mask & ~LOW
+                and (place := _widened(wide.value, lane)) is not None
+            ]
+            if found and found[0][1].source.path == frame.session.project.own:
+                place = found[0][1]
+                lanes = [lane for lane, other in found if other.node is place.node]
+                _record(frame, wide, narrow, place, lanes, kernel)
+                break
+
+
+def _widened(tensor: Tensor, lane: int) -> Origin | None:
+    """Where a half-precision tensor became float32 without a cast that is written there."""
+    if tensor.dtypes[lane].mask != FLOAT32:
+        return None
+    place = deciding(tensor.origin, lane)
+    if place is None or place.cast or place.placed or place.dtypes[lane].mask != FLOAT32:
+        return None
+    low = any(parent.dtypes[lane].mask & LOW and not parent.dtypes[lane].mask & ~LOW for parent in place.parents)
+    return place if low and not isinstance(place.node, ast.arg) else None
+
+
+def _record(frame: Frame, wide: Operand, narrow: Operand, place: Origin, lanes: list[int], kernel: str) -> None:
+    assert not isinstance(place.node, ast.arg)
+    frame.session.recorder.apart(
+        Apart(
+            node=place.node,
+            tensor=wide,
+            sibling=narrow,
+            sibling_dtype=names_of(narrow.value.dtypes[lanes[0]].mask)[0],
+            kernel=kernel,
+            by_autocast=bool(place.autocast >> lanes[0] & 1),
+            scenarios=tuple(frame.session.scenarios[lane].name for lane in lanes),
+            causes=causes(place.source.path, (narrow,), lanes[0]),
+        )
+    )
