@@ -98,6 +98,8 @@ def the_device_is_there_and_idle() -> None:
         module.set_device(0)
         with module.device(0), module.device_of(rows()):
             pass
+    if DEVICE == "cuda":
+        assert torch._C._cuda_getCurrentRawStream(0) == 0, "what packages read as they are imported, if cuda is there"
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None:
         assert accelerator.is_available()

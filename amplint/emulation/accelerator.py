@@ -101,10 +101,18 @@ def _replace(patches: Patches, module: Any, values: dict[str, Any]) -> None:
             patches.set(module, name, value if isinstance(value, type) else functools.partial(value))
 
 
+def _supply(patches: Patches, module: Any, values: dict[str, Any]) -> None:
+    """Add what only torch built for the device has, and packages take for granted as soon as there is a device."""
+    for name, value in values.items():
+        if not hasattr(module, name):
+            patches.set(module, name, value)
+
+
 def patch(patches: Patches, device: str, capability: tuple[int, int]) -> None:
     """Answer for one imagined ``device``; ``capability`` is cuda's (8, 0 and up have bfloat16 units)."""
     if device == "cuda":
         _replace(patches, torch.cuda, _cuda(capability))
+        _supply(patches, torch._C, {"_cuda_getCurrentRawStream": _always(0)})
         _replace(patches, torch.backends.cudnn, {"is_acceptable": _always(False)})  # would lay out weights for cuDNN
     elif device == "xpu":
         others = {"_exchange_device": _always(0), "_maybe_exchange_device": _always(0)}
