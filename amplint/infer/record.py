@@ -70,7 +70,7 @@ class Recorder:
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._pairs: dict[int, list[_Pair]] = {}
-        self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, Cause]] = {}
+        self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, tuple[int, Cause]]] = {}
         self._multiplied: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
@@ -129,7 +129,7 @@ class Recorder:
             cause = Cause(frame.namespace.path, frame.namespace.source.span(node), "here they are given one dtype")
             keys: list[tuple[Decider, ...]] = [(a, b), (b, a)]
             for key in keys + [(side, _class_of(frame)) for side in (a, b) if not isinstance(side, Symbol)]:
-                self._aligned.setdefault((number, key, reached), {})[id(node)] = cause
+                self._aligned.setdefault((number, key, reached), {})[id(node)] = frame.function, cause
 
     def multiplied(self, operands: list[Operand]) -> None:
         """Operands of an operation that autocast casts for: if the code casts one itself, as it is or scaled, that is
@@ -151,7 +151,7 @@ class Recorder:
             pairs.append(_Pair(lane, key, _autocast_reaches(frame), conflict))
 
     def _aligned_elsewhere(self) -> Iterator[Conflict]:
-        """One for each function whose operands follow different callers, and are cast to one dtype in another place.
+        """One for each function whose operands follow different callers, and are cast to one dtype in another one.
 
         A cast where autocast never reaches, as in most backward methods, or before an operation that autocast does not
         cast for, may only make up for that; it says nothing of a place that it reaches.
@@ -161,9 +161,11 @@ class Recorder:
             for pair in pairs if node not in self._conflicts else ():
                 ways = [(pair.lane, pair.key, reached) for reached in {True, pair.reached}]
                 casts = [item for way in ways for item in self._aligned.get(way, {}).items()]
-                cause = next((cause for key, cause in casts if key in self._multiplied), None)
-                if cause is not None and pair.conflict.function not in spoken:
-                    spoken.add(pair.conflict.function)
+                function = pair.conflict.function
+                causes = (cause for key, (where, cause) in casts if key in self._multiplied and where != function)
+                cause = next(causes, None)
+                if cause is not None and function not in spoken:
+                    spoken.add(function)
                     yield replace(pair.conflict, causes=(*pair.conflict.causes, cause), aligned=cause.span)
 
     def cast_of(self, node: ast.AST) -> Tensor | None:
