@@ -243,6 +243,48 @@ def reproduce():
         Example(
             """\
 import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Autoencoder(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.enter = nn.Linear(dim, dim)
+        self.weight = nn.Parameter(torch.randn(dim, dim))
+        self.bias = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x: torch.Tensor):
+        x = x.to(self.enter.weight.dtype)
+        return self.decode(self.enter(x))
+
+    def encode(self, x: torch.Tensor):
+        return self.enter(x)  # expect
+
+    def decode(self, x: torch.Tensor):
+        return F.linear(x, self.weight.to(x.dtype), self.bias.to(x.dtype))
+
+    def project(self, x: torch.Tensor):
+        return F.linear(x, self.weight.to(x.dtype), self.bias)  # expect
+
+
+def reproduce():
+    model = Autoencoder()
+    model(torch.randn(2, 8, dtype=torch.bfloat16))
+    failed = 0
+    for method in (model.encode, model.project):
+        try:
+            method(torch.randn(2, 8, dtype=torch.bfloat16))
+        except RuntimeError:
+            failed += 1
+    if failed == 2:
+        raise RuntimeError("both need one dtype")
+""",
+            scenario="bf16-mixed-params",
+        ),
+        Example(
+            """\
+import torch
 from torch import nn
 
 
