@@ -9,7 +9,6 @@ from amplint.finding import Applicability
 
 from ._alignment import VIEWS
 from ._disagreement import find_expression
-from ._surroundings import FunctionNode
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
 _CASTS = frozenset(("float", "double", "half", "bfloat16", "to", "type", "type_as", "cuda", "cpu"))
-_SCOPES = (ast.With, ast.AsyncWith, *FunctionNode.__args__)
+_SCOPES = (ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def left_behind(conflict: Conflict, surroundings: Surroundings) -> tuple[ast.expr, str] | None:
+def left_behind(facts: FileFacts, conflict: Conflict, surroundings: Surroundings) -> tuple[ast.expr, str] | None:
     """The tensor that is not cast, and the name of what is computed of it in low precision.
 
     None where nothing is: multiplying a float32 tensor with it then loses nothing, as torch promotes it first.
@@ -32,6 +31,7 @@ def left_behind(conflict: Conflict, surroundings: Surroundings) -> tuple[ast.exp
     node = conflict.right.node
     if isinstance(node, ast.Name):
         node = _assigned(node, conflict, surroundings)
+    functions = {id(reference.node) for reference in facts.references}
     operation = ""
     while isinstance(node, ast.Call | ast.Subscript):
         if isinstance(node, ast.Subscript):
@@ -41,14 +41,8 @@ def left_behind(conflict: Conflict, surroundings: Surroundings) -> tuple[ast.exp
             return None
         if node.func.attr not in VIEWS:
             operation = node.func.attr
-        node = node.args[0] if _is_function(node) and node.args else node.func.value
+        node = node.args[0] if id(node.func) in functions and node.args else node.func.value
     return (node, operation) if operation and isinstance(node, ast.Name | ast.Attribute) else None
-
-
-def _is_function(call: ast.Call) -> bool:
-    """``torch.sigmoid(x)``, not ``x.sigmoid()``."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and owner.id in ("torch", "F")
 
 
 def _assigned(name: ast.Name, conflict: Conflict, surroundings: Surroundings) -> ast.expr | None:

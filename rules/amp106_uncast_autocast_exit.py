@@ -181,7 +181,8 @@ class Head(nn.Module):
         classes, objects = self.classes(x), self.objects(x)
         with torch.autocast(x.device.type, enabled=False):
             scores = classes.float().sigmoid() * objects.sigmoid()  # expect
-            both = classes.float() * objects
+            halves = torch.sigmoid(objects)
+            both = classes.float() * objects + classes.float() * halves  # expect
         return scores, both, classes, objects
 
 
@@ -273,7 +274,7 @@ def reproduce():
             conflict: Conflict = suspect.data
             surroundings = surroundings or Surroundings(facts.source.tree)
             if not conflict.raises:
-                found = _one_sided.left_behind(conflict, surroundings)
+                found = _one_sided.left_behind(facts, conflict, surroundings)
                 if found is not None and conflict.right.node is not None:
                     text = _one_sided.message(facts, conflict, *found)
                     span = facts.span(conflict.right.node)
