@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.training.roles import is_autocast
 from amplint.rule import Example, Rule, Suspect
 
 from ._float32_regions import float32_regions
+from ._misused_regions import misused_regions
 from ._recomputation import recomputed, speaks_of_autocast
 from ._scaled_forward import uncast_forwards
 from ._surroundings import Surroundings
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 _DTYPE_QUERIES = frozenset({"torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"})
 _ENABLED_QUERIES = frozenset({"torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"})
-_DTYPES = frozenset(
-    f"torch.{name}" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double")
-)
 _Found = tuple[ast.expr, str, Severity, Certainty, tuple[Cause, ...], tuple[str, ...], str]
 
 
@@ -40,8 +37,9 @@ class AutocastScope(Rule):
     Reports
 
     - a dtype passed where autocast takes its device type or `enabled`: `torch.autocast(torch.bfloat16)` raises, and
-      `torch.cuda.amp.autocast(torch.bfloat16)` means float16;
-    - `with a() and autocast(...)`, which enters one of the two, and an autocast region that is made and dropped;
+      `torch.cuda.amp.autocast(torch.bfloat16)` means float16; a `torch.device` passed as the device type, which raises;
+      `with autocast:` without a call, which raises;
+    - `with a() and autocast(...)`, which enters one of the two, and an autocast region that is made and never entered;
     - a region in float32: said outright for a device other than CUDA, or by the dtype of a model, config or tensor
       without `enabled`, a test of that dtype, or a comparison with another;
     - a forward pass outside any region in a file that scales the loss and has no autocast at all;
@@ -76,9 +74,9 @@ class AutocastScope(Rule):
 
     Fix safety
     ----------
-    Unsafe: both contexts of `a and b` are entered, a dtype in the wrong place is passed as `dtype`, and a region in the
-    dtype of a model is enabled for 16 bit alone; each changes in what the region computes. Where a region is missing,
-    only its author knows where it should begin.
+    Unsafe: both contexts of `a and b` are entered, a dtype in the wrong place is passed as `dtype`, a device becomes
+    its type, and a region in the dtype of a model is enabled for 16 bit alone; each changes in what the region
+    computes. Where a region is missing, only its author knows where it should begin.
     """
 
     code: ClassVar[str] = "AMP405"
@@ -114,6 +112,17 @@ def step_both(model, x):
         return model(x)
 
 
+def step_on(model, x):
+    device = next(model.parameters()).device
+    with torch.autocast(device, dtype=torch.bfloat16):  # expect
+        return model(x)
+
+
+def step_in(model, x):
+    with torch.autocast:  # expect
+        return model(x)
+
+
 def reproduce():
     assert step_both(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
     assert step(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
@@ -131,7 +140,14 @@ def evaluate(model, x):
     return model(x)
 
 
+def evaluate_again(model, x):
+    region = torch.autocast("cpu", dtype=torch.bfloat16)  # expect
+    with torch.no_grad():
+        return model(x)
+
+
 def reproduce():
+    assert evaluate_again(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
     assert evaluate(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
 """,
             scenario="autocast-bf16",
@@ -291,6 +307,15 @@ import torch
 from torch import nn
 
 
+def step_on(model, x, device: torch.device = "cuda"):
+    where = torch.device(device)
+    where = where.type
+    with torch.autocast(where, dtype=torch.bfloat16):
+        x = model(x)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        return model(x)
+
+
 def step(model, x, use_amp):
     region = torch.autocast("cuda", dtype=torch.bfloat16) if use_amp else contextlib.nullcontext()
     with torch.no_grad(), region:
@@ -371,6 +396,9 @@ def train(model, loader, optimizer):
         if suspect.data == "float32":
             visit.report(suspect, _enabled_in_16_bit(node, visit))
             return
+        if suspect.data == "device":
+            visit.report(suspect, _with_type(node, visit))
+            return
         argument = visit.argument(node, 0)
         if suspect.data != "dtype" or argument is None or len(node.args) != 1:
             visit.report(suspect)
@@ -394,30 +422,10 @@ def train(model, loader, optimizer):
 
 
 def _misused(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
-    """Regions that are given a dtype in the wrong place, joined by ``and``, or never entered."""
-    names = {id(reference.node): reference.name for reference in facts.references}
-    for reference in facts.references:
-        call = reference.call
-        if call is None or not is_autocast(reference.name):
-            continue
-        first = call.args[0] if call.args else None
-        if first is not None and names.get(id(first)) in _DTYPES:
-            legacy = ".amp.autocast" in reference.name and reference.name.count(".") == 3
-            if legacy:
-                message = f"passes {ast.unparse(first)} as `enabled`, so the dtype is the default one: write dtype="
-                severity = Severity.WARNING
-            else:
-                message = f"passes {ast.unparse(first)} as the device type, which raises: write dtype="
-                severity = Severity.ERROR
-            yield call, message, severity, Certainty.PROVEN, (), scenarios, "dtype"
-        parent = around.parent(call)
-        if isinstance(parent, ast.BoolOp) and isinstance(around.parent(parent), ast.withitem):
-            message = "`and` enters only one of these contexts: separate them by a comma"
-            if isinstance(parent.op, ast.And):
-                yield parent, message, Severity.WARNING, Certainty.PROVEN, (), scenarios, ""
-        elif isinstance(parent, ast.Expr):
-            message = "makes an autocast region and drops it: enter it by a with statement"
-            yield call, message, Severity.WARNING, Certainty.PROVEN, (), scenarios, ""
+    """Regions that raise, are given a dtype in the wrong place, are joined by ``and``, or are never entered."""
+    for node, defect in misused_regions(facts, around):
+        severity = Severity.ERROR if defect.raises else Severity.WARNING
+        yield node, defect.message(node), severity, Certainty.PROVEN, (), scenarios, defect.fix
 
 
 def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
@@ -442,6 +450,15 @@ def _enabled_in_16_bit(node: cst.Call, visit: Visit) -> Fix | None:
     torch, imports = visit.import_name("torch")
     text = f"enabled={visit.code(dtype.value)} in ({torch}.float16, {torch}.bfloat16)"
     return visit.fix(Applicability.UNSAFE, "Enable it for 16 bit alone", visit.add_argument(node, text), *imports)
+
+
+def _with_type(node: cst.Call, visit: Visit) -> Fix | None:
+    """Pass a device's type instead of the device."""
+    device = visit.argument(node, "device_type", 0)
+    if device is None:
+        return None
+    edit = visit.replace(device.value, f"{visit.code(device.value)}.type")
+    return visit.fix(Applicability.UNSAFE, "Pass its type", edit)
 
 
 def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
