@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from ._surroundings import Surroundings
@@ -31,6 +31,9 @@ _ON_PURPOSE = re.compile(
 )
 """What a function or a file calls itself that is there to cast, or to try something out."""
 _CLASS_ON_PURPOSE = re.compile(r"fp_?16|float_?16|half|bf_?16|bfloat|precision|compress|^Test|Test$", re.IGNORECASE)
+_REASONS = re.compile(
+    r"\b(because|since|save|avoid|consisten\w*|original|requires?|supports?|only|expects?|purpose|intentional\w*|match\w*)\b"
+)
 _TEST_FILE = re.compile(r"^test_|_tests?$|^(conftest|testing_utils)$")
 _TEST_FOLDERS = frozenset(("test", "tests", "benchmark", "benchmarks"))
 INNER_FOLDERS = 3
@@ -114,9 +117,29 @@ def tests_of(around: Surroundings, node: ast.AST) -> Iterator[tuple[ast.expr, bo
 
 
 def is_quantized(around: Surroundings, node: ast.Call) -> bool:
-    """Whether a cast value goes straight into a function that quantizes it: its kernels take one dtype."""
+    """Whether a cast value goes straight into a function that quantizes it, or in the next statement: its kernels take
+    one dtype."""
     parent = around.parent(node)
-    return isinstance(parent, ast.Call) and node in parent.args and bool(_QUANTIZED.search(ast.unparse(parent.func)))
+    if isinstance(parent, ast.Call) and node in parent.args:
+        return bool(_QUANTIZED.search(ast.unparse(parent.func)))
+    statement, following = around.statement(node)
+    if following is None or not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    name = statement.targets[0].id
+    calls = (n for n in ast.walk(following) if isinstance(n, ast.Call) and "quantize" in ast.unparse(n.func))
+    return any(isinstance(argument, ast.Name) and argument.id == name for call in calls for argument in call.args)
+
+
+def is_explained(around: Surroundings, node: ast.Call, dtype: str, lines: Sequence[str]) -> bool:
+    """Whether a comment at a statement, or right above it, names its dtype alone and gives a reason."""
+    row = (around.statement(node)[0] or node).lineno
+    comments = [lines[row - 1].partition("#")[2]]
+    while row > 1 and lines[row - 2].lstrip().startswith("#"):
+        row -= 1
+        comments.append(lines[row - 1])
+    text = " ".join(comments).lower()
+    named = _DOCUMENTED[dtype].search(text) and not _DOCUMENTED[OTHER[dtype]].search(text)
+    return bool(named and _REASONS.search(text))
 
 
 def is_on_purpose(around: Surroundings, node: ast.AST, dtype: str, path: Path) -> bool:

@@ -103,6 +103,14 @@ class Surroundings:
                         yield from _answered(before.test, False)
             child = ancestor
 
+    def statement(self, node: ast.AST) -> tuple[ast.stmt | None, ast.stmt | None]:
+        """The statement that a node is part of, and the one after it in its block."""
+        for ancestor in (node, *self.ancestors(node)):
+            if isinstance(ancestor, ast.stmt):
+                after = _after(ancestor, self.parent(ancestor))
+                return ancestor, after[0] if after else None
+        return None, None
+
     def only_value(self, name: ast.Name) -> ast.expr | None:
         """What the one assignment in a function gives the local variable that a name in it reads; else None."""
         function = self.function(name)
@@ -144,6 +152,15 @@ def _before(statement: ast.stmt, owner: ast.AST) -> list[ast.stmt]:
         block = getattr(owner, name, None)
         if isinstance(block, list) and any(item is statement for item in block):
             return block[: next(i for i, item in enumerate(block) if item is statement)]
+    return []
+
+
+def _after(statement: ast.stmt, owner: ast.AST | None) -> list[ast.stmt]:
+    """The statements after one in its block."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(owner, name, None)
+        if isinstance(block, list) and any(item is statement for item in block):
+            return block[next(i for i, item in enumerate(block) if item is statement) + 1 :]
     return []
 
 

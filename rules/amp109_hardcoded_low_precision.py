@@ -10,7 +10,17 @@ from amplint.finding import Applicability, Cause, Certainty, Severity
 from amplint.infer.dtypes import BITS, BOOL, INTEGERS
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._asked_for import OTHER, asks, is_on_purpose, is_quantized, names_both, shared_flags, shared_test, tests_of
+from ._asked_for import (
+    OTHER,
+    asks,
+    is_explained,
+    is_on_purpose,
+    is_quantized,
+    names_both,
+    shared_flags,
+    shared_test,
+    tests_of,
+)
 from ._blanket_casts import BlanketCast, blanket_casts
 from ._named_half import NamedHalf, is_integral, named_halves
 from ._receivers import is_tensor, place, shows_tensor
@@ -37,8 +47,8 @@ class HardcodedLowPrecision(Rule):
     Reports, in a scenario whose 16-bit dtype is the other one,
 
     - `.half()`, `.bfloat16()`, `.to(torch.float16)` and `.type(torch.HalfTensor)` on tensors, and tensors made with
-      such a dtype in a shape that is computed, where no test asks for that dtype, and neither the name nor the
-      docstring of the function says that it is there for it;
+      such a dtype in a shape that is computed, where no test asks for that dtype, neither the name nor the docstring
+      of the function says that it is there for it, and no comment there gives the reason;
     - casts to one of them under a test that lets both through, or under a flag for `fp16` that the same file asks for
       as `fp16 and not bf16` elsewhere;
     - casts of everything in a state dict, in a dict or nest of tensors, or among a module's buffers to a floating
@@ -365,6 +375,8 @@ def _claim(
     if half.receiver is not None and _SAMPLE.search(ast.unparse(half.receiver)):
         return None
     if _is_rounding(around, half.node) or is_quantized(around, half.node):
+        return None
+    if is_explained(around, half.node, half.dtype, facts.source.lines):
         return None
     tests = list(tests_of(around, half.node))
     told_apart = shared_test(tests, shared) if half.dtype == "float16" else None
