@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Cause, Certainty, Severity
 from amplint.rule import Suspect
 
 from ._alignment import dtype_of_tensor
-from ._disagreement import find_operand
+from ._disagreement import find_expression, find_operand
+from ._following import joined
 from ._makers import quoted, reason
 from ._merging import merges
 from ._rotation import rotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from amplint.infer.facts import FileFacts, Promotion
     from amplint.visit import Visit
+
+    from ._following import Joined
 
 
 def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
@@ -87,6 +90,37 @@ def widened(facts: FileFacts) -> Iterator[Suspect]:
             severity=Severity.WARNING,
             data=apart,
         )
+
+
+def padded(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each concatenation with a constant that has the device of what it is joined to, not the dtype."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.inputs != "float32")
+    for join in joined(facts) if scenarios else ():
+        span = facts.span(join.node)
+        what = "made without a dtype: float32"
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"`{ast.unparse(join.pad)}` was made on the device of `{ast.unparse(join.leader)}`, but float32: "
+            "where that is half precision, the two together become float32",
+            scenarios=scenarios,
+            certainty=Certainty.LIKELY,
+            causes=(Cause(facts.path, facts.span(join.maker), what),),
+            severity=Severity.WARNING,
+            data=join,
+        )
+
+
+def report_padding(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
+    """Report a concatenation, with a cast of the constant."""
+    join: Joined = suspect.data
+    pad = find_expression(visit, node, join.pad)
+    dtype = dtype_of_tensor(join.leader)
+    if pad is None or dtype is None:
+        visit.report(suspect)
+        return
+    edit = visit.append(pad, f".to({dtype})")
+    visit.report(suspect, visit.fix(Applicability.UNSAFE, "Cast to the dtype of the other operand", edit))
 
 
 def rotated(facts: FileFacts) -> Iterator[Suspect]:

@@ -12,6 +12,7 @@ from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, dtype_of
 from ._disagreement import suspects_of
+from ._following import Follower, followers
 from ._makers import find_call, function_around, message
 from ._round_trip import RoundTrip, round_trips
 
@@ -44,7 +45,10 @@ class UntypedConstant(Rule):
     Also, as a warning, what a feature extractor or numpy makes of a tensor, where it gets the device of that tensor
     back, not its dtype, and is given to a module.
 
-    Also such a constructor whose tensor goes to compiled code by its address (`data_ptr()`): what reads it there has a
+    Also a parameter made on the device of given weights, but without their dtype (`nn.Parameter(torch.zeros(n,
+    device=base.weight.device))`): an adapter around a layer that was loaded in half precision stays float32.
+
+    And such a constructor whose tensor goes to compiled code by its address (`data_ptr()`): what reads it there has a
     dtype of its own, and torch's default is another one after `torch.set_default_dtype(torch.bfloat16)`, which
     Lightning calls for `precision="bf16-true"`, for one. That is a warning: no error is raised, the values are wrong.
 
@@ -293,6 +297,29 @@ def reproduce():
 """,
             scenario="bf16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Gated(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        device = next(base.parameters()).device
+        self.prompt = nn.Parameter(torch.empty(2, base.in_features, device=device).normal_())  # expect
+        self.gate = nn.Parameter(torch.zeros(1, device=base.weight.device))  # expect
+
+    def forward(self, x):
+        return self.base(x) + self.gate * self.base(self.prompt).mean(0)
+
+
+def reproduce():
+    Gated(nn.Linear(8, 8).to(torch.bfloat16))(torch.randn(2, 8, dtype=torch.bfloat16))
+""",
+            scenario="bf16-mixed-params",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -359,6 +386,24 @@ def buffers(x):
     return address(out), address(codes), address(counts), address(x)
 """
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Gated(nn.Module):
+    def __init__(self, base, dim=8):
+        super().__init__()
+        self.base = base
+        self.gate = nn.Parameter(torch.zeros(1, device=base.weight.device, dtype=base.weight.dtype))
+        self.scale = nn.Parameter(torch.ones(1, device=base.weight.device).to(base.weight.dtype))
+        self.shift = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x):
+        return self.base(x) * self.scale + self.gate + self.shift
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
@@ -378,10 +423,14 @@ def buffers(x):
                 names = tuple(s.name for s in low)
                 yield Suspect(span, span, message, names, Certainty.LIKELY, causes, Severity.WARNING, trip)
         yield from _addressed(facts)
+        yield from _following(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         if isinstance(suspect.data, Addressed):
             _report_addressed(visit, node, suspect)
+        elif isinstance(suspect.data, Follower):
+            edit = visit.add_argument(node, f"dtype={ast.unparse(suspect.data.weight)}.dtype")
+            visit.report(suspect, visit.fix(Applicability.UNSAFE, "Make it in the dtype of those weights", edit))
         else:
             self._report(node, suspect, visit)
 
@@ -425,6 +474,23 @@ def _addressed(facts: FileFacts) -> Iterator[Suspect]:
             causes=made.causes,
             severity=Severity.WARNING,
             data=made,
+        )
+
+
+def _following(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each parameter that takes its device from given weights, and its dtype from torch."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
+    for follower in followers(facts) if scenarios else ():
+        span = facts.span(follower.node)
+        yield Suspect(
+            span=span,
+            node=span,
+            message=f"the parameter takes the device of `{ast.unparse(follower.weight)}`, but torch's default dtype: "
+            "beside half-precision weights it stays float32",
+            scenarios=scenarios,
+            certainty=Certainty.LIKELY,
+            severity=Severity.WARNING,
+            data=follower,
         )
 
 

@@ -8,7 +8,18 @@ from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Apart, Promotion
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._drift import cast_source, merged, promotions_of, report_cast_back, report_promotion, rotated, widened
+from ._drift import (
+    cast_source,
+    merged,
+    padded,
+    promotions_of,
+    report_cast_back,
+    report_padding,
+    report_promotion,
+    rotated,
+    widened,
+)
+from ._following import Joined
 from ._merging import Merge
 from ._rotation import Rotation
 
@@ -32,6 +43,8 @@ class PromoteDrift(Rule):
       meets a float32 one that is a constant made without a dtype, a parameter that keeps float32, or cast up by the
       module itself, and `forward` returns the result, or what is concatenated with a constant takes its own place:
       `x = torch.cat([pad, x])`;
+    - `torch.cat` of a tensor and a constant of at least three dimensions that was made for it, on its device, and
+      without a dtype;
     - `torch.where` under autocast between activations and a parameter, which autocast does not cast;
     - a rotary embedding that takes the sine and cosine of its angles itself: those are float32 wherever they are right;
     - an operation that autocast runs in float32 (`F.normalize`, `softmax`, a sum), on the way of a query, key or value
@@ -270,7 +283,8 @@ class Scores(torch.autograd.Function):
     @staticmethod
     @custom_fwd(device_type="cuda")
     def forward(ctx, q, k, v):
-        assert q.dtype == k.dtype == v.dtype, "the kernel is built for one dtype"
+        if not q.dtype == k.dtype == v.dtype:
+            raise RuntimeError("the kernel is built for one dtype")
         return q * k * v
 
     @staticmethod
@@ -292,7 +306,7 @@ class DeltaRule(nn.Module):
 
 
 def reproduce():
-    with torch.autocast("cuda", dtype=torch.bfloat16):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
         DeltaRule()(torch.randn(2, 3, 8))
 """,
             scenario="autocast-bf16",
@@ -329,6 +343,34 @@ def reproduce():
     scaled(torch.randn(2, 8, dtype=torch.bfloat16))
 """,
             scenario="bf16-mixed-params",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+def prefixed(state, length, inverted):
+    prefix = torch.ones(state.mask.size(0), 1, 1, length).to(state.mask.device)
+    if inverted:
+        prefix = 1.0 - prefix
+    return torch.cat([prefix, state.mask], dim=-1)  # expect
+
+
+class State(nn.Module):
+    def __init__(self, mask):
+        super().__init__()
+        self.register_buffer("mask", mask)
+
+    def forward(self, x):
+        return x + prefixed(self, 2, True)
+
+
+def reproduce():
+    mask = torch.zeros(2, 1, 1, 3, dtype=torch.bfloat16)
+    assert prefixed(State(mask), 2, True).dtype == mask.dtype, "the mask is float32"
+""",
+            scenario="bf16",
         ),
     )
     good: ClassVar[tuple[Example, ...]] = (
@@ -416,6 +458,7 @@ class Attention(nn.Module):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         yield from promotions_of(facts, fixed=False)
         yield from widened(facts)
+        yield from padded(facts)
         yield from rotated(facts)
         yield from merged(facts)
 
@@ -430,6 +473,8 @@ def _report(node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
     found = suspect.data
     if isinstance(found, Promotion):
         report_promotion(visit, node, suspect)
+    elif isinstance(found, Joined):
+        report_padding(visit, node, suspect)
     elif isinstance(found, Rotation):
         report_cast_back(visit, node, suspect, found.rotated)
     elif isinstance(found, Merge):

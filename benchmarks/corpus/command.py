@@ -9,7 +9,10 @@ wrong, a label; ``negatives.jsonl`` lists lines that look odd and are right. FOL
 repositories, bare or not, as OWNER/NAME, OWNER+NAME, OWNER+NAME/repo or NAME. The Python files of each commit are
 exported to the cache once; then one ``amplint check`` without configuration judges the rows' files.
 
-A case is found if a finding whose code fits its label (``labels.json``) starts within 2 lines of a labelled line. It
+A case is found if a finding whose code fits its label (``labels.json``) starts within 2 lines of a labelled line.
+``by a cause`` counts apart, and not as found, the cases that are missed there while such a finding lies elsewhere in
+the file and names a labelled line among its causes: amplint reports the operation that fails, and many a fix is where
+the dtype came from, so that is where the row is. It
 is gone after the fix if no fitting finding, in a scenario in which it was found, lies where those lines went: a fix for
 autocast may leave what fails in a half-precision model. Any finding on the lines of a negative is a false alarm.
 
@@ -145,6 +148,7 @@ def _document(judged: Sequence[Judged], negatives: Sequence[JudgedNegative]) -> 
                 "label": one.case.label,
                 "decidable": one.case.decidable,
                 "found": bool(one.hits),
+                "by_cause": [asdict(finding) for finding in one.by_cause],
                 "gone_after_fix": None if not one.hits else not one.kept,
                 "hits": [asdict(finding) for finding in one.hits],
                 "near": [asdict(finding) for finding in one.near],

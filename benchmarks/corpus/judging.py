@@ -21,7 +21,8 @@ WITHIN = 2
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding; ``row`` and ``end_row`` are its first and last line, from 1."""
+    """A finding; ``row`` and ``end_row`` are its first and last line, from 1, ``causes`` the lines of its causes in the
+    same file."""
 
     code: str
     row: int
@@ -30,6 +31,7 @@ class Found:
     certainty: str
     scenarios: tuple[str, ...]
     message: str
+    causes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Judged:
 
     ``hits`` are the fitting findings near a labelled line, ``near`` the other findings there, ``kept`` the fitting
     findings that lie there still after the fix, in a scenario of a hit, ``findings`` all in the file before the fix,
-    which has ``length`` lines.
+    which has ``length`` lines. ``by_cause`` are fitting findings elsewhere in the file one of whose causes lies near a
+    labelled line.
     """
 
     case: Case
@@ -47,6 +50,7 @@ class Judged:
     kept: tuple[Found, ...]
     findings: tuple[Found, ...]
     length: int
+    by_cause: tuple[Found, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ def judge(case: Case, codes: Sequence[str], before: Path, after: Path, found: di
         kept=tuple(finding for finding in there if finding.code in codes),
         findings=tuple(found[before]),
         length=len(old),
+        by_cause=tuple(f for f in found[before] if f.code in codes and f not in near and rows & set(f.causes)),
     )
 
 
@@ -128,6 +133,7 @@ def _found(finding: dict[str, Any]) -> Found:
         certainty=finding["certainty"],
         scenarios=tuple(finding["scenarios"]),
         message=finding["message"],
+        causes=tuple(c["location"]["row"] for c in finding["causes"] if c["filename"] == finding["filename"]),
     )
 
 

@@ -19,7 +19,8 @@ API = "AMP6"
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Counts over some cases. ``fixed`` of the ``fixable`` hits are gone after a fix that cures all of the defect;
-    ``findings`` (``api`` of them of AMP6xx) lie in files of ``lines`` lines, a file of several cases once."""
+    ``findings`` (``api`` of them of AMP6xx) lie in files of ``lines`` lines, a file of several cases once. ``by_cause``
+    are no hits, but a cause of a fitting finding lies where one would."""
 
     cases: int
     hits: int
@@ -28,6 +29,7 @@ class Figures:
     findings: int
     api: int
     lines: int
+    by_cause: int
 
     @property
     def density(self) -> float:
@@ -50,6 +52,7 @@ def figures(judged: Iterable[Judged]) -> Figures:
         findings=len(found),
         api=sum(finding.code.startswith(API) for finding in found),
         lines=sum(one.length for one in files),
+        by_cause=sum(bool(one.by_cause) and not one.hits for one in rows),
     )
 
 
@@ -60,7 +63,10 @@ def lines(judged: Sequence[Judged], negatives: Sequence[JudgedNegative]) -> list
     in_file = [one for one in judged if one.case.decidable in DECIDABLE_IN_FILE]
     totals += [("decidable in one file", in_file), ("all", list(judged))]
     width = max(len(name) for name, _ in (*groups, *totals))
-    text = [f"{'':{width}}  {'cases':>5} {'found':>5} {'recall':>7} {'gone after fix':>15} {'per 10,000 lines':>17}"]
+    text = [
+        f"{'':{width}}  {'cases':>5} {'found':>5} {'recall':>7} {'by a cause':>10}"
+        f" {'gone after fix':>15} {'per 10,000 lines':>17}"
+    ]
     text += [_line(name, rows, width) for name, rows in groups]
     text.append("")
     text += [_line(name, rows, width) for name, rows in totals]
@@ -84,8 +90,14 @@ def lines(judged: Sequence[Judged], negatives: Sequence[JudgedNegative]) -> list
 
 
 def missed(judged: Iterable[Judged]) -> list[str]:
-    """The cases without a fitting finding, with what else was found there."""
-    return [_row(one, one.near) + f"  {one.case.context}" for one in judged if not one.hits]
+    """The cases without a fitting finding, with what else was found there, or with that one as a cause."""
+    return [
+        _row(one, one.near)
+        + (f"  by a cause: {_findings(one.by_cause)}" if one.by_cause else "")
+        + f"  {one.case.context}"
+        for one in judged
+        if not one.hits
+    ]
 
 
 def hit(judged: Iterable[Judged]) -> list[str]:
@@ -119,7 +131,8 @@ def _line(name: str, judged: Sequence[Judged], width: int) -> str:
     counted = figures(judged)
     recall = f"{counted.hits / counted.cases:7.2f}" if counted.cases else f"{'-':>7}"
     gone = f"{counted.fixed} of {counted.fixable}" if counted.fixable else "-"
-    return f"{name:{width}}  {counted.cases:5} {counted.hits:5} {recall} {gone:>15} {counted.density:17.1f}"
+    found = f"{counted.cases:5} {counted.hits:5} {recall} {counted.by_cause:10}"
+    return f"{name:{width}}  {found} {gone:>15} {counted.density:17.1f}"
 
 
 def _row(one: Judged, findings: Iterable[Found]) -> str:
