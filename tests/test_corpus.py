@@ -130,6 +130,26 @@ def test_found_before_the_fix_and_gone_or_kept_after_it(
     assert "1 of 2 flagged" in output
 
 
+def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> None:
+    cases = [row(clones, "made", "index-write-mismatch", [20]), row(clones, "raises", "index-write-mismatch", [29])]
+    far = BEFORE.replace(
+        "    out = torch.zeros(WIDTH, WIDTH)\n", "    out = torch.zeros(WIDTH, WIDTH)\n" + "    print()\n" * 9
+    )
+    padded = "#\n" * 13 + far
+    folder = clones / "someone" / "shapes"
+    (folder / "shapes" / "model.py").write_text(padded)
+    git(folder, "commit", "--quiet", "--all", "--message", "the constructor is far from the write")
+    for case in cases:
+        case["pre_sha"] = case["fix_sha"] = commits(clones)[-1]
+    status, report = run(tmp_path, clones, cases)
+    assert status == 0
+    assert {case["id"]: (case["found"], len(case["by_cause"])) for case in report["cases"]} == {
+        "made": (False, 1),
+        "raises": (True, 0),
+    }
+    assert report["figures"]["all"]["by_cause"] == 1
+
+
 def test_rows_are_chosen_by_label_and_id(tmp_path: Path, clones: Path) -> None:
     cases = [
         row(clones, "write", "index-write-mismatch", [7]),

@@ -70,7 +70,8 @@ def _promoted_in(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list
                 continue
             names = tuple(frame.session.scenarios[number].name for number in low)
             found = causes(frame.namespace.path, (narrow, wide), low[0])
-            rebound = made is not None and op.name in _JOINING and _is_rebound(frame, narrow)
+            taken = narrow.value.dtypes[low[0]].assumed
+            rebound = made is not None and not taken and op.name in _JOINING and _is_rebound(frame, narrow)
             sink: Sink = "parameter" if autocast else "rebound" if rebound else "returned"
             promotion = Promotion(
                 node, op.name, narrow, wide, names, tuple(low), made, found, frame.function, upcast, sink
