@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.infer.origins import deciding
 from amplint.rule import Suspect
 
 from ._alignment import dtype_of_tensor
@@ -32,6 +33,7 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
     None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it.
     """
     spoken = {conflict.culprit for conflict in facts.conflicts}
+    spoken |= {cause.span for conflict in facts.conflicts for cause in conflict.causes if cause.filename == facts.path}
     makers = set()
     for promotion in facts.promotions:
         made = promotion.made
@@ -39,7 +41,8 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             continue
         decided = made.maker if made is not None else promotion.upcast
         maker = decided.span if decided is not None else facts.span(promotion.node)
-        if (decided is not None and maker in spoken) or maker in makers:
+        wide = deciding(promotion.wide.value.origin, promotion.lanes[0])
+        if maker in spoken or maker in makers or (wide is not None and wide.span in spoken):
             continue
         makers.add(maker)
         span = facts.span(promotion.node)
