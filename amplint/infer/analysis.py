@@ -19,6 +19,7 @@ from amplint.infer.frame import Frame
 from amplint.infer.functions import autograd_facts
 from amplint.infer.lookups import looked_up
 from amplint.infer.namespace import Namespace, Project
+from amplint.infer.order import callers_first, methods_named
 from amplint.infer.record import Recorder
 from amplint.infer.roots import roots
 from amplint.infer.session import OutOfBudget, Session
@@ -115,13 +116,27 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
         with suppress(RecursionError):
             session.roots.update(id(value.node) for value in roots(namespace, entered))
     yield from _classes_entries(top, defined, functions)
-    for value in values:
-        for function, decorated in _functions_in(value):
-            if function.namespace is namespace and function.owner is None and _computes(session, function):
-                yield partial(_enter, top, function, decorated, None)
+    for function, decorated in _in_order([pair for value in values for pair in _functions_in(value)]):
+        if function.namespace is namespace and function.owner is None and _computes(session, function):
+            yield partial(_enter, top, function, decorated, None)
     yield lambda: execute(top, [s for s in namespace.tree.body if not isinstance(s, _LOOKED_UP)])
     local = [cls for cls in session.local_classes.values() if cls.namespace is namespace]
     yield from _classes_entries(top, local, functions)
+
+
+def _in_order(found: list[tuple[Function, Value]]) -> list[tuple[Function, Value]]:
+    """Functions of a module, callers before what they call."""
+    numbers: dict[str, list[int]] = {}
+    for number, (function, _) in enumerate(found):
+        numbers.setdefault(function.name, []).append(number)
+    calls = {
+        number: [
+            called for name in sorted(function.namespace.body(function.node).names) for called in numbers.get(name, ())
+        ]
+        for number, (function, _) in enumerate(found)
+        if not isinstance(function.node, ast.Lambda)
+    }
+    return [found[number] for number in callers_first(calls)]
 
 
 _LOOKED_UP = (
@@ -177,13 +192,24 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:
     module = classes.is_module(cls)
     frame = Frame(top.session, top.namespace, in_module=module)
     yield partial(construct, frame, instance)
-    for name, member in sorted(cls.members.items(), key=lambda item: item[0] not in ("forward", "__call__")):
-        if name == "__init__":
-            continue
+    for name in _methods_in_order(cls):
+        member = cls.members[name]
         for function, decorated in _functions_in(member):
             kind = _kind(member)
             receiver = None if kind == "static" else cls if kind == "class" else instance
             yield partial(_enter, frame, function, decorated, receiver, module=module)
+
+
+def _methods_in_order(cls: Class) -> list[str]:
+    """Names of a class's methods but its constructor: what a call of the object runs, then callers before what they
+    call."""
+    names = sorted(cls.members, key=lambda name: name not in ("forward", "__call__"))
+    calls: dict[str, list[str]] = {}
+    for name in names:
+        functions = [function.node for function, _ in _functions_in(cls.members[name])] if name != "__init__" else []
+        nodes = [node for node in functions if not isinstance(node, ast.Lambda)]
+        calls[name] = [called for node in nodes for called in methods_named(node, cls.members.keys())]
+    return [name for name in callers_first(calls) if name != "__init__"]
 
 
 def _computes(session: Session, function: Function) -> bool:

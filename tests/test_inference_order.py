@@ -1,0 +1,82 @@
+"""Callers speak for what they call: with what they pass, under the autocast that is around the call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.infer.analysis import analyse
+from amplint.infer.order import callers_first
+from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.source import Source
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import FileFacts
+
+HEADER = """\
+import torch
+from torch import nn
+"""
+
+
+def facts(code: str) -> FileFacts:
+    source = Source(Path("/project/module.py"), (HEADER + code).encode())
+    return analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+
+
+def rows(code: str) -> list[str]:
+    """The lines of the code on which operands disagree."""
+    found = facts(code)
+    lines = (HEADER + code).splitlines()
+    return sorted(lines[found.span(c.node).start.row - 1].strip() for c in found.conflicts)
+
+
+def low_products(code: str) -> set[str]:
+    """The scenarios in which a matrix product of the code is lowered by autocast."""
+    found = facts(code)
+    names = [scenario.name for scenario in found.scenarios]
+    calls = [call for call in found.calls if call.name == "torch.linalg.qr"]
+    assert calls
+    return {name for call in calls for name, state in zip(names, call.autocast, strict=True) if state.on}
+
+
+INNER = """
+def _inner(points: torch.Tensor):
+    return torch.linalg.qr(torch.matmul(points, points))
+"""
+OUTER = """
+def outer(points: torch.Tensor):
+    with torch.autocast(device_type="cuda", enabled=False):
+        return _inner(points)
+"""
+METHODS = """
+class Model(nn.Module):
+    def last(self, points: torch.Tensor):
+        return torch.linalg.qr(torch.matmul(points, points))
+
+    def middle(self, points: torch.Tensor):
+        with torch.autocast(device_type="cuda", enabled=False):
+            return self.last(points)
+"""
+
+
+@pytest.mark.parametrize("code", [INNER + OUTER, OUTER + INNER, METHODS])
+def test_what_runs_where_autocast_is_off_is_not_entered_under_autocast_before(code: str) -> None:
+    assert low_products(code) == set()
+
+
+def test_without_a_caller_autocast_is_around_it() -> None:
+    assert low_products(INNER.replace("_inner", "inner")) != set()
+
+
+def test_callers_come_before_what_they_call() -> None:
+    calls: dict[str, list[str]] = {
+        "leaf": [],
+        "middle": ["leaf"],
+        "top": ["middle", "leaf"],
+        "other": [],
+        "cycle": ["round"],
+    }
+    assert callers_first(calls) == ["top", "middle", "leaf", "other", "cycle"]
