@@ -209,3 +209,8 @@ def test_layers_of_a_class_with_a_base_behind_star_imports_or_unknown_follow_the
             torch_version=(2, 13),
         )
         assert bool([c for c in found.conflicts if c.raises]) == raising
+
+
+@pytest.mark.parametrize("layer", ["nn.Linear(4, 4, bias=bias)", "nn.Linear(4, 4, bias)", "nn.LayerNorm(4, bias=bias)"])
+def test_a_flag_given_to_a_layer_is_no_tensor(layer: str) -> None:
+    assert not conflicts(f"\ndef applied(bias):\n    return {layer}(torch.randn(2, 4))\n")

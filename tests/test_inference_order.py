@@ -71,6 +71,47 @@ def test_without_a_caller_autocast_is_around_it() -> None:
     assert low_products(INNER.replace("_inner", "inner")) != set()
 
 
+PRIVATE = """
+def _refined(points: torch.Tensor):
+    product = torch.matmul(points, points)
+    return torch.linalg.qr(product)
+"""
+
+
+@pytest.mark.parametrize(("more", "entered"), [("", False), ("STEPS = {'refine': _refined}\n", True)])
+def test_what_other_files_call_runs_under_their_autocast(more: str, entered: bool) -> None:
+    found = facts(PRIVATE + more)
+    names = {found.scenarios[n].name for use in found.uses for n in range(len(found.scenarios)) if use.live >> n & 1}
+    assert "fp16" in names
+    assert ("autocast-fp16" in names) is entered
+
+
+PARTS = """
+class Relative(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(4, 8)
+        self.query = nn.Parameter(torch.FloatTensor(8, 8))
+        self.key = nn.Parameter(torch.FloatTensor(8, 8))
+        self.bias = nn.Parameter(torch.FloatTensor(8))
+
+    def core(self, query, key):
+        return torch.matmul(query + self.bias, key)
+
+    def forward(self, ids: torch.LongTensor):
+        hidden = self.embedding(ids)
+        query = torch.matmul(hidden, self.query)
+        key = torch.matmul(hidden, self.key)
+        return self.core(query, key)
+"""
+
+
+def test_what_is_called_with_the_result_of_an_operation_that_raises_is_not_entered_again() -> None:
+    found = rows(PARTS)
+    assert "query = torch.matmul(hidden, self.query)" in found
+    assert "return torch.matmul(query + self.bias, key)" not in found
+
+
 def test_callers_come_before_what_they_call() -> None:
     calls: dict[str, list[str]] = {
         "leaf": [],

@@ -235,7 +235,7 @@ def _enter(
     """Call a function with what a caller may pass, under the scenario's ambient autocast."""
     session = top.session
     assert not isinstance(function.node, ast.Lambda)
-    if id(function.node) in session.ran:
+    if id(function.node) in session.ran or id(function.node) in session.called_under:
         return
     driver = not module and function.namespace.body(function.node).driver
     ambient = session.no_autocast if driver else session.ambient
@@ -245,6 +245,7 @@ def _enter(
         top.namespace,
         autocast=autocast,
         region=region,
+        live=_without_autocast(session) if _is_for_other_files(function) else None,
         in_module=module,
         owner=function.owner,
     )
@@ -263,6 +264,24 @@ def _enter(
         call_value(frame, plain, arguments, _anchor(function))
     if id(function.node) not in session.ran:
         run_function(frame, function, arguments, receiver=receiver)
+
+
+def _without_autocast(session: Session) -> int:
+    """The scenarios that have no autocast, a bit each."""
+    return sum(1 << number for number, scenario in enumerate(session.scenarios) if not scenario.autocast)
+
+
+def _is_for_other_files(function: Function) -> bool:
+    """Whether a function is private and its own file has no use for it: what autocast is on where others of its package
+    call it is theirs to choose."""
+    private = function.owner is None and function.name.startswith("_") and not function.name.endswith("__")
+    plain = not isinstance(function.node, ast.Lambda) and not function.node.decorator_list
+    return private and plain and function.name not in _names_used(function.namespace.tree)
+
+
+@lru_cache(maxsize=2)
+def _names_used(tree: ast.Module) -> frozenset[str]:
+    return frozenset(node.id for node in nodes_below(tree) if isinstance(node, ast.Name))
 
 
 def _anchor(function: Function) -> ast.expr:

@@ -147,7 +147,7 @@ def _built(
     made: dict[str, Tensor] = {}
     for name in found.tensor_names(options):
         role = "buffers" if found.is_buffer(name) else "parameters"
-        given = options.get(name)
+        given = options.get(name) if name not in found.parameters else None
         if isinstance(given, Tensor):
             tensors[name] = place(frame, given, role)
         elif name in found.integers:
