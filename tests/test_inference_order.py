@@ -121,3 +121,19 @@ def test_callers_come_before_what_they_call() -> None:
         "cycle": ["round"],
     }
     assert callers_first(calls) == ["top", "middle", "leaf", "other", "cycle"]
+
+
+HELPER = """
+def stretched(values: torch.Tensor):
+    return torch.linalg.qr(values)
+
+
+def whole(store):
+    return stretched(store.find("values"))
+"""
+
+
+def test_calls_that_say_nothing_of_what_they_pass_leave_the_scenarios_inputs() -> None:
+    found = facts(HELPER)
+    assert any(use.op == "torch.linalg.qr" for use in found.uses)
+    assert any(lane.mask for use in found.uses for operand in use.operands for lane in operand.value.dtypes)

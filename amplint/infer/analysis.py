@@ -235,7 +235,7 @@ def _enter(
     """Call a function with what a caller may pass, under the scenario's ambient autocast."""
     session = top.session
     assert not isinstance(function.node, ast.Lambda)
-    if id(function.node) in session.ran or id(function.node) in session.called_under:
+    if id(function.node) in session.ran or id(function.node) in session.told:
         return
     driver = not module and function.namespace.body(function.node).driver
     ambient = session.no_autocast if driver else session.ambient

@@ -324,6 +324,8 @@ def run_function(
     session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
     if all(_known(value) for value in arguments.positional) and not arguments.unknown:
         session.ran.add(id(function.node))
+    elif any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):
+        session.told.add(id(function.node))
     session.keep_alive.append((function, arguments))
     try:
         inner.variables = bind(inner, function, arguments)
@@ -422,6 +424,11 @@ def carries_tensor(value: Value) -> bool:
 def _known(value: Value) -> bool:
     """Whether an argument says enough for the call to stand for all callers."""
     return value is not UNKNOWN and not (isinstance(value, Tensor) and any(not lane.known for lane in value.dtypes))
+
+
+def _tells(value: Value) -> bool:
+    """Whether an argument may be a tensor whose dtype is known in some scenario."""
+    return any(isinstance(o, Tensor) and any(lane.mask for lane in o.dtypes) for o in options_of(value))
 
 
 def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Value]:

@@ -114,6 +114,8 @@ class Session:
         """Whether what runs was entered as the program's user would, rather than for want of a caller."""
         self.ran: set[int] = set()
         """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
+        self.told: set[int] = set()
+        """``id`` of function nodes that some caller was seen to pass a tensor of a dtype that is known."""
         self.given: set[int] = set()
         """``id`` of the parameters of constructors that got something from outside."""
         self.local_classes: dict[int, Class] = {}
