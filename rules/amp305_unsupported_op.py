@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.dtypes import BITS, LOW
 from amplint.infer.torch_ops import NO_NUMPY, find_op
+from amplint.infer.values import NONE, Const, Number
 from amplint.rule import Example, Rule, Suspect
 
 from ._alignment import dtype_of_tensor
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
 
     from amplint.finding import Fix
     from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.infer.torch_ops import Op
     from amplint.visit import Visit
 
 _NUMPY = "torch.Tensor.numpy"
 _INITIALISATION = "torch.nn.init."
+_PROMOTING = ("promote", "float", "complex", "real")
+"""Results of operations that bring their operands to one dtype first: a float32 one lets the others in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,12 @@ class UnsupportedOp(Rule):
     What it does
     ------------
     Reports float16 and bfloat16 operands of operations that exist for float32 and float64 only: linear algebra
-    (`inv`, `solve`, `svd`, `qr`, `eigh`, `cholesky`, `det`), `quantile`, `cdist`, `histc`, `polar`, and for bfloat16
-    alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read from what torch declares
-    for the device. Operations that autocast computes in float32 are left alone where it is on. `nn.init.orthogonal_`
-    factorises as well: it is reported in methods that initialise a module they are handed, as a warning, since such a
-    module is often made in float32 and converted after.
+    (`inv`, `solve`, `svd`, `qr`, `eigh`, `cholesky`, `det`), `quantile`, `cdist` with a `p` other than 2, `histc`,
+    `polar`, and for bfloat16 alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read
+    from what torch declares for the device. Left alone are operations that autocast computes in float32 where it is on,
+    that raise for few rows only, as `cdist` with `p=2`, and that a float32 operand promotes, as `stft` with a window.
+    `nn.init.orthogonal_` factorises as well: it is reported in methods that initialise a module they are handed, as a
+    warning, since such a module is often made in float32 and converted after.
 
     Why it is bad
     -------------
@@ -163,7 +168,7 @@ from torch import nn
 
 class Distances(nn.Module):
     def forward(self, x: torch.Tensor, codes: torch.Tensor):
-        return torch.cdist(x, codes).argmin(-1)  # expect
+        return torch.cdist(x, codes, p=1).argmin(-1)  # expect
 
 
 def reproduce():
@@ -249,6 +254,32 @@ def reproduce():
 """,
             emulated=True,
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Quantizer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.codes = nn.Parameter(torch.randn(512, 8))
+
+    def forward(self, x: torch.Tensor):
+        return torch.cdist(x, self.codes).argmin(-1)
+
+
+class Loudness(nn.Module):
+    def forward(self, x: torch.Tensor):
+        window = torch.hann_window(16, device=x.device)
+        return torch.stft(x, 16, window=window, return_complex=True).abs()
+
+
+def reproduce():
+    Quantizer().bfloat16()(torch.randn(4, 8).bfloat16())
+    Loudness().bfloat16()(torch.randn(64).bfloat16())
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
@@ -265,7 +296,7 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     op = find_op(use.op)
     refused = NO_NUMPY if use.op == _NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
     bits = {BITS[name] for name in refused}
-    if not bits:
+    if not bits or (op is not None and _runs_large(op, use)):
         return None
     lanes: dict[int, Certainty] = {}
     operands = []
@@ -278,12 +309,24 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
         if low:
             operands.append((operand, low))
             lanes.update({n: c for n, c in low.items() if lanes.get(n) is not Certainty.PROVEN})
+    if op is not None and not op.strict and op.result in _PROMOTING:
+        given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
+        lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
     if not lanes:
         return None
     lanes = surest(lanes)
     if use.op.startswith(_INITIALISATION):
         lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else c for n, c in lanes.items()}
     return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes)
+
+
+def _runs_large(op: Op, use: Use) -> bool:
+    """Whether the operation is one that many rows run, as these arguments have it, or as unknown ones may."""
+    given = {name: value for name in op.lacks_few if (value := use.arguments.get(name)) is not None}
+    return bool(op.lacks_few) and not any(
+        isinstance(value, Const) and value.value is not None and value.value not in op.lacks_few[name]
+        for name, value in given.items()
+    )
 
 
 def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:

@@ -15,6 +15,7 @@ from torch.testing._internal import common_cuda
 
 from amplint.data._calls import Call, Failure, Target, bind, tensors_in
 from amplint.data._refusals import refusing_parts
+from amplint.data._sizes import runs_large
 from amplint.data.forms import FORMS
 
 #: OpInfo declares some CUDA dtypes only where the GPU has them; the table is about a recent one.
@@ -193,6 +194,8 @@ def _from_opinfo(targets: dict[str, Target], wanted: Callable[[str], bool]) -> N
                     declared[name] = [op]
     for name, ops in declared.items():
         targets[name].unsupported = _unsupported(ops)
+        lacking = {dtype for dtypes in targets[name].unsupported.values() for dtype in dtypes}
+        targets[name].only_with = runs_large(targets[name].calls, [d for d, known in LOW.items() if known in lacking])
     for name in targets.keys() - declared.keys():
         targets[name].unsupported = _unsupported_parts(targets[name].calls)
 

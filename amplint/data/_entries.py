@@ -288,6 +288,7 @@ def entry_of(target: Target, facts: list[Facts]) -> dict[str, Any] | None:
         "one_way": sorted([a, b] for a, b in agreed - strict),
         "strict_without": strict_without(facts, tensors),
         "unsupported": target.unsupported,
+        "unsupported_but": target.only_with,
     }
     if not flatten(entry["result"])[0].startswith(("none", "py:")):
         entry |= _scalar(facts)

@@ -237,6 +237,10 @@ _add(
     "torch.trapezoid torch.trapz torch.cosine_similarity torch.pairwise_distance torch.dist", lambda: (t(3, 4), t(3, 4))
 )
 _add("torch.cdist", lambda: (t(3, 4), t(3, 4)))
+for _p in (1.0, 2.0):
+    _add("torch.cdist", lambda p=_p: (t(3, 4), t(3, 4), p))
+for _mode in ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+    _add("torch.cdist", lambda: (t(3, 4), t(3, 4)), compute_mode=_mode)
 _add("torch.stft torch.Tensor.stft", lambda: (t(64), 16), window=torch.ones(16), return_complex=True)
 _add("torch.quantile torch.Tensor.quantile torch.nanquantile", lambda: (t(4), 0.5))
 _add("torch.quantile torch.Tensor.quantile torch.nanquantile", lambda: (t(4), t(2)))

@@ -121,6 +121,7 @@ class Op:
     watched: Watched | None
     gives_trait: bool
     lacks: dict[str, tuple[str, ...]]
+    lacks_few: dict[str, tuple[float | str, ...]]
     cases: tuple[Case, ...]
     strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
 
@@ -258,6 +259,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         watched=_watched(name, row),
         gives_trait=name.rpartition(".")[2] in GIVING,
         lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()},
+        lacks_few={name: tuple(values) for name, values in row.get("unsupported_but", {}).items()},
         cases=(),
         strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
     )
@@ -278,7 +280,8 @@ def _watched(name: str, row: dict[str, Any]) -> Watched | None:
 
 def _passes(row: dict[str, Any], alone: bool) -> bool:
     """Whether only the first argument matters, and the result is like it."""
-    if row.keys() - {"params", "tensors", "result", "unsupported", "attribute", "variadic", "one_way"}:
+    plain = {"params", "tensors", "result", "unsupported", "unsupported_but", "attribute", "variadic", "one_way"}
+    if row.keys() - plain:
         return False
     return row["result"] == "self" or (row["result"] == "first" and alone)
 
