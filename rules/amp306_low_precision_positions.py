@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,6 +14,7 @@ from amplint.rule import Example, Rule, Suspect
 
 from ._disagreement import short_name
 from ._low_precision import by_node, causes_of, claimed_lanes, dtype_name, quoted, strongest, surest
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from amplint.infer.facts import FileFacts, Operand, Use
 
 _PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "multiply"))
+_RATES = (Trait.EXPONENTIAL, Trait.DECAY)
+_RATE = re.compile(r"freq|slope|theta|omega|alibi|decay|angle|div_term|denominator|period|wave|(^|_)rate")
+_TURNS = re.compile(r"(sin|cos|polar|sinc|exp)_?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,10 @@ class LowPrecisionPositions(Rule):
     ------------
     Reports products (`einsum`, `outer`, `matmul`, `*`) of two tensors one of which counts up from `torch.arange` to an
     end that is not small, where that one is float16 or bfloat16: because autocast lowers the product, or because it was
-    made or cast so. Rotary embeddings, ALiBi and sinusoids are such products. Positions cast to the dtype of a buffer
-    are merely possible there: a buffer of frequencies is often kept in float32 when a model is converted.
+    made or cast so. Rotary embeddings, ALiBi and sinusoids are such products: the other tensor holds frequencies or
+    slopes, or the sine is taken of the product. Averages over bins and linear blends are not. Positions cast to the
+    dtype of a buffer are merely possible there: a buffer of frequencies is often kept in float32 when a model is
+    converted.
 
     Why it is bad
     -------------
@@ -153,12 +161,41 @@ def reproduce():
         Rotary(8)(torch.randn(1, 400, 8))
 """
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Boxes(nn.Module):
+    def __init__(self, bins: int):
+        super().__init__()
+        self.proj = torch.arange(bins, dtype=torch.float)
+
+    def forward(self, x: torch.Tensor):
+        return x.softmax(-1).matmul(self.proj.type(x.dtype))
+
+
+def blend(a: torch.Tensor, b: torch.Tensor, extent: int):
+    steps = torch.arange(extent, device=a.device, dtype=a.dtype)
+    return a * (1 - steps / extent) + b * (steps / extent)
+
+
+def reproduce():
+    Boxes(16)(torch.randn(2, 16).bfloat16())
+    blend(torch.randn(4, 64).bfloat16(), torch.randn(4, 64).bfloat16(), 64)
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
+        around: Surroundings | None = None
         for uses in by_node(facts.uses):
             found = [rounded for use in uses if (rounded := _rounded(facts, use)) is not None]
-            if found:
+            if not found:
+                continue
+            around = around or Surroundings(facts.source.tree)
+            if any(_are_angles(rounded.use, around) for rounded in found):
                 yield _suspect(facts, found)
 
 
@@ -173,6 +210,55 @@ def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:
         if certainty is Certainty.PROVEN and _follows_module(facts, counting[0], number):
             lanes[number] = Certainty.POSSIBLE
     return _Rounded(use, counting[0], surest(lanes)) if lanes else None
+
+
+def _are_angles(use: Use, around: Surroundings) -> bool:
+    """Whether the product is of positions, not of weights that happen to count up: it needs their exact number.
+
+    It is an outer product, or the other operand is called or computed as frequencies and slopes are, or sines or
+    cosines are taken of it. What probabilities weigh is an average.
+    """
+    name = short_name(use.op).rstrip("_")
+    others = [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
+    if any(operand.value.trait is Trait.SHARE for operand in others):
+        return False
+    if name in ("outer", "ger") or any(operand.value.trait in _RATES for operand in others):
+        return True
+    if name == "einsum" and any(map(_is_outer, use.nodes.values())):
+        return True
+    if any(operand.node is not None and _RATE.search(ast.unparse(operand.node).lower()) for operand in others):
+        return True
+    return _turned(use.node, around)
+
+
+def _is_outer(node: ast.expr) -> bool:
+    """An equation that sums over nothing and multiplies every item with every other."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or "->" not in node.value:
+        return False
+    given, _, result = node.value.replace(" ", "").partition("->")
+    letters = given.replace(",", "").replace(".", "")
+    return len(set(letters)) == len(letters) and set(letters) == set(result.replace(".", ""))
+
+
+def _turned(node: ast.expr | ast.stmt, around: Surroundings) -> bool:
+    """Whether a sine or cosine is taken, in the same function, of an expression or of what is computed from it."""
+    function = around.function(node)
+    if function is None:
+        return False
+    reached: set[str] = set()
+
+    def holds(tree: ast.AST) -> bool:
+        return any(n is node or (isinstance(n, ast.Name) and n.id in reached) for n in ast.walk(tree))
+
+    for statement in [n for n in ast.walk(function) if isinstance(n, (ast.Assign, ast.AugAssign))]:
+        if holds(statement.value):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            reached |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self"}
+    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, (ast.Attribute, ast.Name)))
+    return any(
+        _TURNS.match(call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id) and holds(call)
+        for call in calls
+    )
 
 
 def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:
