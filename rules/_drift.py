@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.origins import deciding
+from amplint.infer.origins import deciding, lineage
 from amplint.rule import Suspect
 
 from ._alignment import dtype_of_tensor
@@ -37,7 +37,7 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
     makers = set()
     for promotion in facts.promotions:
         made = promotion.made
-        if (made is not None and made.fixed) is not fixed:
+        if (made is not None and made.fixed) is not fixed or _widens_a_table(promotion):
             continue
         decided = made.maker if made is not None else promotion.upcast
         maker = decided.span if decided is not None else facts.span(promotion.node)
@@ -56,6 +56,17 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             severity=Severity.WARNING,
             data=promotion,
         )
+
+
+def _widens_a_table(promotion: Promotion) -> bool:
+    """Whether it is no activation that becomes float32, but a buffer or what the code itself made.
+
+    Frequencies times positions of float32 are meant to be float32, however the module was converted.
+    """
+    path = list(lineage(promotion.narrow.value.origin, promotion.lanes[0]))
+    if promotion.sink != "returned" or not path or any(origin.parameter for origin in path):
+        return False
+    return path[-1].made is not None or path[-1].placed
 
 
 def report_promotion(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:

@@ -203,6 +203,27 @@ class Embedding(nn.Module):
         return x + self.mlp(angles.clamp(self.limits[0], self.limits[1]))
 """
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Phases(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.register_buffer("rates", 0.5 ** torch.arange(float(dim)), persistent=False)
+
+    def forward(self, length: int):
+        positions = torch.arange(length, dtype=torch.float32, device=self.rates.device)
+        angles = positions[:, None] * self.rates
+        return angles.cos(), angles.sin()
+
+
+def reproduce():
+    Phases().half()(16)
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
