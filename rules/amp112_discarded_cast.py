@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Certainty, Severity
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _PROBES = ("raises", "warns", "suppress")
 """Last words of the names of contexts that expect their body to fail."""
+_IN_PLACE = re.compile(r"[a-z0-9]_$")
 
 
 class DiscardedCast(Rule):
@@ -167,6 +169,9 @@ class Encoder(nn.Module):
         model.requires_grad_(False).to(x.dtype)
         self.table.to(x.device)
         x.clamp_(0)
+        dtype = self.table.data.dtype
+        self.table.data.add_(x.mean(0).float()).to(dtype)
+        self.table.to(self.table.dtype)
         try:
             x.to(torch.bfloat16)
         except RuntimeError:
@@ -183,7 +188,7 @@ class Encoder(nn.Module):
         for cast in discarded:
             assert around is not None
             lanes = _changed(cast)
-            if not lanes or _probes(around, cast.node):
+            if not lanes or _probes(around, cast.node) or _is_own_dtype(around, cast.node):
                 continue
             assert isinstance(cast.node.func, ast.Attribute)
             receiver = ast.unparse(cast.node.func.value)
@@ -221,6 +226,20 @@ def _changed(cast: CastCall) -> list[int]:
         if cast.live >> number & 1 and not same and not followed:
             lanes.append(number)
     return lanes
+
+
+def _is_own_dtype(around: Surroundings, call: ast.Call) -> bool:
+    """Whether the cast changes nothing: of what an in-place operation gives, which is its tensor, or to its own dtype.
+
+    The dtype may have been read from the tensor before, into a variable.
+    """
+    target = call.func.value if isinstance(call.func, ast.Attribute) else call
+    if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and _IN_PLACE.search(target.func.attr):
+        return True
+    own = f"{ast.unparse(target)}.dtype"
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    read = [around.only_value(value) if isinstance(value, ast.Name) else value for value in given]
+    return any(value is not None and ast.unparse(value) == own for value in read)
 
 
 def _probes(around: Surroundings, node: ast.AST) -> bool:
