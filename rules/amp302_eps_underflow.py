@@ -13,6 +13,7 @@ from amplint.infer.values import Limit, Trait
 from amplint.rule import Example, Rule, Suspect
 
 from ._disagreement import find_expression, short_name
+from ._guarded import is_overridden, sums_shares
 from ._low_precision import (
     by_node,
     causes_of,
@@ -246,6 +247,7 @@ def reproduce():
             found = [vanishing for use in uses if (vanishing := _vanishing(facts, use)) is not None]
             if found and _is_no_guard(surroundings, uses[0].node):
                 continue
+            found = [one for one in found if not _is_needless(facts, surroundings, one)]
             if not found and _is_inverse_root(surroundings, uses[0].node):
                 found = [cubed for use in uses if (cubed := _cubed(facts, use)) is not None]
             if found:
@@ -267,6 +269,13 @@ def _vanishing(facts: FileFacts, use: Use) -> _Vanishing | None:
         if lanes:
             return _Vanishing(use, parameter, surest(lanes))
     return None
+
+
+def _is_needless(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing) -> bool:
+    """Whether nothing passes the epsilon on, or what it guards is far from zero anyway."""
+    if sums_shares(surroundings, vanishing.operand.node):
+        return True
+    return is_overridden(facts.source.tree, surroundings, vanishing.constant)
 
 
 def _cubed(facts: FileFacts, use: Use) -> _Vanishing | None:
