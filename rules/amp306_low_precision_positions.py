@@ -254,11 +254,12 @@ def _turned(node: ast.expr | ast.stmt, around: Surroundings) -> bool:
         if holds(statement.value):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             reached |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self"}
-    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, (ast.Attribute, ast.Name)))
-    return any(
-        _TURNS.match(call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id) and holds(call)
-        for call in calls
-    )
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+    return any(_TURNS.match(_called(call)) and holds(call) for call in calls)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:

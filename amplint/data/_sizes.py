@@ -30,7 +30,9 @@ def _enlarged(value: Any) -> Any:
     first = max(0, value.dim() - 2)
     times = [-(-ROWS // n) if i >= first and n > 1 else 1 for i, n in enumerate(value.shape)]
     tiled = value.repeat(times)
-    return tiled[(..., *(slice(ROWS) for _ in tiled.shape[first:]))]
+    for dim in range(first, tiled.dim()):
+        tiled = tiled.narrow(dim, 0, min(ROWS, tiled.shape[dim]))
+    return tiled
 
 
 def _runs(call: Call, dtype: torch.dtype) -> bool:
