@@ -137,3 +137,36 @@ def test_calls_that_say_nothing_of_what_they_pass_leave_the_scenarios_inputs() -
     found = facts(HELPER)
     assert any(use.op == "torch.linalg.qr" for use in found.uses)
     assert any(lane.mask for use in found.uses for operand in use.operands for lane in operand.value.dtypes)
+
+
+PART = """
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 8)
+
+    def solved(self, places: torch.Tensor, keys: torch.Tensor):
+        return torch.linalg.qr(places)
+
+    def forward(self, hidden: torch.Tensor, store):
+        {own}
+
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 8)
+        self.part = Part()
+
+    def forward(self, hidden: torch.Tensor, store):
+        {other}
+"""
+CALL = 'return self.{}solved(store.find("places"), self.project(hidden))'
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "entered"), [(CALL.format(""), "pass", False), ("pass", CALL.format("part."), True)]
+)
+def test_only_its_own_object_speaks_for_a_method(own: str, other: str, entered: bool) -> None:
+    uses = [use for use in facts(PART.format(own=own, other=other)).uses if use.op == "torch.linalg.qr"]
+    assert any(lane.mask for use in uses for operand in use.operands for lane in operand.value.dtypes) is entered

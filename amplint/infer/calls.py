@@ -324,7 +324,7 @@ def run_function(
     session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
     if all(_known(value) for value in arguments.positional) and not arguments.unknown:
         session.ran.add(id(function.node))
-    elif any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):
+    elif receiver in (None, frame.receiver) and any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):
         session.told.add(id(function.node))
     session.keep_alive.append((function, arguments))
     try:

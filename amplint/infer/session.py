@@ -115,7 +115,8 @@ class Session:
         self.ran: set[int] = set()
         """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
         self.told: set[int] = set()
-        """``id`` of function nodes that some caller was seen to pass a tensor of a dtype that is known."""
+        """``id`` of function nodes that some caller was seen to pass a tensor of a dtype that is known;
+        of methods those that their own object calls, since another object may be held in ways that are not seen."""
         self.given: set[int] = set()
         """``id`` of the parameters of constructors that got something from outside."""
         self.local_classes: dict[int, Class] = {}
