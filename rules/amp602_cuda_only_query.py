@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Certainty, Edit, Severity
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 _DEVICE_ARGUMENT = DEPRECATED_SINCE
 """The release in which the queries took a device and the old ones became deprecated."""
+
+_NEAR = 2
+"""How many lines away a comment may stand."""
+_GPU = re.compile(r"\b(gpu|cuda)\b", re.IGNORECASE)
 
 
 class CudaOnlyQuery(Rule):
@@ -131,6 +136,13 @@ def compute_dtype_of_cuda(x):
     return x.dtype
 
 
+def compute_dtype_for_now(x):
+    if torch.is_autocast_enabled():
+        # only the GPU's dtype for now
+        return torch.get_autocast_gpu_dtype()
+    return x.dtype
+
+
 def states():
     return torch.is_autocast_enabled(), torch.is_autocast_cpu_enabled()
 """
@@ -142,7 +154,7 @@ def states():
         if not scenarios or not any(reference.name.startswith("torch.") for reference in facts.references):
             return
         around = Surroundings(facts.source.tree)
-        queries = cuda_only_queries(facts, around)
+        queries = [query for query in cuda_only_queries(facts, around) if not _is_told(facts, query)]
         for node, members in _together(queries, around):
             names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))
             verb = "asks" if len({query.reference.name for query in members}) == 1 else "ask"
@@ -179,6 +191,13 @@ def states():
         applicability = Applicability.UNSAFE if tensor else Applicability.DISPLAY
         message = f"Ask the device of {tensor}" if tensor else "Ask the device that the tensors are on"
         visit.report(suspect, visit.fix(applicability, message, *dict.fromkeys(edits)))
+
+
+def _is_told(facts: FileFacts, query: Query) -> bool:
+    """Whether a comment right before a query, or right after it, says that CUDA or a GPU is meant."""
+    lines = facts.source.text.splitlines()
+    near = (line.strip() for line in lines[max(0, query.call.lineno - 1 - _NEAR) : query.call.lineno + _NEAR])
+    return any(line.startswith("#") and _GPU.search(line) for line in near)
 
 
 def _rename(query: Query, visit: Visit, imports: list[Edit]) -> Edit | None:
