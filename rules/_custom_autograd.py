@@ -32,6 +32,13 @@ _AUTOCASTS = frozenset(
     {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
     | {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast"}
 )
+_QUERIES = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype"),
+        *("get_autocast_gpu_dtype", "get_autocast_cpu_dtype"),
+    )
+)
 _BASES = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
@@ -109,6 +116,8 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
+        if _asks_for_autocast(facts, function.forward):
+            continue
         forward = _ambient(facts, function.forward, function.sensitive_forward)
         in_backward = function.sensitive_backward
         if forward and not (in_backward and all(operation.by_hand for operation in in_backward)):
@@ -174,6 +183,12 @@ def _regions_in(facts: FileFacts, method: ast.FunctionDef) -> list[Reference]:
     """Autocast contexts that a method opens, or that decorate it."""
     inside = {id(node) for node in ast.walk(method)}
     return [r for r in facts.references if r.name in _AUTOCASTS and r.call is not None and id(r.call) in inside]
+
+
+def _asks_for_autocast(facts: FileFacts, method: ast.FunctionDef) -> bool:
+    """Whether a method looks at autocast's state, and so has its own way with it."""
+    inside = {id(node) for node in ast.walk(method)}
+    return any(r.name in _QUERIES and id(r.node) in inside for r in facts.references)
 
 
 def _ambient(facts: FileFacts, method: ast.FunctionDef, operations: tuple[Sensitive, ...]) -> tuple[Sensitive, ...]:

@@ -29,8 +29,8 @@ class MissingCustomFwd(Rule):
     reports `backward` of the same Function; a Function with one of the two is AMP203's.
 
     A Function with any decorator that amplint cannot see through is left alone. So is one whose `backward` opens an
-    autocast region itself, as checkpointing does, whose `forward` computes in a region of its own, or whose `backward`
-    casts the operands of all such operations to one dtype by hand.
+    autocast region itself, as checkpointing does, whose `forward` computes in a region of its own or asks for the state
+    of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand.
 
     Why it is bad
     -------------

@@ -5,6 +5,7 @@ Each form is a qualified name and a builder of ``(args, kwargs)``: small float32
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -238,7 +239,7 @@ _add(
 )
 _add("torch.cdist", lambda: (t(3, 4), t(3, 4)))
 for _p in (1.0, 2.0):
-    _add("torch.cdist", lambda p=_p: (t(3, 4), t(3, 4), p))
+    _add("torch.cdist", functools.partial(lambda p: (t(3, 4), t(3, 4), p), _p))
 for _mode in ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
     _add("torch.cdist", lambda: (t(3, 4), t(3, 4)), compute_mode=_mode)
 _add("torch.stft torch.Tensor.stft", lambda: (t(64), 16), window=torch.ones(16), return_complex=True)
