@@ -133,9 +133,8 @@ def check(
     """Compare the operands of a strict operation as torch would see them; record what disagrees.
 
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
-    Returns the scenarios that fail, by lane. What fails only where dtypes written into constructors are kept is merely
-    possible: few programs are loaded so, and those that are know these dtypes. A constructor runs before its module is
-    converted, so nothing in it disagrees yet.
+    Returns the scenarios that fail, by lane. A constructor runs before its module is converted, so nothing in it
+    disagrees yet.
     """
     if frame.constructing is not None:
         return {}
@@ -167,8 +166,6 @@ def check(
     certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, sure[0], worst[sure[0]])
     if certainty is Certainty.PROVEN and sure[0] in added:
         certainty = Certainty.LIKELY
-    if not added and all(frame.session.scenarios[lane].keeps_explicit for lane in sure):
-        certainty = Certainty.POSSIBLE
     _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True, cited=cited)
     return {lane: worst[lane] for lane in accepted}
 
