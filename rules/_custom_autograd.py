@@ -128,6 +128,7 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     """A finding at a method's ``def``; its causes are the first operations that autocast decides about."""
     span = facts.source.header_span(method)
     own = function.sensitive_forward if method is function.forward else function.sensitive_backward
+    own = own or function.sensitive_forward
     causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
     return Suspect(span, span, message, autocast_scenarios(facts), Certainty.LIKELY, causes, data=function)
 

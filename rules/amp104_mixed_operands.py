@@ -271,14 +271,14 @@ class Autoencoder(nn.Module):
 def reproduce():
     model = Autoencoder()
     model(torch.randn(2, 8, dtype=torch.bfloat16))
-    failed = 0
+    errors = []
     for method in (model.encode, model.project):
         try:
             method(torch.randn(2, 8, dtype=torch.bfloat16))
-        except RuntimeError:
-            failed += 1
-    if failed == 2:
-        raise RuntimeError("both need one dtype")
+        except RuntimeError as error:
+            errors.append(error)
+    if len(errors) == 2:
+        raise errors[0]
 """,
             scenario="bf16-mixed-params",
         ),

@@ -24,10 +24,10 @@ class MissingCustomBwd(Rule):
     What it does
     ------------
     Reports `backward` of a `torch.autograd.Function` that has neither `torch.amp.custom_fwd` on `forward` nor
-    `torch.amp.custom_bwd` on `backward`, where both use operations that autocast casts. AMP201 reports `forward` of the
-    same Function, and says which Functions are left alone, among them those whose `backward` casts the operands of all
-    such operations to one dtype by hand; a Function with one of the two decorators is AMP203's. Where the gradient
-    provably meets a tensor of another dtype, AMP204 reports that operation besides.
+    `torch.amp.custom_bwd` on `backward`, where `forward` uses operations that autocast casts. AMP201 reports `forward`
+    of the same Function, and says which Functions are left alone, among them those whose `backward` casts the operands
+    of all such operations to one dtype by hand; a Function with one of the two decorators is AMP203's. Where the
+    gradient provably meets a tensor of another dtype, AMP204 reports that operation besides.
 
     Why it is bad
     -------------
@@ -234,7 +234,7 @@ class ShapeOnly(torch.autograd.Function):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for function in missing_both(facts):
-            if function.backward is not None and function.sensitive_backward:
+            if function.backward is not None:
                 message = (
                     f"{function.node.name}.backward runs without the autocast of forward: "
                     "no custom_bwd restores its state"
