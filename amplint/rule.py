@@ -43,7 +43,7 @@ class Example:
     A bad example marks each hazard line with ``# expect`` at its end. ``scenario`` names the one in which it fails;
     its ``reproduce()`` then raises when run there. ``device`` is the cast policy to judge it by. ``emulated``: the
     CPU's own autocast does not show the failure; ``reproduce()`` raises in a process where ``amplint.emulation``
-    has put that device's policy over the CPU's.
+    has put that device's policy over the CPU's. ``pedantic``: its findings are possible ones.
     """
 
     source: str
@@ -51,6 +51,7 @@ class Example:
     device: str = "cuda"
     torch_version: str | None = None
     emulated: bool = False
+    pedantic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

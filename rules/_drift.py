@@ -51,7 +51,7 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             node=span,
             message=_message(promotion),
             scenarios=promotion.scenarios,
-            certainty=Certainty.LIKELY,
+            certainty=Certainty.POSSIBLE if promotion.sink == "returned" and not fixed else Certainty.LIKELY,
             causes=promotion.causes,
             severity=Severity.WARNING,
             data=promotion,

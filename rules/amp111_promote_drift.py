@@ -41,8 +41,8 @@ class PromoteDrift(Rule):
 
     - sums, products, `torch.cat`, `torch.where` and the other operations that promote, where a half-precision operand
       meets a float32 one that is a constant made without a dtype, a parameter that keeps float32, or cast up by the
-      module itself, and `forward` returns the result, or what is concatenated with a constant takes its own place:
-      `x = torch.cat([pad, x])`;
+      module itself, and what is concatenated with a constant takes its own place: `x = torch.cat([pad, x])`; with
+      `--pedantic` also where `forward` returns the result, which may be meant, as a router's weights are;
     - `torch.cat` of a tensor and a constant of at least three dimensions that was made for it, on its device, and
       without a dtype;
     - `torch.where` under autocast between activations and a parameter, which autocast does not cast;
@@ -65,7 +65,8 @@ class PromoteDrift(Rule):
     ------------
     ```text
     RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
-    RuntimeError: Expected query, key, and value to have the same dtype
+    RuntimeError: Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype:
+    c10::BFloat16 and value.dtype: c10::BFloat16 instead.
     ```
     in the next layer; or not at all, where only promoting operations follow.
 
@@ -119,6 +120,7 @@ def reproduce():
     assert Fade().to(torch.bfloat16)(x).dtype == x.dtype, "the module returns float32"
 """,
             scenario="bf16",
+            pedantic=True,
         ),
         Example(
             """\
@@ -141,6 +143,7 @@ def reproduce():
     assert RMSNorm(8)(x).dtype == x.dtype, "the norm returns float32"
 """,
             scenario="bf16-mixed-params",
+            pedantic=True,
         ),
         Example(
             """\
@@ -163,6 +166,7 @@ def reproduce():
     assert Register().half()(x).dtype == x.dtype, "the module returns float32"
 """,
             scenario="fp16",
+            pedantic=True,
         ),
         Example(
             """\
@@ -186,6 +190,7 @@ def reproduce():
     assert RMSNorm(8).to(torch.bfloat16)(x).dtype == x.dtype, "the norm returns float32"
 """,
             scenario="bf16",
+            pedantic=True,
         ),
         Example(
             """\
@@ -357,18 +362,19 @@ def prefixed(state, length, inverted):
     return torch.cat([prefix, state.mask], dim=-1)  # expect
 
 
-class State(nn.Module):
+class State:
     def __init__(self, mask):
-        super().__init__()
-        self.register_buffer("mask", mask)
+        self.mask = mask
 
-    def forward(self, x):
-        return x + prefixed(self, 2, True)
+
+class Prefix(nn.Module):
+    def forward(self, state):
+        return prefixed(state, 2, True)
 
 
 def reproduce():
     mask = torch.zeros(2, 1, 1, 3, dtype=torch.bfloat16)
-    assert prefixed(State(mask), 2, True).dtype == mask.dtype, "the mask is float32"
+    assert Prefix()(State(mask)).dtype == mask.dtype, "the mask is float32"
 """,
             scenario="bf16",
         ),

@@ -40,7 +40,7 @@ def options(example: Example, rules: tuple[Rule, ...] = tuple(RULES)) -> Options
     version = tuple(int(part) for part in (example.torch_version or "2.13").split("."))
     named = find_scenario(example.scenario) if example.scenario else None
     scenarios = tuple(dict.fromkeys((*DEFAULT_SCENARIOS, *((named,) if named else ()))))
-    return Options(rules, scenarios, example.device, (version[0], version[1]))
+    return Options(rules, scenarios, example.device, (version[0], version[1]), pedantic=example.pedantic)
 
 
 def check(source: Source, example: Example, *rules: Rule) -> FileResult:
