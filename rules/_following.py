@@ -94,7 +94,7 @@ def _weight(facts: FileFacts, device: ast.expr, maker: ast.Call) -> ast.expr | N
 def joined(facts: FileFacts) -> Iterator[Joined]:
     """Each concatenation of a tensor with one that was made on its device, without a dtype and for it."""
     calls = {id(r.call): r.name for r in facts.references if r.call is not None}
-    known = {id(promotion.node) for promotion in facts.promotions}
+    known = {id(promotion.node) for promotion in facts.promotions if promotion.sink != "returned"}
     integers = _of_integers(facts)
     for reference in facts.references:
         call = reference.call
