@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.dtypes import BITS, LOW
+from amplint.infer.scenarios import CONTROL
 from amplint.infer.torch_ops import LOGARITHMS
 from amplint.infer.values import Const, Trait
 from amplint.rule import Example, Rule, Suspect
@@ -309,9 +310,12 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
 
 
 def _lanes_of_gradient(facts: FileFacts, use: Use, operand: Operand) -> dict[int, Certainty]:
-    """The scenarios in which a gradient is float16, as its parameter is."""
-    lanes = enumerate(operand.value.dtypes)
-    return {n: Certainty.LIKELY for n, lane in lanes if lane.mask == _FLOAT16 and use.live >> n & 1}
+    """The scenarios of low precision in which a gradient is float16, as its parameter is."""
+    return {
+        number: Certainty.LIKELY
+        for number, lane in enumerate(operand.value.dtypes)
+        if lane.mask == _FLOAT16 and use.live >> number & 1 and facts.scenarios[number] != CONTROL
+    }
 
 
 def _may_be_a_count(operand: Operand) -> bool:

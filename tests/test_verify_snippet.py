@@ -314,6 +314,7 @@ def test_names_stay_names_and_operands_become_places() -> None:
 def test_every_operation_in_the_examples_of_rules_fails_alone_where_it_is_said_to_raise(tmp_path: Path) -> None:
     jobs: dict[str, list[Snippet]] = defaultdict(list)
     raises: set[tuple[str, str]] = set()
+    undecided: set[tuple[str, str]] = set()  # a part of the operation has no kernel, for some sizes or dtypes
     for rule in RULES:
         for number, example in enumerate(rule.bad):
             source = Source(tmp_path / f"{rule.code}_{number}.py", example.source.encode())
@@ -326,6 +327,8 @@ def test_every_operation_in_the_examples_of_rules_fails_alone_where_it_is_said_t
                     jobs[example.device].append(snippet)
                     if finding.severity is Severity.ERROR:
                         raises.add((example.device, finding.fingerprint))
+                    elif finding.code == "AMP305":
+                        undecided.add((example.device, finding.fingerprint))
     assert len(raises) >= 25
     scenarios = tuple(scenario.name for scenario in DEFAULT_SCENARIOS)
     for device, found in jobs.items():
@@ -334,5 +337,6 @@ def test_every_operation_in_the_examples_of_rules_fails_alone_where_it_is_said_t
         outcomes = run_job(job).outcomes
         assert len(outcomes) == sum(len(snippet.scenes) for snippet in found)
         for outcome in outcomes:
-            expected = "failed" if (device, outcome.reached[0]) in raises else "clean"
-            assert outcome.kind == expected, outcome
+            one = device, outcome.reached[0]
+            expected = {"failed"} if one in raises else {"failed", "clean"} if one in undecided else {"clean"}
+            assert outcome.kind in expected, outcome
