@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from amplint.source import Source
     from amplint.verify.witness import Sight
 
+DISAGREEING = "AMP104"
+"""The rule whose findings may rest on what other functions of the file cast, not on the operation itself."""
 NO_OPERATION = "the finding is about a definition or a setting, not about one operation that could run alone"
 
 
@@ -88,7 +90,11 @@ def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: S
         lane = lanes[name]
         for sight in _under_autocast(seen, lane):
             try:
-                scenes[name] = write(source, sight, lane, scenarios[lane])
+                scene = write(source, sight, lane, scenarios[lane])
+                if finding.code == DISAGREEING and not _may_disagree(scene):
+                    unknown[name] = "its operands disagree only for some callers"
+                    break
+                scenes[name] = scene
                 unknown.pop(name, None)
                 break
             except Unknown as error:
@@ -98,6 +104,14 @@ def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: S
     text = source.segment(finding.span)
     row = finding.span.start.row
     return Snippet(finding.fingerprint, finding.code, str(source.path), row, sights[0].op.name, text, scenes, unknown)
+
+
+def _may_disagree(scene: Scene) -> bool:
+    """Whether the tensors and weights of a scene have more than one dtype between them."""
+    tensors = {dtype for place in scene.places if place.kind == "tensor" for dtype in place.dtypes}
+    weights = {dtype for place in scene.places if place.layer for dtype in place.layer.dtypes.values()}
+    nested = any(place.layer.children for place in scene.places if place.layer)
+    return nested or len(tensors | weights) != 1
 
 
 def _under_autocast(sights: list[Sight], lane: int) -> list[Sight]:
