@@ -16,7 +16,7 @@ CASE = Case(
     release="2.3.4",
     path="denoising_diffusion_pytorch/denoising_diffusion_pytorch.py",
     line=771,
-    code="AMP305",
+    code=None,
     scenario="bf16",
     error="not implemented for",
     breaks="`GaussianDiffusion(immiscible=True)` trains in float32 only.",
