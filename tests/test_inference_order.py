@@ -170,3 +170,57 @@ CALL = 'return self.{}solved(store.find("places"), self.project(hidden))'
 def test_only_its_own_object_speaks_for_a_method(own: str, other: str, entered: bool) -> None:
     uses = [use for use in facts(PART.format(own=own, other=other)).uses if use.op == "torch.linalg.qr"]
     assert any(lane.mask for use in uses for operand in use.operands for lane in operand.value.dtypes) is entered
+
+
+REGION = """
+from contextlib import nullcontext
+
+def _off(kind: str){promise}:
+    if kind == "meta":
+        return nullcontext()
+    try:
+        enabled = torch.is_autocast_enabled(kind)
+    except RuntimeError:
+        enabled = False
+    if enabled:
+        return torch.autocast(kind, enabled=False)
+    return nullcontext()
+
+def outer(points: torch.Tensor):
+    with _off(points.device.type):
+        return torch.linalg.qr(points)
+"""
+
+
+@pytest.mark.parametrize("promise", ["", " -> AbstractContextManager[Any]", ' -> "Region"', " -> tuple[Any, int]"])
+def test_an_annotation_takes_away_nothing_that_is_known_of_what_a_function_returns(promise: str) -> None:
+    assert low_products(REGION.format(promise=promise)) == set()
+
+
+PARTLY_KNOWN = """
+def _both(points: torch.Tensor){promise}:
+    return points.float(), made_elsewhere()
+
+def outer(points: torch.Tensor):
+    wide, _ = _both(points)
+    return wide @ points
+"""
+
+
+@pytest.mark.parametrize("promise", ["", " -> tuple[torch.Tensor, Any]", " -> Pair"])
+def test_an_annotation_takes_away_no_known_item_of_a_tuple(promise: str) -> None:
+    assert rows(PARTLY_KNOWN.format(promise=promise)) == ["return wide @ points"]
+
+
+MASKED = """
+class Masked(nn.Module):
+    def forward(self, q: torch.Tensor):
+        mask = {mask}
+        scores = torch.bmm(q, q) * mask
+        return torch.zeros_like(scores).index_add_(0, torch.arange(2), torch.softmax(torch.bmm(q, q), -1))
+"""
+
+
+@pytest.mark.parametrize(("mask", "reported"), [("None", 0), ("torch.ones(2, dtype=torch.bool)", 1)])
+def test_arithmetic_with_none_gives_no_tensor(mask: str, reported: int) -> None:
+    assert len(rows(MASKED.format(mask=mask))) == reported

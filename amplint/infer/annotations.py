@@ -78,8 +78,10 @@ def _has_unknown(value: Value) -> bool:
 
 
 def _filled(value: Value, promise: Value) -> Value:
-    if value is UNKNOWN or promise is UNKNOWN:
+    if value is UNKNOWN:
         return promise
+    if promise is UNKNOWN:
+        return value
     if isinstance(value, Sequence) and isinstance(promise, Sequence):
         if value.items is not None and promise.items is not None and len(value.items) == len(promise.items):
             return Sequence(tuple(map(_filled, value.items, promise.items)), mutable=value.mutable)

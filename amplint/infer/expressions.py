@@ -191,7 +191,7 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
 def binary_operator(
     frame: Frame, node: ast.expr | ast.stmt, op: ast.operator, left: Value, right: Value, a: ast.expr, b: ast.expr
 ) -> Value:
-    """``left op right`` for tensors and numbers."""
+    """``left op right`` for tensors and numbers; unknown with None, of which Python makes a TypeError."""
     if isinstance(left, Union) or isinstance(right, Union):
         results = [
             binary_operator(frame, node, op, x, y, a, b)
@@ -200,6 +200,8 @@ def binary_operator(
             if not _is_none(x) and not _is_none(y)
         ]
         return unite(*results) if results else UNKNOWN
+    if _is_none(left) or _is_none(right):
+        return UNKNOWN
     if isinstance(op, ast.FloorDiv) and isinstance(left, Tensor) and left.maybe and isinstance(right, (Const, Number)):
         # What a caller passes and the code divides like this is a size, or else an integer tensor.
         return Number("int")
