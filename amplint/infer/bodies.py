@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
 _TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
@@ -18,6 +19,24 @@ _STORING_CALLS = frozenset(
     )
 )
 _DRIVER_CALLS = frozenset(("backward", "zero_grad"))
+
+
+Node = TypeVar("Node", bound=ast.AST)
+Told = TypeVar("Told")
+
+
+def once_for_each_node(walk: Callable[[Node], Told]) -> Callable[[Node], Told]:
+    """Keep what a walk over a node tells for as long as the node lives; it may refer to nodes below that one."""
+    known: WeakKeyDictionary[Node, Told] = WeakKeyDictionary()
+
+    @wraps(walk)
+    def told(node: Node) -> Told:
+        found = known.get(node)
+        if found is None:
+            found = known[node] = walk(node)
+        return found
+
+    return told
 
 
 class Body(NamedTuple):
@@ -137,7 +156,7 @@ def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], fro
     return frozenset(made), frozenset(later)
 
 
-@lru_cache(maxsize=256)
+@once_for_each_node
 def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Names that a function calls where it has not entered a context manager."""
     names = set()
@@ -161,7 +180,7 @@ _OF_DIMENSIONS = frozenset(
 """Methods and attributes that only a tensor with dimensions has a use for."""
 
 
-@lru_cache(maxsize=4096)
+@once_for_each_node
 def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
     """Names that a function treats as tensors with dimensions: it asks for the size of one, slices or transposes it.
 
@@ -191,7 +210,7 @@ def _is_attribute(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name
 
 
-@lru_cache(maxsize=256)
+@once_for_each_node
 def hands_on(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a decorator puts a function in place of the one it gets that only passes its arguments on.
 

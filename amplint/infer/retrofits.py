@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from amplint.infer import classes
-from amplint.infer.bodies import nodes_below
+from amplint.infer.bodies import nodes_below, once_for_each_node
 from amplint.infer.values import Class, External, Function, TorchName
 
 _SIZES = frozenset(("in_features", "out_features", "embedding_dim", "num_embeddings"))
@@ -41,21 +41,75 @@ class _Given:
     methods: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """What one walk over a method tells, whatever its class is given.
+
+    ``called``: the methods of its object that it calls. ``assigned``: its plain assignments. ``frozen``: layers whose
+    weight it freezes. ``sizes``: sizes of layers that it reads. ``dtypes``: dtypes that it reads. ``follows``: whether
+    it casts to one.
+    """
+
+    called: tuple[str, ...]
+    assigned: tuple[ast.Assign, ...]
+    frozen: tuple[ast.expr, ...]
+    sizes: tuple[ast.Attribute, ...]
+    dtypes: tuple[ast.Attribute, ...]
+    follows: bool
+
+    @property
+    def hints(self) -> bool:
+        """Whether it does to some layer what is done to one that was there before."""
+        return bool(self.frozen or self.sizes)
+
+
+@once_for_each_node
+def _walked(method: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> _Walked:
+    called: list[str] = []
+    assigned: list[ast.Assign] = []
+    frozen: list[ast.expr] = []
+    sizes: list[ast.Attribute] = []
+    dtypes: list[ast.Attribute] = []
+    follows = False
+    for node in nodes_below(method):
+        if isinstance(node, ast.Attribute):
+            if node.attr in _SIZES:
+                sizes.append(node)
+            elif node.attr == "dtype":
+                dtypes.append(node)
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                if _is_self(node.func.value):
+                    called.append(node.func.attr)
+                frozen += _frozen_by(node, node.func)
+                follows = follows or _casts_to_read_dtype(node, node.func)
+        elif isinstance(node, ast.Assign):
+            assigned.append(node)
+            frozen += _frozen_in(node)
+    return _Walked(tuple(called), tuple(assigned), tuple(frozen), tuple(sizes), tuple(dtypes), follows)
+
+
 def _adds_to_given(cls: Class) -> bool:
     methods = _construction(cls)
+    if not any(_walked(method.node).hints for method in methods):
+        return False
     given = _given(cls, methods)
     layer = any(_is_layer(base) for base in classes.ancestry(cls))
-    evidence, follows = False, False
-    for method in methods:
-        held = _holders(method, given)
-        for node in nodes_below(method.node):
-            follows = follows or _casts_to_read_dtype(node)
-            frozen = _frozen(node)
-            if frozen is not None:
-                evidence = evidence or _is_given(frozen, held, given) or (layer and _is_self(frozen))
-            elif isinstance(node, ast.Attribute) and node.attr in _SIZES and bool(given.attributes):
-                evidence = evidence or _is_given(node.value, held, given)
-    return evidence and (not follows or _casts_to_added(cls, given, methods))
+    if not given.attributes and not layer:
+        return False
+    if not any(_shows(method, given, layer) for method in methods):
+        return False
+    follows = any(_walked(method.node).follows for method in methods)
+    return not follows or _casts_to_added(cls, given, methods)
+
+
+def _shows(method: Function, given: _Given, layer: bool) -> bool:
+    """Whether a method reads the sizes of what the class was given, or freezes its weight, or that of the object."""
+    walked = _walked(method.node)
+    held = _holders(method, given) if walked.hints else set()
+    return any(_is_given(frozen, held, given) or (layer and _is_self(frozen)) for frozen in walked.frozen) or (
+        bool(given.attributes) and any(_is_given(node.value, held, given) for node in walked.sizes)
+    )
 
 
 def _casts_to_added(cls: Class, given: _Given, construction: list[Function]) -> bool:
@@ -65,10 +119,11 @@ def _casts_to_added(cls: Class, given: _Given, construction: list[Function]) -> 
         for member in base.members.values() if isinstance(base, Class) else ():
             if not isinstance(member, Function) or id(member.node) in built:
                 continue
-            owners = [_owner(node.value) for node in nodes_below(member.node) if _is_dtype(node)]
+            walked = _walked(member.node)
+            owners = [_owner(node.value) for node in walked.dtypes]
             names = {owner.id for owner in owners if isinstance(owner, ast.Name)}
-            for node in nodes_below(member.node) if names else ():
-                if isinstance(node, ast.Assign) and any(getattr(t, "id", None) in names for t in node.targets):
+            for node in walked.assigned if names else ():
+                if any(getattr(t, "id", None) in names for t in node.targets):
                     owners.append(_owner(node.value))
             if any(_is_own(owner) and owner.attr not in given.attributes for owner in owners):
                 return True
@@ -91,9 +146,7 @@ def _construction(cls: Class) -> list[Function]:
         if not isinstance(member, Function) or id(member.node) in found:
             continue
         found[id(member.node)] = member
-        for node in nodes_below(member.node):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_self(node.func.value):
-                pending.append(classes.find_member(cls, node.func.attr))
+        pending.extend(classes.find_member(cls, name) for name in _walked(member.node).called)
     return list(found.values())
 
 
@@ -104,8 +157,8 @@ def _given(cls: Class, methods: list[Function]) -> _Given:
         if method.name == "__init__":
             spec = method.node.args
             names = {a.arg for a in [*spec.posonlyargs, *spec.args][1:] + spec.kwonlyargs}
-            for node in nodes_below(method.node):
-                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in names:
+            for node in _walked(method.node).assigned:
+                if isinstance(node.value, ast.Name) and node.value.id in names:
                     given.attributes.update(t.attr for t in node.targets if _is_own(t))
     for base in classes.ancestry(cls):
         for name, member in base.members.items() if isinstance(base, Class) else ():
@@ -125,18 +178,17 @@ def _returns(method: Function, given: _Given) -> bool:
 def _holders(method: Function, given: _Given) -> set[str]:
     """Variables of a method that hold what the class was given."""
     held: set[str] = set()
+    assigned = _walked(method.node).assigned
     if method.name == "__init__":
         spec = method.node.args
         stored = {
             node.value.id
-            for node in nodes_below(method.node)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Name)
-            and any(_is_own(t) and t.attr in given.attributes for t in node.targets)
+            for node in assigned
+            if isinstance(node.value, ast.Name) and any(_is_own(t) and t.attr in given.attributes for t in node.targets)
         }
         held |= stored & {a.arg for a in [*spec.posonlyargs, *spec.args][1:] + spec.kwonlyargs}
-    for node in nodes_below(method.node):
-        if isinstance(node, ast.Assign) and _mentions_given(node.value, held, given):
+    for node in assigned:
+        if _mentions_given(node.value, held, given):
             held.update(t.id for t in node.targets if isinstance(t, ast.Name))
     return held
 
@@ -156,24 +208,28 @@ def _is_given(node: ast.expr, held: set[str], given: _Given) -> bool:
     return _is_own(node) and node.attr in given.attributes
 
 
-def _frozen(node: ast.AST) -> ast.expr | None:
-    """The layer whose weight a statement or call freezes: ``layer`` of ``layer.weight.requires_grad = False``."""
-    target: ast.expr | None = None
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is False:
-        first = node.targets[0]
-        target = first.value if isinstance(first, ast.Attribute) and first.attr == "requires_grad" else None
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
-        off = node.args[0] if node.args else next((k.value for k in node.keywords), None)
-        target = node.func.value if isinstance(off, ast.Constant) and off.value is False else None
-    return target.value if isinstance(target, ast.Attribute) and target.attr == "weight" else None
+def _frozen_in(node: ast.Assign) -> list[ast.expr]:
+    """The layer whose weight a statement freezes: ``layer`` of ``layer.weight.requires_grad = False``."""
+    first = node.targets[0]
+    if not (isinstance(node.value, ast.Constant) and node.value.value is False):
+        return []
+    return _with_weight(first.value) if isinstance(first, ast.Attribute) and first.attr == "requires_grad" else []
 
 
-def _is_dtype(node: ast.AST) -> TypeGuard[ast.Attribute]:
-    return isinstance(node, ast.Attribute) and node.attr == "dtype"
+def _frozen_by(node: ast.Call, method: ast.Attribute) -> list[ast.expr]:
+    """The layer whose weight a call freezes: ``layer`` of ``layer.weight.requires_grad_(False)``."""
+    if method.attr != "requires_grad_":
+        return []
+    off = node.args[0] if node.args else next((k.value for k in node.keywords), None)
+    return _with_weight(method.value) if isinstance(off, ast.Constant) and off.value is False else []
 
 
-def _casts_to_read_dtype(node: ast.AST) -> bool:
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "type")):
+def _with_weight(node: ast.expr) -> list[ast.expr]:
+    return [node.value] if isinstance(node, ast.Attribute) and node.attr == "weight" else []
+
+
+def _casts_to_read_dtype(node: ast.Call, method: ast.Attribute) -> bool:
+    if method.attr not in ("to", "type"):
         return False
     given = [*node.args, *(keyword.value for keyword in node.keywords)]
     return any(getattr(part, "attr", getattr(part, "id", "")).endswith("dtype") for part in given)
