@@ -15,11 +15,13 @@ from amplint.finding import Applicability, Certainty, Finding, with_fingerprints
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
+from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from amplint.infer.facts import FileFacts
     from amplint.rule import Rule, Suspect
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
@@ -33,15 +35,21 @@ DEBUG_VARIABLE = "AMPLINT_DEBUG"
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to check for. ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether
-    fixed files are written back."""
+    fixed files are written back. ``torch_version`` is None for what each file's project requires."""
 
     rules: tuple[Rule, ...]
     scenarios: tuple[Scenario, ...] = DEFAULT_SCENARIOS
     device: str = "cuda"
-    torch_version: tuple[int, int] = (2, 13)
+    torch_version: tuple[int, int] | None = None
     pedantic: bool = False
     fix: Applicability | None = None
     write: bool = True
+
+    def torch_for(self, path: Path) -> TorchRange:
+        """The releases of torch that a file is judged for."""
+        if self.torch_version is not None:
+            return TorchRange(self.torch_version, self.torch_version)
+        return torch_range(path.parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +121,42 @@ def _findings(source: Source, options: Options, failures: list[str]) -> list[Fin
     rules = [rule for rule in options.rules if rule.may_find(source.data)]
     if not rules:
         return []
+    torch = options.torch_for(source.path)
+    findings, facts = _judged(source, options, rules, torch, torch.newest, failures)
+    if facts is None:
+        return []
+    changes = {release for rule in rules for release in rule.changes} | facts.changes
+    for release in torch.before(changes):
+        told = {(finding.code, finding.span) for finding in findings}
+        older, _ = _judged(source, options, rules, torch, release, failures)
+        allowed = (
+            f", in torch {release[0]}.{release[1]}, which {torch.stated_in.name} allows" if torch.stated_in else ""
+        )
+        findings += [replace(f, message=f.message + allowed) for f in older if (f.code, f.span) not in told]
+    return findings
+
+
+def _judged(
+    source: Source,
+    options: Options,
+    rules: list[Rule],
+    torch: TorchRange,
+    release: tuple[int, int],
+    failures: list[str],
+) -> tuple[list[Finding], FileFacts | None]:
+    """What the rules find in one release of torch, and the facts they found it by, None where there are none."""
     from amplint.infer.analysis import analyse
 
     scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
     try:
-        facts = analyse(source, scenarios=scenarios, device=options.device, torch_version=options.torch_version)
+        facts = analyse(
+            source, scenarios=scenarios, device=options.device, torch_version=release, oldest_torch=torch.oldest
+        )
     except RecursionError as error:
         raise SourceError("nested too deeply to be analysed") from error
     except Exception as error:
         failures.append(_failure("the inference", source.path, error))
-        return []
+        return [], None
     suspects: list[tuple[Rule, Suspect]] = []
     for rule in rules:
         try:
@@ -134,13 +168,13 @@ def _findings(source: Source, options: Options, failures: list[str]) -> list[Fin
             continue
         suspects.extend((rule, s) for s in found if options.pedantic or s.certainty is not Certainty.POSSIBLE)
     if not suspects:
-        return []
+        return [], facts
     from amplint.visit import RuleFailure, run_rules
 
     broken: list[RuleFailure] = []
     findings = run_rules(source, facts, suspects, broken)
     failures.extend(_failure(failure.rule.code, source.path, failure.error) for failure in broken)
-    return findings
+    return findings, facts
 
 
 def _failure(what: str, path: Path, error: BaseException) -> str:

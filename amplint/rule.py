@@ -93,6 +93,9 @@ class Rule:
 
     devices: ClassVar[tuple[str, ...]] = ()
     """The cast policies by which it fails, where that is not all of them; ``verify`` runs its findings by the first."""
+    changes: ClassVar[tuple[tuple[int, int], ...]] = ()
+    """Releases of torch from which on it claims something else than before; those by which the dtypes themselves change
+    are known without it. A project that runs with older ones too is judged by the last before each as well."""
     claims_failure: ClassVar[bool] = True
     """Whether a run that fails on the finding's line confirms it; a deprecation claims no failure."""
     bad: ClassVar[tuple[Example, ...]] = ()

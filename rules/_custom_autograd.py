@@ -143,7 +143,7 @@ def report_missing(suspect: Suspect, visit: Visit) -> None:
     """Report one of two missing decorators; the fix adds both, since one alone is worse than none."""
     function: AutogradFunction = suspect.data
     facts = visit.facts
-    if function.setup_context is not None or facts.torch_version < SINCE or not _plain_base(facts, function.node):
+    if function.setup_context is not None or facts.oldest_torch < SINCE or not _plain_base(facts, function.node):
         visit.report(suspect)
         return
     spelled, edits = spellings(visit)

@@ -19,6 +19,8 @@ _AUTOCAST = ("enabled", "dtype", "cache_enabled")
 _SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
 
 DEPRECATED_SINCE = (2, 4)
+_SUCCESSORS = {"amp.autocast": (1, 13), "amp.GradScaler": (2, 3)}
+"""The oldest release that has the successor, where it is older than the deprecation; 1.13 is the oldest tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,11 @@ class Legacy:
     @property
     def is_decorator(self) -> bool:
         return self.target.startswith("amp.custom_")
+
+    @property
+    def successor_since(self) -> tuple[int, int]:
+        """The release of torch from which on it can be replaced."""
+        return _SUCCESSORS.get(self.target, DEPRECATED_SINCE)
 
     @property
     def modern(self) -> str:

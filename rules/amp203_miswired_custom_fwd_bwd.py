@@ -599,7 +599,7 @@ class _Wiring:
         named = all(custom.name is not None and custom.device_type is not None for custom in written)
         if function.forward is None or function.backward is None or function.setup_context is not None:
             return []
-        if visit.facts.torch_version < SINCE or not named or self.device is None or len(casts) > 1:
+        if visit.facts.oldest_torch < SINCE or not named or self.device is None or len(casts) > 1:
             return []
         spelled, edits = spellings(visit)
         for method, role, own in (

@@ -77,7 +77,9 @@ class DeprecatedAmpApi(Rule):
     Reports every use of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` from `torch.cuda.amp` or
     `torch.cpu.amp`, and of `torch.is_autocast_cpu_enabled`, `torch.get_autocast_gpu_dtype` and their relatives, through
     whatever import or alias. An import that the file itself never uses is reported where it stands. Silent below
-    torch 2.4, and where the file chooses by torch's version or falls back after an exception.
+    torch 2.4, and where the file chooses by torch's version or falls back after an exception. Where the project still
+    supports a release without the successor (`torch.amp.autocast` is there from 1.13 on, `torch.amp.GradScaler` from
+    2.3, the others from 2.4), the finding has no fix.
 
     A `torch.get_autocast_gpu_dtype()` that may ask the wrong device is AMP602's.
 
@@ -229,14 +231,16 @@ scaler = GradScaler()
         groups = _groups(facts, around, uses)
         for use in uses:
             old = use.reference.name
-            message = f"{old} is deprecated since torch 2.4: use {use.legacy.modern}"
+            message = f"{old} is deprecated since torch 2.4: use {_successor(use.legacy, facts)}"
             span = facts.source.span(use.node)
             group = groups.get(_root(use.reference), _Group([use]))
             data = (use, group if use in group.uses else _Group([use]))
             certainty = Certainty.LIKELY if use.form in ("value", "annotation") else Certainty.PROVEN
             yield Suspect(span, span, message, facts.all_scenarios(), certainty, data=data)
         for alias, name in _unused_imports(facts, around):
-            message = f"imports {name}, deprecated since torch 2.4: its replacement is {LEGACY[name].modern}"
+            message = (
+                f"imports {name}, deprecated since torch 2.4: its replacement is {_successor(LEGACY[name], facts)}"
+            )
             span = facts.source.span(alias)
             yield Suspect(span, span, message, facts.all_scenarios(), Certainty.LIKELY)
 
@@ -272,8 +276,23 @@ scaler = GradScaler()
         visit.report(suspect, visit.fix(applicability, f"Use {use.legacy.modern}", *dict.fromkeys(edits)))
 
 
+def _successor(legacy: Legacy, facts: FileFacts) -> str:
+    """What replaces a name, and from when on where the file has to run with a release that lacks it."""
+    since = legacy.successor_since
+    return (
+        legacy.modern
+        if since <= facts.oldest_torch
+        else f"{legacy.modern} where torch is {since[0]}.{since[1]} or later"
+    )
+
+
 def _rewrite(use: _Use, visit: Visit, imports: list[Edit]) -> Rewrite | None:
-    """The rewrite of one use with the file's own spelling of torch, which ``imports`` makes available."""
+    """The rewrite of one use with the file's own spelling of torch, which ``imports`` makes available.
+
+    None where a release that the file has to run with lacks what it would name.
+    """
+    if use.legacy.successor_since > visit.facts.oldest_torch:
+        return None
     written = ast.unparse(use.reference.node)
     torch, dot, rest = written.partition(".")
     if dot and use.reference.name == f"torch.{rest}":

@@ -175,7 +175,7 @@ def states():
 
     def _report(self, suspect: Suspect, visit: Visit) -> None:
         members, tensor = suspect.data
-        if visit.facts.torch_version < _DEVICE_ARGUMENT:
+        if visit.facts.oldest_torch < _DEVICE_ARGUMENT:
             visit.report(suspect)
             return
         device = f"{tensor}.device.type" if tensor else "device_type"

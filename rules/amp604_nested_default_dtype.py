@@ -160,7 +160,7 @@ def train(block, x):
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         device, inherit = suspect.data
-        if not inherit or visit.facts.torch_version < DEPRECATED_SINCE:
+        if not inherit or visit.facts.oldest_torch < DEPRECATED_SINCE:
             visit.report(suspect)
             return
         torch, edits = visit.import_name("torch")

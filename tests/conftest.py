@@ -137,10 +137,15 @@ def toy_pack(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_facts(
-    source: Source, *, scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
+    source: Source,
+    *,
+    scenarios: tuple[Scenario, ...],
+    device: str,
+    torch_version: tuple[int, int],
+    oldest_torch: tuple[int, int],
 ) -> FileFacts:
     """What the inference says of a file without tensors."""
-    return FileFacts(source, source.path, device, torch_version, scenarios, (), (), (), ())
+    return FileFacts(source, source.path, device, torch_version, scenarios, (), (), (), (), oldest=oldest_torch)
 
 
 @pytest.fixture

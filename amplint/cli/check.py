@@ -70,7 +70,7 @@ def _codes(*names: str, text: str) -> Callable[[_F], _F]:
 @_codes("--extend-select", text="Rules to check for besides the selected ones.")
 @click.option("--scenario", multiple=True, metavar="NAME", help="A way of running to judge under; may be repeated.")
 @click.option("--device", type=click.Choice(DEVICES), help="Whose autocast policy to judge by.  [default: cuda]")
-@click.option("--torch-version", metavar="X.Y", help="The torch to judge by.  [default: the newest known]")
+@click.option("--torch-version", metavar="X.Y", help="The torch to judge by.  [default: what the project requires]")
 @click.option("--pedantic", is_flag=True, help="Report what is merely possible too.")
 @click.option(
     "--output-format", type=click.Choice(FORMATS), default="full", show_default=True, help="Form of the report."

@@ -25,6 +25,8 @@ from amplint.source import Source, SourceError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from amplint.engine import Options
+
 FORMATS = ("text", "json", "html")
 
 
@@ -44,7 +46,9 @@ class Arguments:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--scenario", metavar="NAME", help="The way of running to show; with html, the first to be shown.")
 @click.option("--device", metavar="|".join(DEVICES), help="Whose autocast policy to infer by.  [default: cuda]")
-@click.option("--torch-version", metavar="X.Y", help="The torch to infer by.  [default: the newest known]")
+@click.option(
+    "--torch-version", metavar="X.Y", help="The torch to infer by.  [default: the newest that the project allows]"
+)
 @click.option(
     "--output-format", type=click.Choice(FORMATS), default="text", show_default=True, help="Form of the result."
 )
@@ -73,8 +77,7 @@ def run(arguments: Arguments) -> int:
     files = _Files(
         [file.path for file in found.files],
         SCENARIOS if arguments.output_format == "html" else tuple(dict.fromkeys((CONTROL, scenario))),
-        options.device,
-        options.torch_version,
+        options,
     )
     for line in found.errors:
         error_message(line)
@@ -88,13 +91,10 @@ def run(arguments: Arguments) -> int:
 class _Files:
     """The files to show; ``failed`` says, when all are done, whether one could not be."""
 
-    def __init__(
-        self, paths: Sequence[Path], scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]
-    ) -> None:
+    def __init__(self, paths: Sequence[Path], scenarios: tuple[Scenario, ...], options: Options) -> None:
         self.paths = paths
         self.scenarios = scenarios
-        self.device = device
-        self.torch_version = torch_version
+        self.options = options
         self.failed = False
 
     def __iter__(self) -> Iterator[FileDtypes]:
@@ -112,7 +112,8 @@ class _Files:
     def _infer(self, path: Path) -> FileDtypes:
         try:
             source = Source(path, path.read_bytes())
-            return file_dtypes(source, scenarios=self.scenarios, device=self.device, torch_version=self.torch_version)
+            newest = self.options.torch_for(path).newest
+            return file_dtypes(source, scenarios=self.scenarios, device=self.options.device, torch_version=newest)
         except OSError as error:
             raise _Unshown(f"cannot read {path}: {error.strerror or error}") from error
         except SourceError as error:
@@ -138,7 +139,7 @@ def _show_text(arguments: Arguments, files: _Files, scenario: Scenario) -> None:
     lane = files.scenarios.index(scenario)
 
     def shown(file: FileDtypes) -> list[Line]:
-        header = f"# {display_path(file.source.path)}: {scenario.name}, device {files.device}"
+        header = f"# {display_path(file.source.path)}: {scenario.name}, device {files.options.device}"
         return [[(header, "bold")], *render(file, lane), []] if len(files.paths) > 1 else list(render(file, lane))
 
     if arguments.output_file is not None:
@@ -152,11 +153,11 @@ def _document(output_format: str, files: _Files, scenario: Scenario) -> Iterator
     if output_format == "json":
         from amplint.annotate import document
 
-        yield from document.render(files, scenario, files.device)
+        yield from document.render(files, scenario, files.options.device)
     else:
         from amplint.annotate import page
 
-        yield page.render(list(files), files.scenarios, scenario, files.device)
+        yield page.render(list(files), files.scenarios, scenario, files.options.device)
 
 
 def _deliver(arguments: Arguments, pieces: Iterator[str]) -> None:

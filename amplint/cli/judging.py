@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.config import NEWEST_TORCH, Config, UsageError, parse_torch_version
+from amplint.config import Config, UsageError, parse_torch_version
 from amplint.engine import Options
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
 from amplint.plugins import load_rules, nearest, select_rules
@@ -40,7 +40,7 @@ def judging_options(
         rules=select_rules(load_rules(), chosen, left_out, extend),
         scenarios=_scenarios(split(scenario) or config.scenarios),
         device=policy,
-        torch_version=parse_torch_version(version) if version else NEWEST_TORCH,
+        torch_version=parse_torch_version(version) if version else None,
         pedantic=pedantic,
         fix=fix,
         write=write,

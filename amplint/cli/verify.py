@@ -70,7 +70,9 @@ class Arguments:
 @click.option("--memory", type=click.FloatRange(min=0.5), default=8, show_default=True, help="GiB for each target.")
 @click.option("--select", multiple=True, metavar="RULES", help="Rules whose findings to verify.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Rules to leave out.")
-@click.option("--torch-version", metavar="X.Y", help="The torch that findings are judged by.")
+@click.option(
+    "--torch-version", metavar="X.Y", help="The torch to judge findings by.  [default: what the project requires]"
+)
 @click.option("--pedantic", is_flag=True, help="Verify what is merely possible too.")
 @click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
 @click.option("--isolated", is_flag=True, help="Read no configuration file.")

@@ -57,12 +57,15 @@ def analyse(
     scenarios: tuple[Scenario, ...],
     device: str,
     torch_version: tuple[int, int],
+    oldest_torch: tuple[int, int] | None = None,
     recorder: Recorder | None = None,
     observer: Observer | None = None,
 ) -> FileFacts:
     """All facts about one file. Raises SourceError where it does not parse.
 
-    ``scenarios`` starts with the float32 control. ``recorder`` is one of the caller's own, for what facts do not keep.
+    ``scenarios`` starts with the float32 control. ``torch_version`` is the release to infer by; ``oldest_torch`` the
+    oldest that the file has to run with, by default the same. ``recorder`` is one of the caller's own, for what facts
+    do not keep.
     Ends within a bound of work: what lies beyond it stays unknown.
     """
     forget_derived()
@@ -96,6 +99,8 @@ def analyse(
         apart=recorder.drifted_apart(),
         branches=recorder.differing_branches(),
         uses=recorder.uses(),
+        oldest=oldest_torch,
+        changes=frozenset(session.changes),
     )
 
 

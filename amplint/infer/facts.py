@@ -282,7 +282,10 @@ class AutogradFunction:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """All facts about one file, under one device's cast policy, for several scenarios at once."""
+    """All facts about one file, under one device's cast policy, for several scenarios at once.
+
+    ``torch_version`` is the release that they are true of, ``changes`` those from which on one of them became true.
+    """
 
     source: Source
     path: Path
@@ -299,6 +302,13 @@ class FileFacts:
     apart: tuple[Apart, ...] = ()
     branches: tuple[BranchDtypes, ...] = ()
     uses: tuple[Use, ...] = ()
+    oldest: tuple[int, int] | None = None
+    changes: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def oldest_torch(self) -> tuple[int, int]:
+        """The oldest release of torch that the file has to run with: what is written must exist there."""
+        return self.oldest or self.torch_version
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:

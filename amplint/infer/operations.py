@@ -53,6 +53,8 @@ def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt)
 def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], node: ast.expr | ast.stmt) -> Value:
     session = frame.session
     session.recorder.torch_call(frame, op.name, node, bound)
+    if op.since or op.before:
+        session.changes.update(op.changes(session.device))
     if op.watched is not None and session.recorder.concerns(frame):
         _watch(frame, op, arguments, bound, node)
     if op.passes and "out" not in bound:

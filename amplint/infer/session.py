@@ -119,6 +119,8 @@ class Session:
         of methods those that their own object calls, since another object may be held in ways that are not seen."""
         self.given: set[int] = set()
         """``id`` of the parameters of constructors that got something from outside."""
+        self.changes: set[tuple[int, int]] = set()
+        """Releases of torch that changed what an operation met here does to dtypes."""
         self.local_classes: dict[int, Class] = {}
         """Classes defined inside functions, by ``id`` of their node."""
         self.called_under: dict[int, tuple[Autocast, Region | None]] = {}

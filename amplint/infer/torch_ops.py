@@ -132,6 +132,11 @@ class Op:
             return None
         return policy
 
+    def changes(self, device: str) -> list[tuple[int, int]]:
+        """The releases of torch from which on it does something else to dtypes."""
+        releases = [release for release, _ in self.before]
+        return [*releases, self.since[device]] if device in self.since else releases
+
     def result_in(self, torch_version: tuple[int, int]) -> Rule:
         """The result in a release of torch."""
         return next((rule for release, rule in self.before if torch_version < release), self.result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from amplint.config import parse_toml
 from amplint.files import display_path
 from amplint.preflight.problem import Place
+from amplint.requirement_files import pyproject_groups, requirement_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,20 +56,13 @@ def pinned(inputs: Iterable[InputFile]) -> tuple[list[Package], list[str]]:
 
 
 def _requirements(file: InputFile, text: str) -> Iterator[Package]:
-    for row, line in enumerate(text.splitlines(), start=1):
-        content = re.split(r"\s#|\s--|\s*\\$", line)[0]
-        stripped = content.strip()
-        if stripped and not stripped.startswith(("#", "-")):
-            yield from _pin(stripped, Place(file.path, row, content.index(stripped) + 1))
+    for row, column, requirement in requirement_lines(text):
+        yield from _pin(requirement, Place(file.path, row, column))
 
 
 def _pyproject(file: InputFile, text: str) -> Iterator[Package]:
-    document = parse_toml(text)
-    project = _table(document, "project")
-    groups = [project.get("dependencies", ()), *_table(project, "optional-dependencies").values()]
-    groups += list(_table(document, "dependency-groups").values())
-    for requirement in (item for group in groups if isinstance(group, list) for item in group):
-        if isinstance(requirement, str):
+    for _, requirements in pyproject_groups(parse_toml(text)):
+        for requirement in requirements:
             yield from _pin(requirement, _find(file, text, (f'"{requirement}"', f"'{requirement}'"), 1))
 
 
@@ -103,11 +96,6 @@ def _version(text: str) -> Version | None:
         return Version(text)
     except InvalidVersion:
         return None
-
-
-def _table(document: dict[str, Any], key: str) -> dict[str, Any]:
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _tables(document: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -68,7 +68,7 @@ def snippets(source: Source, findings: Sequence[Finding], options: Options) -> d
             source,
             scenarios=scenarios,
             device=options.device,
-            torch_version=options.torch_version,
+            torch_version=options.torch_for(source.path).newest,
             recorder=witness,
         )
     except (SourceError, RecursionError) as error:

@@ -6,8 +6,9 @@
 
 ``cases.jsonl`` lists bugs of public repositories: the commit before the fix, the fix, the file, the lines that are
 wrong, a label; ``negatives.jsonl`` lists lines that look odd and are right. FOLDER holds git clones of the
-repositories, bare or not, as OWNER/NAME, OWNER+NAME, OWNER+NAME/repo or NAME. The Python files of each commit are
-exported to the cache once; then one ``amplint check`` without configuration judges the rows' files.
+repositories, bare or not, as OWNER/NAME, OWNER+NAME, OWNER+NAME/repo or NAME. The Python files of each commit, and
+those that state requirements, are exported to the cache once; then one ``amplint check`` without configuration judges
+the rows' files, each by the torch that its project requires.
 
 A case is found if a finding whose code fits its label (``labels.json``) starts within 2 lines of a labelled line.
 ``by a cause`` counts apart, and not as found, the cases that are missed there while such a finding lies elsewhere in

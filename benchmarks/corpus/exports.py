@@ -1,4 +1,5 @@
-"""Checkouts of old commits: the Python files of a repository at a commit, taken from a clone without touching it."""
+"""Checkouts of old commits: the Python files of a repository at a commit and what says which torch they are for, taken
+from a clone without touching it."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from corpus.rows import Place
 
 REGULAR_FILES = (b"100644", b"100755")
+WANTED = ("*.py", "pyproject.toml", "setup.cfg", "requirements*.txt", "requirements/*.txt", "environment*.y*ml")
+"""Files of a repository: those with a slash below any folder of that name."""
+LAYOUT = "2"
+"""Goes up when more kinds of files are exported: older exports then are made again."""
 
 
 class ExportError(Exception):
@@ -25,7 +30,8 @@ class Exports:
     """Exports below ``cache`` of repositories whose clones lie below ``clones``.
 
     All Python files of a commit are written, not only the one asked for: the inference follows imports within a
-    project. What was exported once is used again.
+    project; and the files that state requirements, since it judges by the torch that they ask for. What was exported
+    once is used again.
     """
 
     def __init__(self, clones: Path, cache: Path) -> None:
@@ -34,7 +40,7 @@ class Exports:
 
     def file(self, place: Place) -> Path:
         """The exported file. Raises ExportError."""
-        folder = self._cache / place.repository.replace("/", "+") / place.commit
+        folder = self._cache / place.repository.replace("/", "+") / f"{place.commit}-{LAYOUT}"
         if not folder.is_dir():
             self._export(place, folder)
         file = folder / place.path
@@ -47,7 +53,7 @@ class Exports:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=folder.parent))
         try:
-            names = list(_python_files(git, place.commit))
+            names = list(_wanted_files(git, place.commit))
             for name, content in zip(names, _contents(git, place.commit, names), strict=True):
                 if content is not None:
                     target = unfinished / name
@@ -81,12 +87,13 @@ def _git(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
     )
 
 
-def _python_files(git: Path, commit: str) -> Iterator[str]:
+def _wanted_files(git: Path, commit: str) -> Iterator[str]:
     for entry in _git(git, "ls-tree", "-r", "-z", commit).stdout.split(b"\0"):
         if entry:
             description, name = entry.split(b"\t", 1)
-            if description.split()[0] in REGULAR_FILES and name.endswith(b".py"):
-                yield os.fsdecode(name)
+            path = os.fsdecode(name)
+            if description.split()[0] in REGULAR_FILES and any(PurePath(path).match(pattern) for pattern in WANTED):
+                yield path
 
 
 def _contents(git: Path, commit: str, names: Sequence[str]) -> Iterator[bytes | None]:

@@ -1,0 +1,225 @@
+"""Which releases of torch a file is for: those that its project requires, where the user names none.
+
+From the file's folder upwards, up to the root of a checkout (a folder with ``.git``), the first folder decides in
+which a file says what is required of torch: pyproject.toml (standard tables, then Poetry's), setup.cfg or setup.py,
+before requirements files, before a conda environment. In pyproject.toml and setup.cfg the project's own dependencies
+count before extras and groups; ``requirements.txt`` counts before its likes. Where several requirements count alike,
+such as markers for several Pythons, all of what they allow is supported.
+
+Of the releases allowed
+
+* the **newest** decides what is reported: cast policies, results and deprecations are judged by it;
+* the **oldest** decides what a fix may write: never a name or an argument that it lacks;
+* a failure of an older release alone is reported as well, since the project promises to run there, and its message
+  names the release and the file that allows it.
+
+A requirement without a lower bound promises no old release: it stands for the newest release that it allows, and one
+without any bound for the newest release that is known.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from amplint import requirement_files
+from amplint.config import NEWEST_TORCH, parse_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from packaging.requirements import Requirement
+
+Release = tuple[int, int]
+
+_LAST_OF_1 = 13
+_RELEASES = (*((1, n) for n in range(_LAST_OF_1 + 1)), *((2, n) for n in range(NEWEST_TORCH[1] + 1)))
+_PATCHES = range(4)
+_NAMES = ("torch",)
+_CONDA_NAMES = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
+_LOWER_BOUNDS = (">=", ">", "==", "===", "~=")
+_LARGEST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TorchRange:
+    """The oldest and the newest release (major, minor) that a file has to run with, and the file that says so."""
+
+    oldest: Release
+    newest: Release
+    stated_in: Path | None = None
+
+    def before(self, changes: Iterable[Release]) -> list[Release]:
+        """The releases to judge besides the newest, newest first: of those allowed, the last before each change."""
+        last = {max(r for r in _RELEASES if r < change) for change in changes if self.oldest < change <= self.newest}
+        return sorted(last, reverse=True)
+
+
+def torch_range(folder: Path) -> TorchRange:
+    """What the project that a folder belongs to requires; the newest release known where nothing is said."""
+    return _required(str(folder)) or TorchRange(NEWEST_TORCH, NEWEST_TORCH)
+
+
+@cache
+def _required(folder: str) -> TorchRange | None:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        names = []
+    found = _stated(Path(folder), sorted(names))
+    parent = os.path.dirname(folder)
+    if found is not None or ".git" in names or parent == folder:
+        return found
+    return _required(parent)
+
+
+def _stated(folder: Path, names: list[str]) -> TorchRange | None:
+    """What the files of one folder say, the weightiest first."""
+    present = set(names)
+    readers: list[tuple[str, Callable[[Path], Iterable[Requirement]]]] = [
+        ("pyproject.toml", _in_pyproject),
+        ("setup.cfg", _in_setup_cfg),
+        ("setup.py", _in_setup_py),
+    ]
+    for name, reader in readers:
+        found = _read(folder / name, reader) if name in present else None
+        if found is not None:
+            return found
+    lists = [n for n in names if n.startswith("requirements") and n.endswith((".txt", ".in")) and n != _USUAL_LIST]
+    environments = [n for n in names if n.startswith("environment") and n.endswith((".yml", ".yaml"))]
+    for group, reader in (
+        ([_USUAL_LIST] if _USUAL_LIST in present else [], _in_requirements),
+        (lists, _in_requirements),
+        (environments, _in_environment),
+    ):
+        stated = [found for name in group if (found := _read(folder / name, reader)) is not None]
+        if stated:
+            oldest, newest = min(one.oldest for one in stated), max(one.newest for one in stated)
+            return TorchRange(oldest, newest, stated[0].stated_in)
+    return None
+
+
+_USUAL_LIST = "requirements.txt"
+
+
+def _read(path: Path, reader: Callable[[Path], Iterable[Requirement]]) -> TorchRange | None:
+    """What one file says; a file that cannot be read says nothing."""
+    try:
+        ranges = [found for requirement in reader(path) if (found := _allowed(requirement)) is not None]
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not ranges:
+        return None
+    return TorchRange(min(oldest for oldest, _ in ranges), max(newest for _, newest in ranges), path)
+
+
+def _text(path: Path) -> str:
+    """A file that mentions torch, else nothing. Raises OSError, ValueError."""
+    if path.stat().st_size > _LARGEST:
+        return ""
+    data = path.read_bytes()
+    return data.decode("utf-8-sig") if b"torch" in data else ""
+
+
+def _in_pyproject(path: Path) -> list[Requirement]:
+    text = _text(path)
+    if not text:
+        return []
+    document = parse_toml(text)
+    return _own_first(requirement_files.pyproject_groups(document)) or _own_first(
+        requirement_files.poetry_groups(document)
+    )
+
+
+def _in_setup_cfg(path: Path) -> list[Requirement]:
+    text = _text(path)
+    return _own_first(requirement_files.setup_cfg_groups(text)) if text else []
+
+
+def _in_setup_py(path: Path) -> list[Requirement]:
+    text = _text(path)
+    return list(_of_torch(requirement_files.setup_py_requirements(text))) if text else []
+
+
+def _in_requirements(path: Path) -> list[Requirement]:
+    found: list[Requirement] = []
+    files = [path]
+    seen: set[Path] = set()
+    while files:
+        current = files.pop()
+        if current in seen or len(seen) > 20:
+            continue
+        seen.add(current)
+        text = current.read_text(encoding="utf-8-sig") if current.is_file() else ""
+        found += _of_torch(requirement for _, _, requirement in requirement_files.requirement_lines(text))
+        files += [current.parent / name for name in requirement_files.included_files(text)]
+    return found
+
+
+def _in_environment(path: Path) -> list[Requirement]:
+    text = _text(path)
+    return list(_of_torch(requirement_files.conda_requirements(text), _CONDA_NAMES)) if text else []
+
+
+def _own_first(groups: Iterable[tuple[str, list[str]]]) -> list[Requirement]:
+    """The requirements on torch of the project itself, else those of its extras and groups."""
+    read = [(name, list(_of_torch(texts))) for name, texts in groups]
+    own = [requirement for name, found in read if not name for requirement in found]
+    return own or [requirement for _, found in read for requirement in found]
+
+
+def _of_torch(texts: Iterable[str], names: tuple[str, ...] = _NAMES) -> Iterator[Requirement]:
+    for text in texts:
+        if "torch" not in text:
+            continue
+        from packaging.requirements import InvalidRequirement, Requirement
+
+        try:
+            requirement = Requirement(_named(text))
+        except InvalidRequirement:
+            continue
+        if requirement.name.lower() in names:
+            yield requirement
+
+
+def _named(text: str) -> str:
+    """A requirement, which for the address of a wheel is the release in its name."""
+    address = text.rpartition("@")[2] if "://" in text else ""
+    if not address:
+        return text
+    name, _, rest = unquote(address).rpartition("/")[2].partition("-")
+    version = rest.partition("-")[0].partition("+")[0]
+    return f"{name}=={version}" if rest.partition("#")[0].endswith(".whl") else name
+
+
+def _allowed(requirement: Requirement) -> tuple[Release, Release] | None:
+    """The oldest and newest release (major, minor) that a requirement supports; None where it allows none known."""
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    specifiers = [specifier for specifier in requirement.specifier if specifier.operator != "!="]
+    if not specifiers:
+        return NEWEST_TORCH, NEWEST_TORCH
+    for specifier in specifiers:
+        if specifier.operator in ("==", "===") and "*" not in specifier.version:
+            try:
+                exact = Version(specifier.version).release
+            except InvalidVersion:
+                return None
+            release = min((exact[0], exact[1] if len(exact) > 1 else 0), NEWEST_TORCH)
+            return release, release
+    allowed = SpecifierSet(",".join(map(str, requirement.specifier)))
+    matching = [
+        release
+        for release in _RELEASES
+        if any(allowed.contains(f"{release[0]}.{release[1]}.{patch}", prereleases=True) for patch in _PATCHES)
+    ]
+    if not matching:
+        future = any(allowed.contains(f"{NEWEST_TORCH[0]}.{NEWEST_TORCH[1] + n}.0") for n in range(1, 20))
+        return (NEWEST_TORCH, NEWEST_TORCH) if future else None
+    bounded = any(specifier.operator in _LOWER_BOUNDS for specifier in specifiers)
+    return (matching[0] if bounded else matching[-1]), matching[-1]
