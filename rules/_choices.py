@@ -1,4 +1,4 @@
-"""Whether what an operation gives decides a choice: of experts, tokens, samples."""
+"""Whether what an operation gives decides a choice: of experts, of tokens. A sample is drawn by chance anyhow."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
     from ._surroundings import Surroundings
 
-_CHOOSERS = frozenset(("topk", "multinomial"))
+_CHOOSERS = frozenset(("topk",))
 _POINTERS = frozenset(("argmax", "argmin"))
 """What is asked for the best index; with the shares themselves used too, they weigh what was chosen."""
 
 
 def decides(surroundings: Surroundings, node: ast.expr) -> bool:
-    """Whether a tensor is handed to ``topk`` or ``multinomial``, or to ``argmax`` and used besides.
+    """Whether a tensor is handed to ``topk``, or to ``argmax`` and used besides.
 
     Followed through one variable of the function that the expression stands in.
     """
@@ -25,7 +25,7 @@ def decides(surroundings: Surroundings, node: ast.expr) -> bool:
     name, function = _assigned(surroundings, node), surroundings.function(node)
     if name is None or function is None:
         return False
-    uses = list(_uses(function, name, behind=node))
+    uses = list(uses_behind(function, name, node))
     if any(_is_chosen_from(surroundings, use, _CHOOSERS) for use in uses):
         return True
     pointed = [use for use in uses if _is_chosen_from(surroundings, use, _POINTERS)]
@@ -45,7 +45,7 @@ def _assigned(surroundings: Surroundings, node: ast.expr) -> str | None:
     return None
 
 
-def _uses(function: ast.AST, name: str, behind: ast.expr) -> Iterator[ast.Name]:
+def uses_behind(function: ast.AST, name: str, behind: ast.expr) -> Iterator[ast.Name]:
     """Where a variable is read behind an expression, until it is bound anew."""
     end = (behind.end_lineno or behind.lineno, behind.end_col_offset or 0)
     found = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and _place(n) > end]
@@ -65,11 +65,11 @@ def _is_chosen_from(surroundings: Surroundings, node: ast.expr, choosers: frozen
     for ancestor in surroundings.ancestors(node):
         if isinstance(ancestor, ast.Call):
             if current in ancestor.args:
-                chosen = ancestor.args[0] is current and _called(ancestor) in choosers
+                chosen = ancestor.args[0] is current and called(ancestor) in choosers
                 return chosen and not _drops_places(surroundings, ancestor)
             if current is not ancestor.func:
                 return False
-            if _called(ancestor) in choosers:
+            if called(ancestor) in choosers:
                 return not _drops_places(surroundings, ancestor)
         elif not isinstance(ancestor, ast.BinOp | ast.Attribute) and not (
             isinstance(ancestor, ast.Subscript) and ancestor.value is current
@@ -92,6 +92,7 @@ def _drops_places(surroundings: Surroundings, call: ast.Call) -> bool:
     return False
 
 
-def _called(call: ast.Call) -> str:
+def called(call: ast.Call) -> str:
+    """The last part of the name that is called."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

@@ -13,7 +13,7 @@ from amplint.infer.torch_ops import LOGARITHMS
 from amplint.infer.values import Const, Trait
 from amplint.rule import Example, Rule, Suspect
 
-from ._choices import decides
+from ._choices import called, decides
 from ._disagreement import find_expression, find_operand, short_name
 from ._low_precision import (
     by_node,
@@ -26,6 +26,7 @@ from ._low_precision import (
     strongest,
     surest,
 )
+from ._normalising import is_rooted
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -67,15 +68,15 @@ class OverflowProneOp(Rule):
     What it does
     ------------
     Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
-    in float16, norms and sums of squares of gradients of float16 parameters, and in float16 and bfloat16 `cumsum`,
-    `cumprod` and `logcumsumexp`, the exponential of an exponential, and a `softmax` whose shares `topk`, `multinomial`
-    or `argmax` then choose by. CUDA's autocast computes these in float32, so the findings are about half weights,
-    regions with autocast off, and devices with other cast lists. Under autocast as well: the logarithm of a float16
-    `sigmoid` or `softmax`, and of 1 less such a low-precision number.
+    in float16 whose root the function takes, as norms do, and in float16 and bfloat16 `cumsum`, `cumprod` and
+    `logcumsumexp`, the exponential of an exponential, and a `softmax` whose shares `topk` or `argmax` then choose by.
+    CUDA's autocast computes these in float32, so the findings are about half weights, regions with autocast off, and
+    devices with other cast lists. Under autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1
+    less such a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
-    `logsumexp`, `logsigmoid` and `prod`, means of squares over everything (a loss), and in float16 `exp` and its like
-    of numbers that may be large.
+    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms and sums of squares
+    of gradients of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
 
     Why it is bad
     -------------
@@ -231,6 +232,7 @@ def reproduce():
     assert total_norm(layer.parameters()).isfinite(), "gradients of 0.03, scaled by 65536"
 """,
             scenario="fp16",
+            pedantic=True,
         ),
     )
     good: ClassVar[tuple[Example, ...]] = (
@@ -350,22 +352,47 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
 
 
 def _judged(prone: _Prone, surroundings: Surroundings) -> _Prone:
-    """Merely possible where it depends on the numbers whether anything is lost that matters."""
-    if _is_plain(prone, surroundings):
-        return prone
-    return replace(prone, lanes=dict.fromkeys(prone.lanes, Certainty.POSSIBLE))
+    """Merely possible where it depends on the numbers whether anything is lost that matters.
+
+    The dtype alone proves that sums are rounded, not that squares are so large.
+    """
+    if not _is_plain(prone, surroundings):
+        return replace(prone, lanes=dict.fromkeys(prone.lanes, Certainty.POSSIBLE))
+    if prone.what is _SQUARES and Certainty.PROVEN in prone.lanes.values():
+        return replace(prone, lanes=dict.fromkeys(prone.lanes, Certainty.LIKELY))
+    return prone
 
 
 def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
-    """Whether the hazard is there for the usual numbers: norms, running sums, decays, shares that choose experts."""
+    """Whether the hazard is there for the usual numbers: norms, running sums, decays, shares that choose experts.
+
+    Gradients are so large only where a loss scale is kept on them, which no ``GradScaler`` does to float16 parameters.
+    """
     short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
+    if trait in _GRADIENTS:
+        return False
     if short in _SUMS:
-        return short != "mean" or "dim" in use.arguments
+        rooted = isinstance(use.node, ast.expr) and "dim" in use.arguments and is_rooted(surroundings, use.node)
+        return rooted and not _is_distance(prone.operand.node)
     if short == _SHARES:
         return isinstance(use.node, ast.expr) and decides(surroundings, use.node)
     if short in LOGARITHMS:
         return True
-    return short in _ACCUMULATED or trait is Trait.GRADIENT or (short in _EXPONENTIALS and trait is Trait.DECAY)
+    if short in _ACCUMULATED:
+        return not _is_made_of_ones(surroundings, prone.operand.node)
+    return short in _EXPONENTIALS and trait is Trait.DECAY
+
+
+def _is_made_of_ones(surroundings: Surroundings, node: ast.expr | None) -> bool:
+    """Whether a tensor is made of ones: their sums count, exactly as long as they are few."""
+    made = surroundings.only_value(node) if isinstance(node, ast.Name) else node
+    return isinstance(made, ast.Call) and called(made) in ("ones", "ones_like", "new_ones")
+
+
+def _is_distance(node: ast.expr | None) -> bool:
+    """Whether what is squared is the difference of two rows of a tensor: of positions, not from a mean."""
+    differences = [part for part in _squared(node) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub)]
+    return any(isinstance(part.left, ast.Subscript) and isinstance(part.right, ast.Subscript) for part in differences)
 
 
 def _given_dtype(use: Use) -> bool:

@@ -1,0 +1,68 @@
+"""Whether a number is what tensors are divided by after its root was taken: a norm, a standard deviation."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ._choices import called, uses_behind
+
+if TYPE_CHECKING:
+    from ._surroundings import Surroundings
+
+_ROOTS = frozenset(("sqrt", "sqrt_", "rsqrt", "rsqrt_"))
+_POWERS = frozenset(("pow", "pow_"))
+_EXPONENTS = (0.5, -0.5)
+_MAX_VARIABLES = 3
+
+
+def is_rooted(surroundings: Surroundings, node: ast.expr) -> bool:
+    """Whether the root of a tensor is taken, in the function that the expression stands in.
+
+    Followed through sums, products, reshaping and a few variables, not into other functions.
+    """
+    pending = [node]
+    for _ in range(_MAX_VARIABLES):
+        following: list[ast.expr] = []
+        for each in pending:
+            if _root_follows(surroundings, each):
+                return True
+            name, function = _bound(surroundings, each), surroundings.function(each)
+            if name is not None and function is not None:
+                following += uses_behind(function, name, each)
+        pending = following
+    return False
+
+
+def _root_follows(surroundings: Surroundings, node: ast.expr) -> bool:
+    current: ast.AST = node
+    for ancestor in surroundings.ancestors(node):
+        if isinstance(ancestor, ast.Call):
+            name = called(ancestor)
+            if name in _ROOTS or (name in _POWERS and any(_is_root(part) for part in ancestor.args)):
+                return True
+        elif isinstance(ancestor, ast.BinOp):
+            if isinstance(ancestor.op, ast.Pow) and ancestor.left is current:
+                return _is_root(ancestor.right)
+        elif not isinstance(ancestor, ast.Attribute | ast.Subscript | ast.keyword):
+            return False
+        current = ancestor
+    return False
+
+
+def _is_root(node: ast.expr) -> bool:
+    try:
+        return ast.literal_eval(node) in _EXPONENTS
+    except (ValueError, TypeError):
+        return isinstance(node, ast.BinOp) and ast.unparse(node) in ("1 / 2", "-1 / 2", "1.0 / 2", "-1.0 / 2")
+
+
+def _bound(surroundings: Surroundings, node: ast.expr) -> str | None:
+    """The variable that an expression, or what is computed from it, is assigned to."""
+    for ancestor in surroundings.ancestors(node):
+        if isinstance(ancestor, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            target = ancestor.targets[0] if isinstance(ancestor, ast.Assign) else ancestor.target
+            return target.id if isinstance(target, ast.Name) else None
+        if isinstance(ancestor, ast.stmt):
+            return None
+    return None
