@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Literal
 
 from amplint.finding import Certainty
+from amplint.infer.default_dtype import may_be_low
 from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane, Symbol, bits_of, names_of
 from amplint.infer.facts import Conflict, Kind, MadeOperand, Operand
 from amplint.infer.frame import Frame, options_of
@@ -166,8 +167,15 @@ def check(
     certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, sure[0], worst[sure[0]])
     if certainty is Certainty.PROVEN and sure[0] in added:
         certainty = Certainty.LIKELY
+    if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
+        certainty = Certainty.POSSIBLE
     _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True, cited=cited)
     return {lane: worst[lane] for lane in accepted}
+
+
+def _only_by_default(frame: Frame, lanes: list[int]) -> bool:
+    """Whether operands differ only where modules are built under a default dtype, and keep what is made explicitly."""
+    return all(frame.session.scenarios[lane].keeps_explicit for lane in lanes)
 
 
 def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
