@@ -65,11 +65,9 @@ def outcome(library: str, name: str, where: Where) -> Outcome:
 def _run(
     model: Model, scenario: Scenario, call: Call, where: Where, root: Path
 ) -> tuple[Run, dict[str, frozenset[int]]]:
-    files = [
-        module.__file__
-        for name, module in [*sys.modules.items()]
-        if name.partition(".")[0] == root.name and getattr(module, "__file__", None)
-    ]
+    mine = (module for name, module in [*sys.modules.items()] if name.partition(".")[0] == root.name)
+    # not by getattr(): that imports a lazy module, which may fail
+    files = [file for module in mine if (file := vars(module).get("__file__"))]
     watch = Coverage(files)
     done = run(model.recipe, scenario, call, where, watch=watch)
     lines = {str(Path(file).relative_to(root)): watch.lines(file) for file in files}
