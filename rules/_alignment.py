@@ -227,6 +227,8 @@ def label(facts: FileFacts, conflict: Conflict) -> str:
     """What a reader calls the operation: ``nn.LSTM`` for a layer, else its short name."""
     parameter = next((operand for operand in conflict.operands if of_layer(conflict, operand)), None)
     layer = layer_class(facts, parameter) if parameter is not None else None
+    if conflict.elsewhere is not None:
+        return f"{short_name(conflict.op)} ({conflict.elsewhere.filename.name}:{conflict.elsewhere.span.start.row})"
     return layer.removeprefix("torch.") if layer is not None else short_name(conflict.op)
 
 

@@ -56,6 +56,14 @@ from amplint.infer.values import (
 
 def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
     """The result of calling a value; unknown for what cannot be followed."""
+    outer, frame.calling = frame.calling, node
+    try:
+        return _call(frame, callee, arguments, node)
+    finally:
+        frame.calling = outer
+
+
+def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
     if isinstance(callee, TorchName):
         return torch_calls.call_torch(frame, callee, arguments, node)
     if isinstance(callee, TensorMethod):
@@ -304,6 +312,7 @@ def run_function(
     )
     inner.function = id(function.node)
     inner.adding = frame.adding and constructing is not None
+    inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
     key = (
         "call",
         function.key,

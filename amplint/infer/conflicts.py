@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from amplint.finding import Certainty
 from amplint.infer.default_dtype import may_be_low
 from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane, Symbol, bits_of, names_of
+from amplint.infer.elsewhere import brought_lanes, seen_from
 from amplint.infer.facts import Conflict, Kind, MadeOperand, Operand
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.origins import causes, deciding, lineage
@@ -501,6 +502,11 @@ def _record(
     if frame.session.recorder.concerns(frame):
         conflict = _conflict(frame, node, name, kind, pair, operands, lanes)
         frame.session.recorder.conflict(frame, replace(conflict, certainty=certainty, raises=raises, cited=cited))
+    elif frame.left is not None and raises and not cited and certainty is not Certainty.POSSIBLE:
+        brought = brought_lanes(frame, frame.left[0], kind, pair, lanes)
+        if brought and isinstance(frame.left[1], ast.Call):
+            conflict = replace(_conflict(frame, node, name, kind, pair, operands, brought), certainty=certainty)
+            frame.session.recorder.conflict(frame.left[0], seen_from(*frame.left, frame, conflict))
 
 
 def _conflict(

@@ -114,6 +114,9 @@ class Conflict:
     """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
     cited: bool = False
     """It is a kernel of another library, by what that library's source says."""
+    elsewhere: Cause | None = None
+    """The operation, where it stands in another file: ``node`` is the call that leads there from this one, and the
+    operands have no nodes."""
 
 
 Sink = Literal["returned", "rebound", "parameter"]

@@ -91,6 +91,10 @@ class Frame:
         self.statement: ast.stmt | None = None
         self.function = 0
         """``id`` of the function node that runs, 0 at the top level of a module."""
+        self.calling: ast.expr | None = None
+        """The call that is being followed."""
+        self.left: tuple[Frame, ast.expr] | None = None
+        """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
         self.writes = False
         """Whether an attribute was ever noted with :meth:`write`."""
 

@@ -78,7 +78,7 @@ class Witness(Recorder):
     def conflict(self, frame: Frame, conflict: Conflict) -> None:
         super().conflict(frame, conflict)
         op = _op(conflict.op)
-        if op is None or not self.concerns(frame):
+        if op is None or conflict.elsewhere is not None or not self.concerns(frame):
             return
         span = frame.namespace.source.span(conflict.node)
         if span in self._wanted:
