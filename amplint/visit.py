@@ -7,11 +7,13 @@ Rules find suspects on ``ast``, which is cheap; here the file is parsed once mor
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
+from amplint.caught import is_caught
 from amplint.finding import Applicability, Certainty, Edit, Finding, Fix, Severity
 from amplint.importing import Imports
 from amplint.rule import Evidence, Rule, Suspect
@@ -181,8 +183,19 @@ class Visit:
         self._rule, self._findings = rule, findings
 
     def report(self, suspect: Suspect, fix: Fix | None = None, message: str | None = None) -> None:
-        """Make the suspect a finding; a suspect never reported is dropped."""
+        """Make the suspect a finding; a suspect never reported is dropped.
+
+        A safe fix of an error that the file itself catches becomes unsafe: what catches it ran, and no longer will.
+        """
         assert self._rule is not None
+        raises = (suspect.severity or self._rule.severity) is Severity.ERROR
+        if (
+            fix is not None
+            and fix.applicability is Applicability.SAFE
+            and raises
+            and is_caught(self.source, suspect.span)
+        ):
+            fix = replace(fix, applicability=Applicability.UNSAFE)
         self._findings.append(finding_of(self._rule, suspect, self.facts, fix, message))
 
     def fix(self, applicability: Applicability, message: str, *edits: Edit) -> Fix:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.infer.facts import Conflict, FileFacts, Operand
+    from amplint.infer.values import Tensor
     from amplint.visit import Visit
 
 _WIDTHS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
@@ -179,6 +180,40 @@ def same_cast(visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Opera
             return None
         edits.append(visit.append(expression, trailer))
     return edits or None
+
+
+def cast_to_lead(
+    visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Operand, trailer: str
+) -> list[Edit] | None:
+    """Edits that put a cast after every operand that is not sure to have the leader's dtype in every scenario.
+
+    For operations that demand one dtype: wherever one ran before, the casts do nothing. None where an operand has no
+    expression of its own.
+    """
+    edits = []
+    for operand in conflict.operands:
+        if operand is leader or _is_same(operand, leader) or _agree(operand.value, leader.value):
+            continue
+        expression = find_operand(visit, node, operand)
+        if expression is None:
+            return None
+        edits.append(visit.append(expression, trailer))
+    return edits
+
+
+def _is_same(a: Operand, b: Operand) -> bool:
+    """Whether both are the same variable: ``torch.addmm(total, a, b, out=total)``."""
+    return a.node is not None and b.node is not None and ast.dump(a.node) == ast.dump(b.node)
+
+
+def _agree(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors surely have one dtype, in every scenario."""
+    for x, y in zip(a.dtypes, b.dtypes, strict=True):
+        followed = x.symbol is not None and x.symbol is y.symbol
+        forced = x.exact and y.exact and x.mask == y.mask and not x.assumed and not y.assumed
+        if not followed and not forced:
+            return False
+    return True
 
 
 def _followers(facts: FileFacts, conflict: Conflict, leader: Operand) -> list[Operand]:

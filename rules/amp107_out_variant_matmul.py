@@ -10,17 +10,16 @@ from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._alignment import describe, dtype_of
-from ._disagreement import find_operand, short_name, suspects_of
+from ._alignment import cast_to_lead, describe, dtype_of
+from ._disagreement import short_name, suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Edit, Fix
+    from amplint.finding import Fix
     from amplint.infer.facts import Conflict, FileFacts, Operand
-    from amplint.infer.values import Tensor
     from amplint.visit import Visit
 
 
@@ -269,32 +268,9 @@ def _fix(node: cst.Call, conflict: Conflict, visit: Visit) -> Fix | None:
     dtype = dtype_of(visit.facts, conflict, destination) if destination is not None else None
     if destination is None or dtype is None or destination.value.optional:
         return None
-    edits: list[Edit] = []
-    for operand in conflict.operands:
-        if operand is destination or _is_same(operand, destination) or _agree(operand.value, destination.value):
-            continue
-        expression = find_operand(visit, node, operand)
-        if expression is None:
-            return None
-        edits.append(visit.append(expression, f".to({dtype})"))
+    edits = cast_to_lead(visit, node, conflict, destination, f".to({dtype})")
     if not edits:
         return None
     safe = not destination.value.maybe or destination.name == "self"
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     return visit.fix(applicability, "Cast the matrices to the dtype of the tensor that is written", *edits)
-
-
-def _is_same(operand: Operand, destination: Operand) -> bool:
-    """Whether both are the same variable: ``torch.addmm(total, a, b, out=total)``."""
-    a, b = operand.node, destination.node
-    return a is not None and b is not None and ast.dump(a) == ast.dump(b)
-
-
-def _agree(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors surely have one dtype, in every scenario."""
-    for x, y in zip(a.dtypes, b.dtypes, strict=True):
-        followed = x.symbol is not None and x.symbol is y.symbol
-        forced = x.exact and y.exact and x.mask == y.mask and not x.assumed and not y.assumed
-        if not followed and not forced:
-            return False
-    return True

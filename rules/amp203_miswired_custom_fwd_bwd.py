@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.caught import is_caught
 from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import Example, Rule, Suspect
@@ -56,6 +57,8 @@ class MiswiredCustomFwdBwd(Rule):
 
     and anywhere: `torch.amp.custom_fwd` or `torch.amp.custom_bwd` without `device_type`, which raises where it is
     applied. The old names in `torch.cuda.amp` know their device and need none (AMP601 reports them as deprecated).
+
+    A decorator without `device_type` is not reported where the file catches the error and goes on.
 
     The order of the decorator and `@staticmethod` is not reported: both orders work from Python 3.10 on.
 
@@ -358,6 +361,12 @@ class FusedLinear(torch.autograd.Function):
 @custom_fwd(device_type="cuda", cast_inputs=torch.float32)
 def stable_norm(holder, x):
     return x.norm()
+
+
+try:
+    old_spelling = torch.amp.custom_fwd(cast_inputs=torch.float32)
+except TypeError:
+    old_spelling = torch.cuda.amp.custom_fwd(cast_inputs=torch.float32)  # amplint: ignore[AMP601]
 """
         ),
         Example(
@@ -456,7 +465,7 @@ def _without_device(facts: FileFacts, wired: list[_Wiring]) -> Iterator[Suspect]
         role, call, decorated = role_of(reference.name), reference.call, reference.decorates
         if role is None or not reference.name.startswith("torch.amp.") or isinstance(reference.node, ast.alias):
             continue
-        if call is None and decorated is None:
+        if (call is None and decorated is None) or is_caught(facts.source, facts.span(reference.node)):
             continue
         if call is not None and any(keyword.arg in (None, "device_type") for keyword in call.keywords):
             continue

@@ -11,7 +11,7 @@ from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._alignment import describe, dtype_of
+from ._alignment import cast_to_lead, describe, dtype_of
 from ._disagreement import find_operand, short_name, suspects_of
 from ._gradient_sums import summed_in_place
 
@@ -337,14 +337,14 @@ def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
     gradient, other, _, _ = _sides(conflict)
     target = _written(conflict) or other
     cast = _cast_like(visit.facts, conflict, target)
-    expression = find_operand(visit, node, gradient)
-    if cast is None or expression is None or target.value.gradient:
+    edits = cast_to_lead(visit, node, conflict, target, cast) if cast is not None else None
+    if not edits or find_operand(visit, node, gradient) is None or target.value.gradient:
         return None
     floating = all(lane.known and not lane.mask & ~FLOATS for lane in target.value.dtypes)
     return visit.fix(
         Applicability.SAFE if floating and not target.value.maybe else Applicability.UNSAFE,
         "Cast the gradient to the other operand's dtype",
-        visit.append(expression, cast),
+        *edits,
     )
 
 

@@ -1,0 +1,32 @@
+"""Where a file catches its own errors: what raises there does not end the program, which goes on another way."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.source import Source, Span
+
+
+def is_caught(source: Source, span: Span) -> bool:
+    """Whether a place lies in a ``try`` with a handler that goes on, or in ``contextlib.suppress``.
+
+    A handler that ends in ``raise`` hands the error on. Which errors a handler takes is not asked.
+    """
+    return any(source.span(statement).contains(span) for node in ast.walk(source.tree) for statement in _catching(node))
+
+
+def _catching(node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements whose errors a node catches."""
+    if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+        handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])
+        if any(not isinstance(handler.body[-1], ast.Raise) for handler in handlers):
+            yield from getattr(node, "body", [])
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        calls = (item.context_expr for item in node.items)
+        names = (ast.unparse(call.func) for call in calls if isinstance(call, ast.Call))
+        if any(name.rpartition(".")[2] == "suppress" for name in names):
+            yield from node.body
