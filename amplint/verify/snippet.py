@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from amplint.finding import Severity
 from amplint.infer.analysis import analyse
 from amplint.infer.scenarios import CONTROL
+from amplint.infer.torch_ops import BANNED
 from amplint.source import SourceError
 from amplint.verify.scene import Scene
 from amplint.verify.snippet_writing import Unknown, write
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
     from amplint.engine import Options
     from amplint.finding import Finding
     from amplint.infer.scenarios import Scenario
+    from amplint.infer.torch_ops import Op
     from amplint.source import Source
     from amplint.verify.witness import Sight
 
-DISAGREEING = "AMP104"
-"""The rule whose findings may rest on what other functions of the file cast, not on the operation itself."""
 NO_OPERATION = "the finding is about a definition or a setting, not about one operation that could run alone"
+BY_CALLERS = "its operands disagree only for some callers"
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: S
         for sight in _under_autocast(seen, lane):
             try:
                 scene = write(source, sight, lane, scenarios[lane])
-                if finding.code == DISAGREEING and not _may_disagree(scene):
-                    unknown[name] = "its operands disagree only for some callers"
+                if finding.severity is Severity.ERROR and _wants_one_dtype(sight.op) and not _may_disagree(scene):
+                    unknown[name] = BY_CALLERS
                     break
                 scenes[name] = scene
                 unknown.pop(name, None)
@@ -104,6 +106,11 @@ def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: S
     text = source.segment(finding.span)
     row = finding.span.start.row
     return Snippet(finding.fingerprint, finding.code, str(source.path), row, sights[0].op.name, text, scenes, unknown)
+
+
+def _wants_one_dtype(op: Op) -> bool:
+    """Whether an operation raises only where its operands disagree: autocast bans it nowhere, and no kernel lacks."""
+    return bool(op.strict) and not op.lacks and BANNED not in op.policy.values()
 
 
 def _may_disagree(scene: Scene) -> bool:
