@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -46,10 +45,6 @@ class _Machine:
     assign = staticmethod(assign)
 
 
-_TEST_FILE = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
-"""Files that pytest runs: under no autocast but what they switch on themselves."""
-
-
 @lru_cache(maxsize=4)
 def _project(scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]) -> Project:
     """The project files read so far; values in them depend on the scenarios."""
@@ -79,8 +74,6 @@ def analyse(
     source = namespace.source
     recorder = recorder or Recorder()
     session = Session(scenarios, device, torch_version, project, recorder, _Machine(), observer)
-    if _TEST_FILE.fullmatch(source.path.name):
-        session.ambient = session.no_autocast
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
     while True:

@@ -175,8 +175,13 @@ def check(
 
 
 def _only_by_default(frame: Frame, lanes: list[int]) -> bool:
-    """Whether operands differ only where modules are built under a default dtype, and keep what is made explicitly."""
-    return all(frame.session.scenarios[lane].keeps_explicit for lane in lanes)
+    """Whether operands differ only where modules are built under a default dtype, and keep what is made explicitly.
+
+    Never where nothing else was asked for.
+    """
+    scenarios = frame.session.scenarios
+    other = any(not scenario.keeps_explicit for scenario in scenarios[1:])
+    return other and all(scenarios[lane].keeps_explicit for lane in lanes)
 
 
 def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
