@@ -163,15 +163,18 @@ def check(
         accepted = [lane for lane in accepted if lane not in added]
         if not accepted:
             return {}
+    failing = {lane: worst[lane] for lane in accepted}
+    by_model = [lane for lane in accepted if any(_follows_default(frame, operand, lane) for operand in chosen)]
+    accepted = [lane for lane in accepted if lane not in by_model] or accepted
     forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
     certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, sure[0], worst[sure[0]])
-    if certainty is Certainty.PROVEN and sure[0] in added:
+    if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model):
         certainty = Certainty.LIKELY
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
         certainty = Certainty.POSSIBLE
     _record(frame, node, op.name, kind, chosen, operands, sure, certainty=certainty, raises=True, cited=cited)
-    return {lane: worst[lane] for lane in accepted}
+    return failing
 
 
 def _only_by_default(frame: Frame, lanes: list[int]) -> bool:
@@ -326,6 +329,16 @@ def _autocast_made(operand: Operand, lane: int) -> bool:
 def _was_added(operand: Operand, lane: int) -> bool:
     """Whether a parameter put beside a layer that was there before is what made an operand float32 in a scenario."""
     return any(o.made is Made.ADDED and o.dtypes[lane].mask == FLOAT32 for o in _behind(operand))
+
+
+def _follows_default(frame: Frame, operand: Operand, lane: int) -> bool:
+    """Whether an operand is what a plain attribute keeps of torch's default dtype, where that may be the model's: a
+    model whose parameters keep explicit dtypes is mostly constructed under a default dtype of its own."""
+    if not frame.session.scenarios[lane].keeps_explicit or operand.value.explicit:
+        return False
+    if operand.value.dtypes[lane].mask != FLOAT32 or any(o.cast or o.placed for o in _behind(operand)):
+        return False
+    return any(place.kept for place in lineage(operand.value.origin, lane))
 
 
 def _came_with(frame: Frame, operand: Operand) -> bool:

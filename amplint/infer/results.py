@@ -26,7 +26,7 @@ from amplint.infer.dtypes import (
     complex_of,
     real_of,
 )
-from amplint.infer.values import Const, Number, Sequence, Value
+from amplint.infer.values import Const, Number, Sequence, Trait, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,12 +79,21 @@ def dtypes_by_rule(session: Session, op: Op, rule: str, operands: list[Operand],
         change = _CHANGES[rule]
         if change is not None:
             dtypes = tuple(change(lane) for lane in dtypes)
+        if len(operands) == 1 and operands[0].value.trait is Trait.COUNT:
+            dtypes = tuple(map(_settled, operands[0].value.dtypes, dtypes))
     else:
         named = next((o for o in operands if o.name == rule.rstrip("*")), None)
         if named is None:
             return session.unknown
         dtypes = named.value.dtypes
     return _where_it_holds(op, dtypes, operands)
+
+
+def _settled(counted: Lane, result: Lane) -> Lane:
+    """``arange`` over numbers that are not known is of integers, or of torch's default dtype: floats made of integers
+    are of that one too."""
+    made = counted.open and counted.mask == _INT64 and result.mask == FLOAT32
+    return Lane(FLOAT32) if made else result
 
 
 def _uneven(operands: list[Operand]) -> bool:
