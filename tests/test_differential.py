@@ -84,3 +84,61 @@ def test_a_proven_error_on_a_line_that_ran_clean_is_refuted() -> None:
     likely = Finding("a.py", 3, 4, "AMP103", "error", "likely", ("bf16",), "operands disagree")
     ran = Outcome("made_up", "Block", "/made_up", clean={"bf16": {"a.py": [1, 4]}, "fp16": {"a.py": [1, 5]}})
     assert [*Judgement("made_up", [ran], [finding, likely]).refuted] == [(finding, "bf16", ("Block",))]
+
+
+def test_a_run_without_the_causes_refutes_nothing() -> None:
+    causes = (("a.py", 9), ("b.py", 7))
+    finding = Finding("a.py", 3, 4, "AMP104", "error", "proven", ("bf16",), "operands disagree", causes)
+    alone = Outcome("made_up", "Block", "/made_up", clean={"bf16": {"a.py": [1, 4]}})
+    whole = Outcome("made_up", "Model", "/made_up", clean={"bf16": {"a.py": [1, 4, 9], "b.py": [7]}})
+    assert [*Judgement("made_up", [alone], [finding]).refuted] == []
+    assert [*Judgement("made_up", [alone, whole], [finding]).refuted] == [(finding, "bf16", ("Model",))]
+
+
+HANDED = {
+    "decoder.py": """\
+import torch
+from torch import nn
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        return self.linear(x)
+""",
+    "model.py": """\
+import torch
+from torch import nn
+
+from .decoder import Decoder
+
+
+class Coded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(4, 4)
+        self.decoder = Decoder()
+
+    def forward(self, x: torch.Tensor):
+        code = self.encoder(x).sigmoid().mul(255).byte() / 255.0
+        return self.decoder(code)
+""",
+}
+
+
+def test_what_another_file_is_handed_is_found_at_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    folder = tmp_path / "made_up_coders"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for name, code in HANDED.items():
+        (folder / name).write_text(code)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert main(["--library", folder.name]) == 0
+    rows = [row for row in capsys.readouterr().out.splitlines() if "decoder.py" in row]
+    assert [row.partition(" fp16")[0].partition(" bf16")[0] for row in rows] == ["  AMP103: decoder.py:11"] * 2

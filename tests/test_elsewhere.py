@@ -1,4 +1,4 @@
-"""Operations of another file that fail for what this file hands them: a finding at the call, with that file as cause."""
+"""What fails in another file for what this file hands it: a finding at the call, with that file as a cause."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,9 @@ def _replaced(
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
         return [_replaced(item, function, changed, depth - 1) for item in value]
-    if type(value) is dict:
-        return {key: _replaced(item, function, changed, depth - 1) for key, item in value.items()}
+    if type(value) in (dict, OrderedDict, defaultdict):
+        items = [(key, _replaced(item, function, changed, depth - 1)) for key, item in value.items()]
+        return defaultdict(value.default_factory, items) if isinstance(value, defaultdict) else type(value)(items)
     if changed is not None and _has_attributes(value) and id(value) not in changed:
         changed.add(id(value))
         for name, item in list(vars(value).items()):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ class Finding:
     certainty: str
     scenarios: tuple[str, ...]
     message: str
+    causes: tuple[tuple[str, int], ...] = ()
+    """Rows that decided it, in files of the package; those of constructors and of class bodies are left out."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,37 @@ def _finding(one: dict[str, Any], root: Path) -> Finding:
         one["certainty"],
         tuple(one["scenarios"]),
         one["message"],
+        tuple(
+            (str(Path(cause["filename"]).relative_to(root)), cause["location"]["row"])
+            for cause in one["causes"]
+            if Path(cause["filename"]).is_relative_to(root)
+            and _runs_with_forward(cause["filename"], cause["location"]["row"])
+        ),
     )
+
+
+def _runs_with_forward(file: str, row: int) -> bool:
+    """Whether a row stands in a function that no constructor of the file leads to, by the names that they call."""
+    functions = _functions(file)
+    reached, pending = set[str](), ["__init__"]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending += [called for node in functions if node.name == name for called in _called(node)]
+    inner = [node for node in functions if node.body[0].lineno <= row <= (node.end_lineno or 0)]
+    return bool(inner) and not any(node.name in reached for node in inner)
+
+
+@cache
+def _functions(file: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(Path(file).read_bytes())
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def _called(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return [getattr(callee, "attr", getattr(callee, "id", "")) for callee in calls]
 
 
 class Judgement:
@@ -104,15 +137,22 @@ class Judgement:
         )
 
     def _near(self, crash: Crash) -> Iterator[Finding]:
-        """Findings at the line that raised, in the scenario of the crash."""
+        """Findings at the line that raised, in the scenario of the crash; or in a file on the way to it, with that line
+        as a cause: what another file was handed is told where it was handed over."""
         for file, row in crash.frames[-1:]:
             for finding in self._by_file.get(file, ()):
                 if crash.scenario in finding.scenarios and finding.first - NEAR <= row <= finding.last + NEAR:
                     yield finding
+            for way in dict.fromkeys(passed for passed, _ in crash.frames if passed != file):
+                for finding in self._by_file.get(way, ()):
+                    led = any(cause == file and abs(at - row) <= NEAR for cause, at in finding.causes)
+                    if led and crash.scenario in finding.scenarios:
+                        yield finding
 
     @property
     def refuted(self) -> Iterator[tuple[Finding, str, tuple[str, ...]]]:
-        """Proven errors with a scenario that they name, and the models in which their line ran clean in it."""
+        """Proven errors with a scenario that they name, and the models in which their line ran clean in it, together
+        with the lines that they give as causes: what another function hands over says nothing of a run without it."""
         for finding in (f for found in self._by_file.values() for f in found):
             if finding.severity != "error" or finding.certainty != "proven":
                 continue
@@ -123,5 +163,7 @@ class Judgement:
 
     @staticmethod
     def _ran_clean(outcome: Outcome, finding: Finding, scenario: str) -> bool:
-        rows = outcome.clean.get(scenario, {}).get(finding.file, ())
-        return any(finding.first <= row <= finding.last for row in rows)
+        clean = outcome.clean.get(scenario, {})
+        if any(row not in clean.get(file, ()) for file, row in finding.causes):
+            return False
+        return any(finding.first <= row <= finding.last for row in clean.get(finding.file, ()))

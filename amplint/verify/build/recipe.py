@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,6 +81,6 @@ def as_leaves(value: Any) -> Any:
         return detached.float() if detached.dtype == torch.get_default_dtype() else detached
     if type(value) in (list, tuple):
         return type(value)(as_leaves(item) for item in value)
-    if type(value) is dict:
-        return {key: as_leaves(item) for key, item in value.items()}
+    if type(value) in (dict, OrderedDict):
+        return type(value)((key, as_leaves(item)) for key, item in value.items())
     return value
