@@ -281,20 +281,3 @@ def disagreement(facts: FileFacts, conflict: Conflict) -> str:
     left = describe(conflict, conflict.left, conflict.left_dtype)
     right = describe(conflict, conflict.right, conflict.right_dtype)
     return f"{label(facts, conflict)} gets {left} and {right}, but needs one dtype for both"
-
-
-def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:
-    """What to say where callers decide both dtypes, and another place of the file makes them agree."""
-    if conflict.aligned is None:
-        return None
-    names = [f"`{ast.unparse(o.node)}`" for o in (conflict.left, conflict.right) if o.node is not None]
-    operands = " and ".join(names) if len(names) > 1 else "operands"
-    if facts.span(conflict.node).contains(conflict.aligned):
-        return (
-            f"{label(facts, conflict)} gets {operands} in the dtypes that callers and the module give them; "
-            "another parameter beside them is cast, here nothing is"
-        )
-    return (
-        f"{label(facts, conflict)} gets {operands} in the dtypes that callers pass; "
-        f"line {conflict.aligned.start.row} gives such operands one dtype, here nothing does"
-    )

@@ -7,17 +7,22 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amplint.finding import Cause, Certainty
+from amplint.rule import Suspect
+
 from ._surroundings import FunctionNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from amplint.infer.facts import FileFacts
 
 _CASTS = frozenset(("to", "type", "float", "double", "half", "bfloat16", "type_as"))
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 @dataclass(frozen=True, slots=True)
-class Borrowed:
+class _Borrowed:
     """``call`` gives ``tensor`` to a module; ``cast`` gave it the dtype of ``owner``, and nothing took it back."""
 
     call: ast.Call
@@ -28,7 +33,20 @@ class Borrowed:
     """Where the same method gives that module the tensor as it came in."""
 
 
-def borrowed(tree: ast.Module) -> Iterator[Borrowed]:
+def borrowed(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each call of a module with a tensor that was cast to another module's dtype."""
+    scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.keeps_explicit)
+    for found in _borrowed(facts.source.tree) if scenarios else ():
+        span, cast = facts.span(found.call), facts.span(found.cast)
+        message = (
+            f"`{ast.unparse(found.call.func)}` gets `{found.tensor}` in the dtype of `{found.owner}`; "
+            f"line {found.plain.lineno} gives it what the caller passes"
+        )
+        causes = (Cause(facts.path, cast, f"cast for `{found.owner}`, and not cast back"),)
+        yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes)
+
+
+def _borrowed(tree: ast.Module) -> Iterator[_Borrowed]:
     """Calls of a module with a tensor in another module's dtype, in methods that also call it with the tensor as it is.
 
     That other call says that the module takes what the caller passes; the cast says that this need not be the dtype of
@@ -60,7 +78,7 @@ class _Flow:
     cast: list[tuple[ast.Call, str, str, _Cast]] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
 
-    def found(self) -> Iterator[Borrowed]:
+    def found(self) -> Iterator[_Borrowed]:
         arguments = self.method.args
         tensors = {a.arg for a in [*arguments.posonlyargs, *arguments.args][1:] + arguments.kwonlyargs}
         if not tensors or not any(map(_is_dtype, ast.walk(self.method))):
@@ -71,7 +89,7 @@ class _Flow:
             plain = self.plain.get((tensor, module))
             if plain is not None and module not in seen:
                 seen.add(module)
-                yield Borrowed(call, tensor, cast.owner, cast.statement, plain)
+                yield _Borrowed(call, tensor, cast.owner, cast.statement, plain)
 
     def _run(self, body: Sequence[ast.stmt], state: _State, tensors: set[str]) -> _State | None:
         """The casts that hold after some statements; None where these do not go on."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty, Severity
-from amplint.rule import Suspect
-
 from ._custom_autograd import autocast_scenarios, role_of
+from ._likely import likely_loss
 from ._surroundings import FunctionNode, Surroundings, tests_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.infer.facts import FileFacts
+    from amplint.rule import Suspect
 
 
 def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
@@ -33,15 +32,8 @@ def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
         device = _device(call) if call is not None and reference.decorates is None else None
         if call is None or device is None or around.guarded(call, tests_cuda) or _decorates_here(facts, around, call):
             continue
-        span = facts.span(call)
-        yield Suspect(
-            span=span,
-            node=span,
-            message=f"every Function that this {role} is for gets {device}'s autocast state, on other devices too",
-            scenarios=autocast_scenarios(facts),
-            certainty=Certainty.LIKELY,
-            severity=Severity.WARNING,
-        )
+        message = f"every Function that this {role} is for gets {device}'s autocast state, on other devices too"
+        yield likely_loss(facts, call, message, autocast_scenarios(facts))
         return
 
 

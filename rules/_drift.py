@@ -12,6 +12,7 @@ from amplint.rule import Suspect
 from ._alignment import dtype_of_tensor
 from ._disagreement import find_expression, find_operand
 from ._following import joined
+from ._likely import likely_loss
 from ._makers import quoted, reason
 from ._merging import merges
 from ._rotation import rotations
@@ -91,38 +92,24 @@ def widened(facts: FileFacts) -> Iterator[Suspect]:
         if apart.kernel in spoken:
             continue
         spoken.add(apart.kernel)
-        span = facts.span(apart.node)
         how = "under autocast " if apart.by_autocast else ""
-        yield Suspect(
-            span=span,
-            node=span,
-            message=f"{how}{quoted(apart.node) or 'this operation'} gives float32, so `{apart.kernel}` gets a float32 "
-            f"{apart.tensor.name} beside a {apart.sibling_dtype} {apart.sibling.name}",
-            scenarios=apart.scenarios,
-            certainty=Certainty.LIKELY,
-            causes=apart.causes,
-            severity=Severity.WARNING,
-            data=apart,
+        message = (
+            f"{how}{quoted(apart.node) or 'this operation'} gives float32, so `{apart.kernel}` gets a float32 "
+            f"{apart.tensor.name} beside a {apart.sibling_dtype} {apart.sibling.name}"
         )
+        yield likely_loss(facts, apart.node, message, apart.scenarios, apart.causes, apart)
 
 
 def padded(facts: FileFacts) -> Iterator[Suspect]:
     """A suspect for each concatenation with a constant that has the device of what it is joined to, not the dtype."""
     scenarios = tuple(s.name for s in facts.scenarios if s.inputs != "float32")
     for join in joined(facts) if scenarios else ():
-        span = facts.span(join.node)
-        what = "made without a dtype: float32"
-        yield Suspect(
-            span=span,
-            node=span,
-            message=f"`{ast.unparse(join.pad)}` was made on the device of `{ast.unparse(join.leader)}`, but float32: "
-            "where that is half precision, the two together become float32",
-            scenarios=scenarios,
-            certainty=Certainty.LIKELY,
-            causes=(Cause(facts.path, facts.span(join.maker), what),),
-            severity=Severity.WARNING,
-            data=join,
+        message = (
+            f"`{ast.unparse(join.pad)}` was made on the device of `{ast.unparse(join.leader)}`, but float32: "
+            "where that is half precision, the two together become float32"
         )
+        causes = (Cause(facts.path, facts.span(join.maker), "made without a dtype: float32"),)
+        yield likely_loss(facts, join.node, message, scenarios, causes, join)
 
 
 def report_padding(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
@@ -142,34 +129,22 @@ def rotated(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = tuple(s.name for s in facts.scenarios if s.autocast is not None)
     turning = ".cos(" in facts.source.text and ".sin(" in facts.source.text
     for rotation in rotations(facts.source.tree) if scenarios and turning else ():
-        span = facts.span(rotation.node)
-        yield Suspect(
-            span=span,
-            node=span,
-            message=f"the sine and cosine of `{rotation.angles}`, float32 where they are right, make what is returned "
-            f"float32 for a half-precision `{rotation.tensor}`",
-            scenarios=scenarios,
-            certainty=Certainty.LIKELY,
-            severity=Severity.WARNING,
-            data=rotation,
+        message = (
+            f"the sine and cosine of `{rotation.angles}`, float32 where they are right, make what is returned "
+            f"float32 for a half-precision `{rotation.tensor}`"
         )
+        yield likely_loss(facts, rotation.node, message, scenarios, data=rotation)
 
 
 def merged(facts: FileFacts) -> Iterator[Suspect]:
     """A suspect for each weight of another module that its promotion replaces."""
     scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
     for merge in merges(facts.source.tree) if scenarios and ".data = " in facts.source.text else ():
-        span = facts.span(merge.node)
-        yield Suspect(
-            span=span,
-            node=span,
-            message=f"`{merge.target}` becomes float32 where {quoted(merge.other) or 'what is merged into it'} is: "
-            "nothing casts the result back, and torch takes any dtype there",
-            scenarios=scenarios,
-            certainty=Certainty.LIKELY,
-            severity=Severity.WARNING,
-            data=merge,
+        message = (
+            f"`{merge.target}` becomes float32 where {quoted(merge.other) or 'what is merged into it'} is: "
+            "nothing casts the result back, and torch takes any dtype there"
         )
+        yield likely_loss(facts, merge.node, message, scenarios, data=merge)
 
 
 def report_cast_back(visit: Visit, node: cst.CSTNode, suspect: Suspect, source: ast.expr | None) -> None:

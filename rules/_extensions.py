@@ -1,15 +1,23 @@
-"""Compiled extensions: which names of a file are one, and what a Function's forward gives it."""
+"""Compiled extensions: which names of a file are one, and what is handed to it."""
 
 from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from amplint.infer.facts import Kind
+
+from ._alignment import describe
+from ._custom_autograd import role_of
+from ._disagreement import suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import AutogradFunction, FileFacts
+    from amplint.infer.facts import AutogradFunction, Conflict, FileFacts
+    from amplint.rule import Suspect
 
 _COMPILED = re.compile(r"(^|_)(C|cuda|cpp|ext|extension)$")
 """How extension modules are named, as far as their last part goes; asked only of what has no Python file."""
@@ -78,3 +86,28 @@ def is_extension(facts: FileFacts, callee: ast.expr, known: dict[str, ast.AST]) 
     return any(
         r.node is callee and r.name.startswith("torch.ops.") and ".aten." not in r.name for r in facts.references
     )
+
+
+def handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:
+    """What a compiled extension, or a Function that only passes it on to one, gets in several dtypes."""
+    suspects = list(suspects_of(facts, Kind.EXTENSION))
+    known = dict(extensions(facts)) if suspects else {}
+    functions = {function.node.name: function for function in facts.autograd_functions}
+    for suspect in suspects:
+        conflict: Conflict = suspect.data
+        callee = conflict.node.func if isinstance(conflict.node, ast.Call) else None
+        if isinstance(callee, ast.Attribute) and callee.attr == "apply":
+            function = functions.get(conflict.op.rpartition(".")[0])
+            decorators = function.forward_decorators if function is not None else ()
+            if function is None or function.forward is None or any(role_of(d.name) for d in decorators):
+                continue
+            if extension_call(facts, function, known) is None:
+                continue
+        elif callee is None or not is_extension(facts, callee, known):
+            continue
+        left, right = conflict.left, conflict.right
+        operands = (
+            f"{describe(conflict, left, conflict.left_dtype)} and {describe(conflict, right, conflict.right_dtype)}"
+        )
+        message = f"{conflict.op} hands a compiled kernel {operands}: autocast casts nothing for it"
+        yield replace(suspect, message=message, data=None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty, Severity
-from amplint.rule import Suspect
+from ._likely import likely_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.infer.facts import FileFacts
+    from amplint.rule import Suspect
 
 _IN_PLACE = frozenset(("add_", "addmm_", "addmv_", "baddbmm_"))
 _OUT = frozenset(("add", "addmm", "addmv", "baddbmm"))
@@ -37,12 +37,11 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
                 call = makers.get(name)
                 if call is None or name not in returned or call.lineno > loop.lineno:
                     continue
-                span = facts.span(call)
                 model = ast.unparse(call.args[0] if call.args else call.func)
                 message = (
                     f"`{name}` adds up a gradient over a loop in the dtype of `{model}`: in 16 bit, parts are lost"
                 )
-                yield Suspect(span, span, message, scenarios, Certainty.LIKELY, severity=Severity.WARNING)
+                yield likely_loss(facts, call, message, scenarios)
                 makers = {}
 
 

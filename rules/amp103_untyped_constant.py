@@ -5,19 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.facts import Addressed, Kind
-from amplint.infer.torch_ops import LOWER, find_op
+from amplint.finding import Applicability, Severity
+from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, dtype_of
 from ._disagreement import suspects_of
-from ._following import Follower, followers
+from ._exact_constants import EXACT, is_exact, names_in
+from ._forgotten_dtype import forgotten, report_forgotten
 from ._makers import find_call, function_around, message
-from ._round_trip import RoundTrip, round_trips
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import libcst as cst
 
@@ -25,11 +24,8 @@ if TYPE_CHECKING:
     from amplint.infer.facts import Conflict, FileFacts, MadeOperand
     from amplint.visit import Visit
 
-_EXACT = frozenset(f"torch.{name}() without dtype" for name in ("zeros", "ones", "eye"))
-"""What makes only values that every floating dtype holds."""
-_FREE = _EXACT | frozenset(f"torch.{name}() without dtype" for name in ("empty", "full", "rand", "randn"))
+_FREE = EXACT | frozenset(f"torch.{name}() without dtype" for name in ("empty", "full", "rand", "randn"))
 """What may be made in low precision; ranges may not, and neither may what is computed from them."""
-_VIEWS = frozenset(("expand", "view", "reshape", "repeat", "unsqueeze", "squeeze", "t", "transpose", "permute", "to"))
 
 
 class UntypedConstant(Rule):
@@ -408,30 +404,10 @@ class Gated(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         yield from suspects_of(facts, Kind.CONSTANT)
-        for trip in round_trips(facts.source.tree):
-            low = [s for s in facts.scenarios if s.inputs != "float32" and (trip.widened or s.inputs == "float16")]
-            if low:
-                span = facts.span(trip.back)
-                message = (
-                    f"What is made of `{trip.tensor}` outside of torch gets its device back, but not its dtype; "
-                    f"`{ast.unparse(trip.sink.func)}` gets it"
-                )
-                causes = (
-                    Cause(facts.path, facts.span(trip.leaves), f"`{trip.tensor}` leaves torch here"),
-                    Cause(facts.path, facts.span(trip.sink), "what it is given to is in the dtype of the model"),
-                )
-                names = tuple(s.name for s in low)
-                yield Suspect(span, span, message, names, Certainty.LIKELY, causes, Severity.WARNING, trip)
-        yield from _addressed(facts)
-        yield from _following(facts)
+        yield from forgotten(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        if isinstance(suspect.data, Addressed):
-            _report_addressed(visit, node, suspect)
-        elif isinstance(suspect.data, Follower):
-            edit = visit.add_argument(node, f"dtype={ast.unparse(suspect.data.weight)}.dtype")
-            visit.report(suspect, visit.fix(Applicability.UNSAFE, "Make it in the dtype of those weights", edit))
-        else:
+        if not report_forgotten(visit, node, suspect):
             self._report(node, suspect, visit)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
@@ -441,74 +417,16 @@ class Gated(nn.Module):
         self._report(node, suspect, visit)
 
     def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
-        if isinstance(suspect.data, RoundTrip):
-            visit.report(suspect, _restored(visit, node, suspect.data))
-            return
         conflict: Conflict = suspect.data
         made = conflict.made
         assert made is not None
         visit.report(suspect, _fix(visit, node, conflict, made), message(visit.facts, conflict, made))
 
 
-def _restored(visit: Visit, node: cst.CSTNode, trip: RoundTrip) -> Fix | None:
-    import libcst as cst
-
-    if not isinstance(node, cst.Call):
-        return None
-    edit = visit.add_argument(node, f"dtype={trip.tensor}.dtype")
-    return visit.fix(Applicability.UNSAFE, "Give it the dtype back too", edit)
-
-
-def _addressed(facts: FileFacts) -> Iterator[Suspect]:
-    """A suspect for each tensor of the default dtype that compiled code reads by its address."""
-    scenarios = tuple(s.name for s in facts.scenarios if s.parameters != "float32" and s.alias is not None)
-    for made in facts.addressed if scenarios else ():
-        span = facts.span(made.node)
-        yield Suspect(
-            span=span,
-            node=span,
-            message=f"{made.what.split(' ', 1)[0]} without dtype takes torch's default, half precision after "
-            "torch.set_default_dtype, and compiled code reads it by its address in a dtype of its own",
-            scenarios=scenarios,
-            certainty=Certainty.LIKELY,
-            causes=made.causes,
-            severity=Severity.WARNING,
-            data=made,
-        )
-
-
-def _following(facts: FileFacts) -> Iterator[Suspect]:
-    """A suspect for each parameter that takes its device from given weights, and its dtype from torch."""
-    scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
-    for follower in followers(facts) if scenarios else ():
-        span = facts.span(follower.node)
-        yield Suspect(
-            span=span,
-            node=span,
-            message=f"the parameter takes the device of `{ast.unparse(follower.weight)}`, but torch's default dtype: "
-            "beside half-precision weights it stays float32",
-            scenarios=scenarios,
-            certainty=Certainty.LIKELY,
-            severity=Severity.WARNING,
-            data=follower,
-        )
-
-
-def _report_addressed(visit: Visit, node: cst.Call, suspect: Suspect) -> None:
-    """Report a constructor, with the dtype that it has always had written out; ``torch.Tensor`` takes none."""
-    made: Addressed = suspect.data
-    called = made.node.func if isinstance(made.node, ast.Call) else None
-    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.attr != "Tensor":
-        edit = visit.add_argument(node, f"dtype={called.value.id}.float32")
-        visit.report(suspect, visit.fix(Applicability.UNSAFE, "Write out the dtype that it has by default", edit))
-    else:
-        visit.report(suspect)
-
-
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:
     other = conflict.right if made.operand is conflict.left else conflict.left
     dtype = dtype_of(visit.facts, conflict, other)
-    safety = Applicability.SAFE if _is_safe(visit, conflict, made) else Applicability.UNSAFE
+    safety = Applicability.SAFE if is_exact(visit, conflict, made) else Applicability.UNSAFE
     direct = made.operand.value.origin is made.maker and made.maker.what in _FREE
     call = find_call(visit, made.maker) if direct else None
     if dtype is not None and call is not None and _bound_at(visit, conflict, made, dtype):
@@ -533,57 +451,4 @@ def _bound_at(visit: Visit, conflict: Conflict, made: MadeOperand, dtype: str) -
     root = dtype.split(".", 1)[0].split("[", 1)[0]
     arguments = function.args
     names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    return root in names and all(name.id != root or isinstance(name.ctx, ast.Load) for name in _names(function))
-
-
-def _is_safe(visit: Visit, conflict: Conflict, made: MadeOperand) -> bool:
-    """Whether the constant's values are exact in every dtype, and no other use or cast sees its dtype."""
-    op = find_op(conflict.op)
-    if made.maker.what not in _EXACT or made.operand.value.origin is not made.maker or op is None:
-        return False
-    if not set(op.policy.values()) <= {LOWER}:
-        return False
-    maker, node = made.maker.node, made.operand.node
-    if not isinstance(maker, ast.Call) or any(keyword.arg in (None, "requires_grad") for keyword in maker.keywords):
-        return False
-    return node is not None and (_is_view_of(node, maker) or _only_use(visit, node, maker))
-
-
-def _only_use(visit: Visit, node: ast.expr, maker: ast.Call) -> bool:
-    """Whether an operand is a variable that holds a constant, and is read and written nowhere else."""
-    function = function_around(visit.facts, node)
-    root = node
-    while not isinstance(root, ast.Name):
-        inner = _viewed(root)
-        if inner is None:
-            return False
-        root = inner
-    if function is None or function is not function_around(visit.facts, maker):
-        return False
-    uses = [name for name in _names(function) if name.id == root.id]
-    assigned = [
-        statement
-        for statement in ast.walk(function)
-        if isinstance(statement, ast.Assign) and _is_view_of(statement.value, maker)
-    ]
-    return len(uses) == 2 and len(assigned) == 1 and assigned[0].targets[0] in uses
-
-
-def _is_view_of(node: ast.expr, maker: ast.Call) -> bool:
-    while node is not maker:
-        inner = _viewed(node)
-        if inner is None:
-            return False
-        node = inner
-    return True
-
-
-def _viewed(node: ast.expr) -> ast.expr | None:
-    """What a method or index hands on with its values as they are."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
-        return node.func.value
-    return node.value if isinstance(node, ast.Subscript) else None
-
-
-def _names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Name]:
-    return [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    return root in names and all(name.id != root or isinstance(name.ctx, ast.Load) for name in names_in(function))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._alignment import aligned_elsewhere, alignment, describe, disagreement, leads, wider
+from ._alignment import alignment, disagreement, leads, wider
 from ._borrowed_dtype import borrowed
-from ._custom_autograd import role_of
+from ._by_callers import aligned_elsewhere, brought_to_dtype
 from ._disagreement import suspects_of
-from ._extensions import extension_call, extensions, is_extension
-from ._makers import function_around
+from ._extensions import handed_to_extensions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import libcst as cst
 
@@ -464,18 +461,10 @@ class Rotated(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.MIXED):
-            if suspect.data.aligned is None or not _brought_to_dtype(facts, suspect.data):
+            if suspect.data.aligned is None or not brought_to_dtype(facts, suspect.data):
                 yield suspect
-        yield from _handed_to_extensions(facts)
-        scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.keeps_explicit)
-        for found in borrowed(facts.source.tree) if scenarios else ():
-            span, cast = facts.span(found.call), facts.span(found.cast)
-            message = (
-                f"`{ast.unparse(found.call.func)}` gets `{found.tensor}` in the dtype of `{found.owner}`; "
-                f"line {found.plain.lineno} gives it what the caller passes"
-            )
-            causes = (Cause(facts.path, cast, f"cast for `{found.owner}`, and not cast back"),)
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes)
+        yield from handed_to_extensions(facts)
+        yield from borrowed(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -499,51 +488,6 @@ class Rotated(nn.Module):
                 visit.report(suspect, fix, message)
                 return
         visit.report(suspect, message=message)
-
-
-def _brought_to_dtype(facts: FileFacts, conflict: Conflict) -> bool:
-    """Whether the function hands an operand to something together with a dtype before it comes to the operation."""
-    function = function_around(facts, conflict.node)
-    operands = {
-        name.id
-        for operand in (conflict.left, conflict.right)
-        for name in (ast.walk(operand.node) if operand.node is not None else ())
-        if isinstance(name, ast.Name)
-    }
-    for node in ast.walk(function) if function is not None else ():
-        if not isinstance(node, ast.Call) or node.lineno >= conflict.node.lineno:
-            continue
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if not any(getattr(part, "attr", getattr(part, "id", "")).endswith("dtype") for part in given):
-            continue
-        if operands & {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} - {"self", "torch"}:
-            return True
-    return False
-
-
-def _handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:
-    """What a compiled extension, or a Function that only passes it on to one, gets in several dtypes."""
-    suspects = list(suspects_of(facts, Kind.EXTENSION))
-    known = dict(extensions(facts)) if suspects else {}
-    functions = {function.node.name: function for function in facts.autograd_functions}
-    for suspect in suspects:
-        conflict: Conflict = suspect.data
-        callee = conflict.node.func if isinstance(conflict.node, ast.Call) else None
-        if isinstance(callee, ast.Attribute) and callee.attr == "apply":
-            function = functions.get(conflict.op.rpartition(".")[0])
-            decorators = function.forward_decorators if function is not None else ()
-            if function is None or function.forward is None or any(role_of(d.name) for d in decorators):
-                continue
-            if extension_call(facts, function, known) is None:
-                continue
-        elif callee is None or not is_extension(facts, callee, known):
-            continue
-        left, right = conflict.left, conflict.right
-        operands = (
-            f"{describe(conflict, left, conflict.left_dtype)} and {describe(conflict, right, conflict.right_dtype)}"
-        )
-        message = f"{conflict.op} hands a compiled kernel {operands}: autocast casts nothing for it"
-        yield replace(suspect, message=message, data=None)
 
 
 def _leaders(conflict: Conflict) -> list[Operand]:

@@ -1,0 +1,95 @@
+"""Tensors made without the dtype that they need, where no operation of the file shows it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.finding import Applicability, Cause
+from amplint.infer.facts import Addressed
+
+from ._following import Follower, followers
+from ._likely import likely_loss
+from ._round_trip import RoundTrip, round_trips
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import libcst as cst
+
+    from amplint.finding import Fix
+    from amplint.infer.facts import FileFacts
+    from amplint.rule import Suspect
+    from amplint.visit import Visit
+
+
+def forgotten(facts: FileFacts) -> Iterator[Suspect]:
+    """What comes back from outside of torch, what compiled code reads, what follows weights to their device only."""
+    yield from _brought_back(facts)
+    yield from _addressed(facts)
+    yield from _following(facts)
+
+
+def report_forgotten(visit: Visit, node: cst.Call, suspect: Suspect) -> bool:
+    """Report one of those, with the dtype written out where that can be; False for any other suspect.
+
+    ``torch.Tensor(...)`` takes no dtype.
+    """
+    found = suspect.data
+    if isinstance(found, RoundTrip):
+        visit.report(suspect, _with_dtype(visit, node, f"{found.tensor}.dtype", "Give it the dtype back too"))
+    elif isinstance(found, Follower):
+        dtype = f"{ast.unparse(found.weight)}.dtype"
+        visit.report(suspect, _with_dtype(visit, node, dtype, "Make it in the dtype of those weights"))
+    elif isinstance(found, Addressed):
+        called = found.node.func if isinstance(found.node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.attr != "Tensor":
+            dtype = f"{called.value.id}.float32"
+            visit.report(suspect, _with_dtype(visit, node, dtype, "Write out the dtype that it has by default"))
+        else:
+            visit.report(suspect)
+    else:
+        return False
+    return True
+
+
+def _with_dtype(visit: Visit, node: cst.Call, dtype: str, message: str) -> Fix:
+    return visit.fix(Applicability.UNSAFE, message, visit.add_argument(node, f"dtype={dtype}"))
+
+
+def _brought_back(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each tensor that gets its device back after numpy or a feature extractor, but not its dtype."""
+    for trip in round_trips(facts.source.tree):
+        low = [s for s in facts.scenarios if s.inputs != "float32" and (trip.widened or s.inputs == "float16")]
+        if low:
+            message = (
+                f"What is made of `{trip.tensor}` outside of torch gets its device back, but not its dtype; "
+                f"`{ast.unparse(trip.sink.func)}` gets it"
+            )
+            causes = (
+                Cause(facts.path, facts.span(trip.leaves), f"`{trip.tensor}` leaves torch here"),
+                Cause(facts.path, facts.span(trip.sink), "what it is given to is in the dtype of the model"),
+            )
+            yield likely_loss(facts, trip.back, message, tuple(s.name for s in low), causes, trip)
+
+
+def _addressed(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each tensor of the default dtype that compiled code reads by its address."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.parameters != "float32" and s.alias is not None)
+    for made in facts.addressed if scenarios else ():
+        message = (
+            f"{made.what.split(' ', 1)[0]} without dtype takes torch's default, half precision after "
+            "torch.set_default_dtype, and compiled code reads it by its address in a dtype of its own"
+        )
+        yield likely_loss(facts, made.node, message, scenarios, made.causes, made)
+
+
+def _following(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each parameter that takes its device from given weights, and its dtype from torch."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
+    for follower in followers(facts) if scenarios else ():
+        message = (
+            f"the parameter takes the device of `{ast.unparse(follower.weight)}`, but torch's default dtype: "
+            "beside half-precision weights it stays float32"
+        )
+        yield likely_loss(facts, follower.node, message, scenarios, data=follower)
