@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
-from amplint.infer.training.roles import Role
-from amplint.infer.training.steps import Gradients, Step
+from amplint.finding import Applicability, Cause, Severity
+from amplint.infer.training.steps import Step
 from amplint.rule import Example, Rule, Suspect
 
+from ._likely import likely_loss
 from ._scaler_making import for_bfloat16, made_anew
+from ._scaler_order import JUDGES
 from ._scaler_state import kept_while_off
 from ._surroundings import Surroundings
-from ._training import backward_causes, scaled_scenarios, scaler_spelling, spelled, uses, varies
+from ._training import scaled_scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.infer.facts import FileFacts
-    from amplint.infer.training.steps import Moment, State
+    from amplint.infer.training.steps import Moment
     from amplint.visit import Visit
 
 
@@ -396,14 +397,8 @@ class Skipping:
         scenarios = scaled_scenarios(facts)
         if not scenarios:
             return
-        judges = {
-            Step.OPTIMIZER_STEP: _past_the_scaler,
-            Step.SCALER_STEP: _step,
-            Step.UNSCALE: _unscale,
-            Step.UPDATE: _update,
-        }
-        for moment in facts.training.moments_of(*judges):
-            found = judges[moment.event.step](facts, moment)
+        for moment in facts.training.moments_of(*JUDGES):
+            found = JUDGES[moment.event.step](facts, moment)
             if found is not None:
                 message, severity, certainty, causes = found
                 span = facts.span(moment.event.node)
@@ -411,18 +406,14 @@ class Skipping:
         in_bfloat16 = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast == "bfloat16")
         around = Surroundings(facts.source.tree)
         for call in for_bfloat16(facts, around) if in_bfloat16 else ():
-            span = facts.span(call)
             message = (
                 "scales gradients for bfloat16, which has the range of float32: pass enabled=False, or take it away"
             )
-            yield Suspect(span, span, message, in_bfloat16, Certainty.LIKELY, severity=Severity.WARNING)
+            yield likely_loss(facts, call, message, in_bfloat16)
         for call in made_anew(facts):
-            span = facts.span(call)
             message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, severity=Severity.WARNING)
-
+            yield likely_loss(facts, call, message, scenarios)
         for call, test, enabled in kept_while_off(facts, around):
-            span = facts.span(call)
             wanted = ast.unparse(enabled)
             message = (
                 f"keeps a scaler's state in bfloat16 too, where the scaler is off and its state empty: test {wanted}"
@@ -431,7 +422,7 @@ class Skipping:
                 Cause(facts.path, facts.span(enabled), "on for float16 alone"),
                 Cause(facts.path, facts.span(test), "true in bfloat16 too"),
             )
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes, Severity.WARNING)
+            yield likely_loss(facts, call, message, scenarios, causes)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         import libcst as cst
@@ -446,103 +437,6 @@ class Skipping:
             return
         edit = visit.replace(node, f"{scaler}.step({visit.code(node.func.value)})")
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Step with the scaler", edit))
-
-
-_Judgement: TypeAlias = tuple[str, Severity, Certainty, tuple[Cause, ...]] | None
-
-
-def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
-    """``optimizer.step()`` where every path leads there from a scaled loss."""
-    scaler = scaler_spelling(facts, moment)
-    optimizer = spelled(moment)
-    if moment.gradients == {Gradients.SCALED}:
-        message = f"applies gradients that are still multiplied by the loss scale: call {scaler}.step({optimizer})"
-        causes = backward_causes(facts, moment, Gradients.SCALED)
-        return message, Severity.WARNING, Certainty.PROVEN, causes
-    if moment.gradients == {Gradients.UNSCALED} and all(state.unscaled for state in moment.states):
-        message = (
-            f"applies gradients without asking the scaler whether they overflowed: call {scaler}.step({optimizer})"
-        )
-        return message, Severity.WARNING, Certainty.LIKELY, ()
-    return None
-
-
-def _step(facts: FileFacts, moment: Moment) -> _Judgement:
-    scaler, event = spelled(moment), moment.event
-    if moment.gradients == {Gradients.PLAIN}:
-        message = f"divides gradients by the scale that were never multiplied: call {scaler}.scale(loss).backward()"
-        causes = backward_causes(facts, moment, Gradients.PLAIN)
-        raises = event.scaler is not None and not _scales(facts)
-        severity = Severity.ERROR if raises else Severity.WARNING
-        return message, severity, Certainty.PROVEN, causes
-    again = _again(moment, "stepped")
-    if again is not None:
-        return f"steps a second time before {scaler}.update()", Severity.ERROR, again, ()
-    if _never_updated(facts, moment):
-        message = f"steps a scaler that is never updated: call {scaler}.update() after the step"
-        return message, Severity.ERROR, Certainty.LIKELY, ()
-    return None
-
-
-def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:
-    scaler = spelled(moment)
-    pair = moment.event.pair
-    if pair and all(pair <= state.stepped for state in moment.states):
-        return f"unscales after {scaler}.step()", Severity.ERROR, Certainty.PROVEN, ()
-    again = _again(moment, "unscaled")
-    if again is None:
-        return None
-    every = "" if again is Certainty.PROVEN else " when the last pass did not update"
-    return f"unscales a second time before {scaler}.update(){every}", Severity.ERROR, again, ()
-
-
-def _update(facts: FileFacts, moment: Moment) -> _Judgement:
-    scaler = moment.event.scaler
-    if moment.event.sets_scale:
-        return None
-
-    def idle(state: State) -> bool:
-        return scaler in state.updated
-
-    if all(map(idle, moment.states)):
-        return "updates again with no step since the last update", Severity.ERROR, Certainty.PROVEN, ()
-    if not moment.blurred and not varies(moment) and moment.loops and any(map(idle, moment.states)):
-        message = "updates even when this pass did not step: update only after a step"
-        return message, Severity.ERROR, Certainty.LIKELY, ()
-    return None
-
-
-def _again(moment: Moment, which: str) -> Certainty | None:
-    """Whether the same optimizer was unscaled or stepped before, since the last update: always, or on some path of a
-    loop that this call is not excepted from."""
-    pair = moment.event.pair
-    if not pair:
-        return None
-    before = [pair <= getattr(state, which) for state in moment.states]
-    if all(before):
-        return Certainty.PROVEN
-    some = any(before) and not moment.blurred and bool(moment.loops) and not varies(moment)
-    return Certainty.LIKELY if some else None
-
-
-def _scales(facts: FileFacts) -> bool:
-    """Whether the file scales anything at all."""
-    roles = facts.training.roles
-    return any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "scale" and roles.scaler(call.func.value, scope)
-        for scope in facts.training.program.scopes
-        for call in scope.calls
-    )
-
-
-def _never_updated(facts: FileFacts, moment: Moment) -> bool:
-    """Whether a scaler that the file makes, and nobody else gets, is stepped without any update."""
-    scaler = moment.event.scaler
-    if scaler is None or uses(facts, scaler, Step.UPDATE) or facts.training.moments_of(Step.UPDATE):
-        return False
-    things = facts.training.roles.things.get(scaler, set())
-    made = any(thing.role in (Role.SCALER, Role.SHARDED_SCALER) and thing.node is not None for thing in things)
-    return made and not facts.training.handed_over(scaler)
 
 
 def _scaler_here(facts: FileFacts, moment: Moment) -> str | None:
