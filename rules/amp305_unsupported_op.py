@@ -48,6 +48,8 @@ class _Refusal:
     use: Use
     operands: tuple[Operand, ...]
     lanes: dict[int, Certainty]
+    last: tuple[int, int] | None = None
+    """The last release of torch that does, where newer ones have the kernel."""
 
 
 class UnsupportedOp(Rule):
@@ -60,6 +62,8 @@ class UnsupportedOp(Rule):
     `polar`, and for bfloat16 alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read
     from what torch declares for the device. Left alone are operations that autocast computes in float32 where it is on,
     that raise for few rows only, as `cdist` with `p=2`, and that a float32 operand promotes, as `stft` with a window.
+    Where the project supports older releases of torch, what those lack is reported as a warning that names the release,
+    such as `triu` of bfloat16 up to torch 2.0.
     `nn.init.orthogonal_` factorises as well: it is reported in methods that initialise a module they are handed, as a
     warning, since such a module is often made in float32 and converted after.
 
@@ -102,6 +106,9 @@ class UnsupportedOp(Rule):
         *("svd", "qr(", "cholesky", "inverse(", "pinverse", "det(", "lu(", "lu_", "stft", "hist", "igamma", "ctc_loss"),
         *("matrix_power", "geqrf", "ormqr", "orgqr", "triangular_solve", "special.", "vander", "margin_loss", "rrelu"),
         *("avg_pool3d", "orthogonal", "lowrank"),
+        *("triu", "tril", "bucketize", "searchsorted", "cross(", "gamma(", "erfinv", "frexp", "grid_sample", "isin("),
+        *("kthvalue", "logaddexp", "median", "multinomial", "nextafter", "max_pool", "max_unpool", "prelu", "PReLU"),
+        *("smooth_l1", "SmoothL1", "upsample_", "Upsampling", "sparse.mm", "i1(", "i1e(", "unique"),
     )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -295,7 +302,8 @@ def reproduce():
 def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     op = find_op(use.op)
     refused = NO_NUMPY if use.op == _NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
-    bits = {BITS[name] for name in refused}
+    older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
+    bits = {BITS[name] for name in refused or older}
     if not bits or (op is not None and _runs_large(op, use)):
         return None
     lanes: dict[int, Certainty] = {}
@@ -315,9 +323,10 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     if not lanes:
         return None
     lanes = surest(lanes)
-    if use.op.startswith(_INITIALISATION):
+    last = min(max(older.values()), facts.torch_version) if older else None
+    if use.op.startswith(_INITIALISATION) or last is not None:
         lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else c for n, c in lanes.items()}
-    return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes)
+    return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
 
 
 def _runs_large(op: Op, use: Use) -> bool:
@@ -339,13 +348,19 @@ def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
     elif worst.use.op.startswith(_INITIALISATION):
         message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"
+    elif worst.last is not None:
+        release = f"torch {worst.last[0]}.{worst.last[1]}"
+        message = (
+            f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device} in {release}: it raises there"
+        )
+    cited = worst.last is not None or worst.use.op.startswith(_INITIALISATION)
     return Suspect(
         span=span,
         node=span,
         message=message,
         scenarios=facts.names(lanes),
         certainty=certainty,
-        severity=Severity.WARNING if worst.use.op.startswith(_INITIALISATION) else Severity.ERROR,
+        severity=Severity.WARNING if cited else Severity.ERROR,
         causes=causes_of(facts, operand, worst.lanes),
         data=worst,
     )

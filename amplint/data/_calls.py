@@ -289,5 +289,6 @@ class Target:
     name: str
     calls: list[Call] = field(default_factory=list)
     unsupported: dict[str, list[str]] = field(default_factory=dict)
+    unsupported_until: dict[str, dict[str, str]] = field(default_factory=dict)
     only_with: dict[str, list[float | str]] = field(default_factory=dict)
     attribute: bool = False

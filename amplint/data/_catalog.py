@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import random
 import sys
 import warnings
 from collections import Counter
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -108,6 +111,26 @@ def _unsupported(ops: Iterable[Any]) -> dict[str, list[str]]:
     return table
 
 
+@cache
+def _support_history() -> dict[str, dict[str, dict[str, str]]]:
+    text = Path(__file__).with_name("support_history.json").read_text()
+    ops: dict[str, dict[str, dict[str, str]]] = json.loads(text)["ops"]
+    return ops
+
+
+def _unsupported_until(ops: Iterable[Any]) -> dict[str, dict[str, str]]:
+    """The last release that is known to lack a low-precision dtype which this one has: the same for all variants."""
+    known = [_support_history().get(op.name, {}) for op in ops]
+    table: dict[str, dict[str, str]] = {}
+    for device in ("cuda", "cpu"):
+        for dtype in LOW.values():
+            releases = {entry.get(device, {}).get(dtype) for entry in known}
+            release = releases.pop()
+            if release is not None and not releases:
+                table.setdefault(device, {})[dtype] = release
+    return table
+
+
 def _unsupported_parts(calls: list[Call]) -> dict[str, list[str]]:
     """What a function that OpInfo does not declare lacks: what a part of it lacks that refuses it on the CPU.
 
@@ -194,6 +217,7 @@ def _from_opinfo(targets: dict[str, Target], wanted: Callable[[str], bool]) -> N
                     declared[name] = [op]
     for name, ops in declared.items():
         targets[name].unsupported = _unsupported(ops)
+        targets[name].unsupported_until = _unsupported_until(ops)
         lacking = {dtype for dtypes in targets[name].unsupported.values() for dtype in dtypes}
         targets[name].only_with = runs_large(targets[name].calls, [d for d, known in LOW.items() if known in lacking])
     for name in targets.keys() - declared.keys():

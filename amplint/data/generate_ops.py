@@ -26,6 +26,8 @@ whose parts have the dtypes of the parts of the argument.  Keys beyond the plain
 * ``unsure_under``: by device, operands for which results under autocast are not known: ``integers``, ``other`` (the
   16-bit dtype that it is not set to), ``uneven`` (tensors of no dimensions beside others).
 * ``before``: by release, the result that the operation had before it (``result_history.json``).
+* ``unsupported_until``: by device and dtype, the last release that is known to lack the kernel which this one has
+  (``support_history.json``).
 * ``unsupported_but``: parameters, and the values with which ``unsupported`` holds for few rows only, as without them;
   many rows run (``amplint.data._sizes``).
 * ``attribute``: not called.

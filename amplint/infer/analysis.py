@@ -73,7 +73,7 @@ def analyse(
     namespace = project.begin(source)
     source = namespace.source
     recorder = recorder or Recorder()
-    session = Session(scenarios, device, torch_version, project, recorder, _Machine(), observer)
+    session = Session(scenarios, device, torch_version, project, recorder, _Machine(), observer, oldest_torch)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
     while True:

@@ -101,6 +101,9 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     Of those without a kernel autocast lowers only inner products (``pinv``): their own operands stay. Of a logarithm it
     matters what the operand was before autocast widened it: a number that is zero stays zero.
     """
+    session = frame.session
+    if op.watched is Watched.OLDER and not op.lacked_from(session.device, session.oldest_torch):
+        return
     numbers = uses.extreme_numbers(bound)
     if not numbers and op.watched is Watched.NUMBERS and not uses.counts(bound):
         return

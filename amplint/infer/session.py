@@ -93,12 +93,14 @@ class Session:
         recorder: Recorder,
         machine: Machine,
         observer: Observer | None = None,
+        oldest_torch: tuple[int, int] | None = None,
     ) -> None:
         self.machine = machine
         self.observer = observer
         self.scenarios = scenarios
         self.device = device
         self.torch_version = torch_version
+        self.oldest_torch = oldest_torch or torch_version
         self.project = project
         self.recorder = recorder
         self.lanes = len(scenarios)

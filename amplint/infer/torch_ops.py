@@ -28,6 +28,7 @@ class Watched(Enum):
 
     LOW = "where an operand is low precision"
     NUMBERS = "where one is, and an extreme number is passed"
+    OLDER = "where one is, and a release of torch that is to be supported has no kernel for it"
     TRAITS = "where one is, and its values are of a kind that matters"
 
 
@@ -91,8 +92,8 @@ class Op:
     raises. ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
     does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
     ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
-    numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device. ``watched``:
-    when it is noted for the rules on that.
+    numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device; ``lacked``:
+    those that it had none for up to a release. ``watched``: when it is noted for the rules on that.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Op:
     watched: Watched | None
     gives_trait: bool
     lacks: dict[str, tuple[str, ...]]
+    lacked: dict[str, dict[str, tuple[int, int]]]
     lacks_few: dict[str, tuple[float | str, ...]]
     cases: tuple[Case, ...]
     strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
@@ -131,6 +133,10 @@ class Op:
         if policy is not None and torch_version < self.since.get(device, torch_version):
             return None
         return policy
+
+    def lacked_from(self, device: str, oldest: tuple[int, int]) -> dict[str, tuple[int, int]]:
+        """The low-precision dtypes that some release from the oldest on had no kernel for, with the last such one."""
+        return {dtype: last for dtype, last in self.lacked.get(device, {}).items() if last >= oldest}
 
     def changes(self, device: str) -> list[tuple[int, int]]:
         """The releases of torch from which on it does something else to dtypes."""
@@ -264,6 +270,10 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         watched=_watched(name, row),
         gives_trait=name.rpartition(".")[2] in GIVING,
         lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()},
+        lacked={
+            device: {dtype: _version(release) for dtype, release in found.items()}
+            for device, found in row.get("unsupported_until", {}).items()
+        },
         lacks_few={name: tuple(values) for name, values in row.get("unsupported_but", {}).items()},
         cases=(),
         strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
@@ -280,12 +290,24 @@ def _watched(name: str, row: dict[str, Any]) -> Watched | None:
         return Watched.LOW
     if short in LOSES_TRAITS:
         return Watched.TRAITS
-    return Watched.NUMBERS if short.rstrip("_") in TAKES_NUMBERS else None
+    if short.rstrip("_") in TAKES_NUMBERS:
+        return Watched.NUMBERS
+    return Watched.OLDER if row.get("unsupported_until") else None
 
 
 def _passes(row: dict[str, Any], alone: bool) -> bool:
     """Whether only the first argument matters, and the result is like it."""
-    plain = {"params", "tensors", "result", "unsupported", "unsupported_but", "attribute", "variadic", "one_way"}
+    plain = {
+        "params",
+        "tensors",
+        "result",
+        "unsupported",
+        "unsupported_but",
+        "unsupported_until",
+        "attribute",
+        "variadic",
+        "one_way",
+    }
     if row.keys() - plain:
         return False
     return row["result"] == "self" or (row["result"] == "first" and alone)
