@@ -324,7 +324,9 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
         return None
     lanes = surest(lanes)
     last = min(max(older.values()), facts.torch_version) if older else None
-    if use.op.startswith(_INITIALISATION) or last is not None:
+    if last is not None:
+        lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else Certainty.POSSIBLE for n, c in lanes.items()}
+    elif use.op.startswith(_INITIALISATION):
         lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else c for n, c in lanes.items()}
     return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
 

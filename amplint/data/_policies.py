@@ -42,8 +42,9 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _since(device: str, operations: Iterable[str], table: History) -> str | None:
+    """The release that brought the policy; none where a part of the function has had it all along."""
     found = [table[device].get(name, {}).get("since") for name in operations]
-    return max((version for version in found if version), key=_version, default=None)
+    return max((version for version in found if version), key=_version, default=None) if all(found) else None
 
 
 def add_policies(name: str, entry: dict[str, Any], casts: dict[str, list[Cast]], history: History) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.infer import fields
+from amplint.infer import comm_hooks, fields
 from amplint.infer.arguments import Arguments
 from amplint.infer.attention_kernels import call_kernel, find_kernel
 from amplint.infer.classes import ancestry, find_member, has_unknown_base
@@ -197,7 +197,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         return UNKNOWN
     if value.receiver is not None:
         return _python_method(frame, value.receiver, name, arguments)
-    return UNKNOWN
+    return comm_hooks.contents(frame, name) or UNKNOWN
 
 
 def _has_already(instance: Instance, arguments: Arguments) -> Value:

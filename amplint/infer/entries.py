@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from amplint.infer import classes, objects
+from amplint.infer import classes, comm_hooks, objects
 from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.bodies import dimensioned
@@ -73,6 +73,8 @@ def _integral(frame: Frame, value: Value) -> Value:
 
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
     outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
+    if default is None and comm_hooks.takes_bucket(function, parameter):
+        return comm_hooks.BUCKET
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
         kind = PYTHON_NUMBERS.get(type(default.value).__name__)
         if kind:

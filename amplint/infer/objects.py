@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from amplint.infer import builtins, classes, fields, layer_lists, modules, tensors, texts, torch_calls
+from amplint.infer import builtins, classes, comm_hooks, fields, layer_lists, modules, tensors, texts, torch_calls
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.decorators import CustomDecorator, Decorated
@@ -195,6 +195,8 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         if isinstance(value, Mapping) and value.other is not None and not value.items and name in _FINFO:
             return value.other
         return Builtin(name, value)
+    if value is comm_hooks.BUCKET:
+        return comm_hooks.attribute(name)
     if value is UNKNOWN and name == "grad":
         return frame.session.gradient()
     if isinstance(value, FloatLimits) and name in _FINFO and name != "bits":

@@ -209,6 +209,11 @@ def sums_nothing(equation: str) -> bool:
     return bool(arrow) and "," in operands and {*operands} - {","} <= {*result}
 
 
+_FIRST_ON_RECORD = (2, 0)
+"""The first release by whose parts of functions the policies are told: what is older is taken to be like it, since
+``norm`` was another operation then."""
+
+
 def _version(text: str) -> tuple[int, int]:
     major, minor = text.split(".")[:2]
     return int(major), int(minor)
@@ -254,7 +259,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         variadic=row.get("variadic"),
         strict=_groups(row.get("strict", ())),
         policy=row.get("policy", {}),
-        since={device: _version(text) for device, text in row.get("since", {}).items()},
+        since={device: v for device, text in row.get("since", {}).items() if (v := _version(text)) > _FIRST_ON_RECORD},
         under={device: _rule(rule) for device, rule in row.get("under", {}).items()},
         unsure_under={device: tuple(found) for device, found in row.get("unsure_under", {}).items()},
         before=tuple(sorted((_version(release), _rule(rule)) for release, rule in row.get("before", {}).items())),
