@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from amplint.data._calls import Call
 
 
-class Reached(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Reached(TorchDispatchMode):
     """Remembers the innermost operation that raised."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__init__(self)
         self.raised_in: str | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

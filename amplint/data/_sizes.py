@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from amplint.data._calls import Call
 
 ROWS = 128
-_REFUSED = (RuntimeError, TypeError, ValueError, NotImplementedError)
+_REFUSED = (RuntimeError, TypeError, ValueError)
 
 
 def _enlarged(value: Any) -> Any:

@@ -48,11 +48,11 @@ class _Stop(Exception):
     """Raised at the first operation that is not a cast."""
 
 
-class _CastRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _CastRecorder(TorchDispatchMode):
     """Records the casts autocast makes and the dtype argument of the operation below it."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__init__(self)
         self.casts: list[tuple[torch.dtype, torch.dtype | None]] = []
         self.dtype_argument: torch.dtype | None = None
         self.reached = ""

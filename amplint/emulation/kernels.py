@@ -233,7 +233,7 @@ def install(device: str) -> tuple[str, ...]:
         wanted |= dict.fromkeys(_CUDNN_RNN, "lower")
     weights.without_grad = _caches_without_grad()
     own = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCPU")
-    library = torch.library.Library("aten", "IMPL", "AutocastCPU")  # type: ignore[no-untyped-call]
+    library = torch.library.Library("aten", "IMPL", "AutocastCPU")
     dispatcher: Any = library.m
     _installed.append((device, library))
     done = []

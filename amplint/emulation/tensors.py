@@ -44,11 +44,11 @@ class Believed(TorchFunctionMode):
 
     def __enter__(self) -> Any:
         self._thread.entered = getattr(self._thread, "entered", 0) + 1
-        return super().__enter__()  # type: ignore[no-untyped-call]
+        return TorchFunctionMode.__enter__(self)
 
     def __exit__(self, *exception: Any) -> None:
         self._thread.entered -= 1
-        super().__exit__(*exception)  # type: ignore[no-untyped-call]
+        TorchFunctionMode.__exit__(self, *exception)
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

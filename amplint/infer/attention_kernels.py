@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.infer.conflicts import check, too_wide
-from amplint.infer.facts import Operand
+from amplint.finding import Certainty
+from amplint.infer.conflicts import check
+from amplint.infer.disagreement import Disagreement
+from amplint.infer.dtypes import FLOAT32, Lane
+from amplint.infer.facts import Kind, Operand
 from amplint.infer.frame import options_of
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import UNKNOWN, Tensor, Value
@@ -90,5 +93,22 @@ def call_kernel(frame: Frame, name: str, kernel: Kernel, arguments: Arguments, n
         op = replace(attention, name=name, strict=(tuple(role for _, role in kernel.inputs),), policy={})
         failing = check(frame, node, op, operands, out=False, cited=True)
         if kernel.low and not failing:
-            too_wide(frame, node, name, operands)
+            _too_wide(frame, node, name, operands)
     return result
+
+
+def _too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) -> None:
+    """Record a kernel that takes float16 and bfloat16 alone and gets float32, though the program runs in low
+    precision: by what the code does itself, whatever its callers pass."""
+    for operand in operands:
+        lanes = []
+        for number, lane in enumerate(operand.value.dtypes):
+            scenario = frame.session.scenarios[number]
+            low = frame.autocast[number].low or scenario.inputs != "float32"
+            if low and frame.live >> number & 1 and lane == Lane(FLOAT32):
+                lanes.append(number)
+        if lanes:
+            pair = (operand, operand)
+            found = Disagreement(node, name, Kind.ATTENTION, pair, tuple(operands), tuple(lanes))
+            found.record(frame, Certainty.LIKELY, cited=True)
+            return

@@ -142,3 +142,9 @@ def dtype_query(frame: Frame, name: str, arguments: Arguments) -> DTypeValue:
         else:
             lanes.append(UNKNOWN_LANE if state.unknown else Lane(state.low or DEFAULT_DTYPE[device]))
     return DTypeValue(tuple(lanes))
+
+
+def switched_off(frame: Frame, lane: int) -> bool:
+    """Whether an enclosing region switched autocast off that was on around it."""
+    region = frame.region
+    return region is not None and not frame.autocast[lane].low and frame.session.ambient[lane].on

@@ -103,34 +103,35 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     returned: list[ast.expr | None] = []
     for child in nodes_below(node):
         size += 1
-        kind = type(child)
-        if kind is ast.Name:
-            names.add(child.id)  # type: ignore[attr-defined]
-        elif kind is ast.Call:
-            function = child.func  # type: ignore[attr-defined]
-            if type(function) is ast.Attribute:
+        if isinstance(child, ast.Name):
+            names.add(child.id)
+        elif isinstance(child, ast.Attribute):
+            stores = stores or isinstance(child.ctx, ast.Store)
+            computes = computes or child.attr == "grad"
+        elif isinstance(child, ast.Call):
+            function = child.func
+            if isinstance(function, ast.Attribute):
                 name = function.attr
                 computes = computes or name in _CAST_METHODS or name in _TORCH_NAMES or name.endswith("_")
                 driver = driver or name in _DRIVER_CALLS
                 stores = stores or name in _STORING_CALLS
-            elif type(function) is ast.Name:
+            elif isinstance(function, ast.Name):
                 stores = stores or function.id == "setattr"
-        elif kind is ast.Attribute or kind is ast.Subscript:
-            stores = stores or type(child.ctx) is ast.Store  # type: ignore[attr-defined]
-            computes = computes or (kind is ast.Attribute and child.attr == "grad")  # type: ignore[attr-defined]
-        elif kind is ast.BinOp:
-            computes = computes or type(child.op) is ast.MatMult  # type: ignore[attr-defined]
-        elif kind is ast.Return:
-            returned.append(child.value)  # type: ignore[attr-defined]
-        elif kind is ast.ClassDef:
+        elif isinstance(child, ast.Subscript):
+            stores = stores or isinstance(child.ctx, ast.Store)
+        elif isinstance(child, ast.BinOp):
+            computes = computes or isinstance(child.op, ast.MatMult)
+        elif isinstance(child, ast.Return):
+            returned.append(child.value)
+        elif isinstance(child, ast.ClassDef):
             computes = True
-        elif (kind is ast.FunctionDef or kind is ast.Lambda) and child is not node:
+        elif isinstance(child, (ast.FunctionDef, ast.Lambda)) and child is not node:
             defines = True
             own.add(getattr(child, "name", ""))
-        elif kind is ast.Yield or kind is ast.YieldFrom:
+        elif isinstance(child, (ast.Yield, ast.YieldFrom)):
             generator = True
-        elif kind is ast.With or kind is ast.AsyncWith:
-            driver = driver or any(_opens_autocast(item.context_expr) for item in child.items)  # type: ignore[attr-defined]
+        elif isinstance(child, (ast.With, ast.AsyncWith)):
+            driver = driver or any(_opens_autocast(item.context_expr) for item in child.items)
     first = node.args.args[0].arg if node.args.args else ""
     identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
     answers = generator or any(value is not None for value in returned)
@@ -191,23 +192,20 @@ def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fr
         value: ast.expr | None = None
         if isinstance(child, ast.Attribute) and child.attr in _OF_DIMENSIONS:
             value = child.value
-        elif isinstance(child, ast.Subscript) and _is_attribute(child.value, "shape"):
-            value = child.value.value  # type: ignore[attr-defined]
         elif isinstance(child, ast.Subscript):
-            parts = getattr(child.slice, "elts", (child.slice,))
-            value = child.value if any(isinstance(part, ast.Slice) for part in parts) else None
-        elif isinstance(child, ast.Call) and child.args and _is_attribute(child.func, "size"):
-            value = child.func.value  # type: ignore[attr-defined]
+            if isinstance(child.value, ast.Attribute) and child.value.attr == "shape":
+                value = child.value.value
+            elif any(isinstance(part, ast.Slice) for part in getattr(child.slice, "elts", (child.slice,))):
+                value = child.value
+        elif isinstance(child, ast.Call):
+            if child.args and isinstance(child.func, ast.Attribute) and child.func.attr == "size":
+                value = child.func.value
         elif isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Tuple):
             asked = child.value.func if isinstance(child.value, ast.Call) else child.value
             value = asked.value if isinstance(asked, ast.Attribute) and asked.attr in ("shape", "size") else None
         if isinstance(value, ast.Name):
             found.add(value.id)
     return frozenset(found)
-
-
-def _is_attribute(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name
 
 
 @once_for_each_node

@@ -21,9 +21,9 @@ from amplint.infer import (
 from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
 from amplint.infer.attention_kernels import find_kernel
-from amplint.infer.conflicts import handed_over
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
+from amplint.infer.extensions import handed_over
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
 from amplint.infer.session import MAX_DEPTH
 from amplint.infer.values import (

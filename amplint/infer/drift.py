@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.conflicts import made_in
 from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Dtypes, Lane
 from amplint.infer.facts import BranchDtypes, Operand, Promotion
 from amplint.infer.frame import options_of
 from amplint.infer.origins import causes, lineage
+from amplint.infer.provenance import made_in
 from amplint.infer.values import Mapping, Sequence, Tensor, Value
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import ast
 from contextlib import suppress
 from dataclasses import replace
 from operator import mul, truediv
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer import containers
 from amplint.infer.arguments import Arguments
@@ -472,10 +472,10 @@ def _joined(frame: Frame, node: ast.JoinedStr) -> Value:
 
 
 def _handle(kind: type[E], handler: Callable[[Frame, E], Value]) -> None:
-    _HANDLERS[kind] = handler  # type: ignore[assignment]
+    _HANDLERS[kind] = handler
 
 
-_HANDLERS: dict[type[ast.expr], Callable[[Frame, ast.expr], Value]] = {}
+_HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {}
 _handle(ast.Constant, _constant)
 _handle(ast.Name, _name)
 _handle(ast.Attribute, _attribute)

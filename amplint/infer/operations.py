@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import conflicts, drift, uses
+from amplint.infer import conflicts, drift, upcasts, uses
 from amplint.infer.by_hand import aligned_by_hand, can_be_lowered
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand
@@ -28,6 +28,7 @@ from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number,
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
+    from amplint.infer.strength import Strength
 
 FP32_RESULT = "fp32_out"
 
@@ -73,8 +74,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)
-        conflicts.undone_upcast(frame, node, op, operands)
-    failing: dict[int, conflicts.Strength] = {}
+        upcasts.undone_upcast(frame, node, op, operands)
+    failing: dict[int, Strength] = {}
     strict = op.strict or (_strict_without(op, bound) if op.strict_without else ())
     if strict:
         if strict is not op.strict:
@@ -325,7 +326,7 @@ class _Result:
         seen: list[Operand],
         numbers: list[str | None],
         policy: str | None,
-        failing: dict[int, conflicts.Strength],
+        failing: dict[int, Strength],
         node: ast.expr | ast.stmt,
     ) -> None:
         self.frame, self.op, self.bound, self.node = frame, op, bound, node
@@ -386,7 +387,7 @@ class _Result:
         ):
             drift.promoted(frame, op, self.node, operands, dtypes)
             if frame.region is not None:
-                conflicts.one_sided(frame, self.node, op, operands)
+                upcasts.one_sided(frame, self.node, op, operands)
         maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
         trait = trait_of(op.name.rpartition(".")[2], operands, self.bound) if op.gives_trait else None
         return Tensor(

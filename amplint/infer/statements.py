@@ -7,7 +7,7 @@ sees only that branch's values.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer import autocast, uses
 from amplint.infer.bodies import nodes_below
@@ -381,10 +381,10 @@ def _forget(frame: Frame, statement: ast.Global | ast.Nonlocal) -> None:
 
 
 def _handle(kind: type[S], handler: Callable[[Frame, S], None]) -> None:
-    _HANDLERS[kind] = handler  # type: ignore[assignment]
+    _HANDLERS[kind] = handler
 
 
-_HANDLERS: dict[type[ast.stmt], Callable[[Frame, ast.stmt], None]] = {}
+_HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {}
 _handle(ast.Expr, _expression)
 _handle(ast.Assign, _assign)
 _handle(ast.AnnAssign, _annotated)

@@ -81,7 +81,7 @@ class _Origin:
     forward: Kind | None
 
 
-class DtypeFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class DtypeFlow(TorchDispatchMode):
     """Use as ``with DtypeFlow(files=...) as flow: module(...)``; exceptions pass unchanged.
 
     A line in one of ``files`` (files or folders) is preferred to one further inside; without, the innermost line that
@@ -108,7 +108,7 @@ class DtypeFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, files: Iterable[str | Path] | None = None, *, nonfinite: bool = True) -> None:
         """With ``nonfinite=False`` values are not looked at, which saves about half of the time."""
-        super().__init__()  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__init__(self)
         self._failure: Event | None = None
         self.first_nonfinite: Event | None = None
         self.dropped = 0
@@ -156,7 +156,7 @@ class DtypeFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._read_autocast()
         self._previous = sys.getprofile()
         self._calls = Calls(_SETTERS, self._read_autocast)
-        super().__enter__()  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__enter__(self)
         sys.setprofile(self._calls)
         return self
 
@@ -164,7 +164,7 @@ class DtypeFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         sys.setprofile(self._previous)
-        super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__exit__(self, kind, error, traceback)
         if self.first_nonfinite is None:
             self.first_nonfinite = self._saturated
         if isinstance(error, Exception):

@@ -50,13 +50,13 @@ class Recorder(TorchFunctionMode):
         self._torch: set[tuple[str, Position]] = set()
 
     def __enter__(self) -> Any:
-        entered = super().__enter__()  # type: ignore[no-untyped-call]
+        entered = TorchFunctionMode.__enter__(self)
         sys.setprofile(self._profile)
         return entered
 
     def __exit__(self, *exception: Any) -> None:
         sys.setprofile(None)
-        super().__exit__(*exception)  # type: ignore[no-untyped-call]
+        TorchFunctionMode.__exit__(self, *exception)
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

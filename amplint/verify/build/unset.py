@@ -6,7 +6,7 @@ Libraries construct with ``torch.empty`` and fill from a checkpoint or in an ``i
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -25,14 +25,15 @@ def marked() -> Iterator[None]:
 
     That is what torch does while deterministic algorithms are asked for; an operation that has none only warns.
     """
-    filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined,unused-ignore]
+    deterministic: Any = torch.utils.deterministic
+    filling = deterministic.fill_uninitialized_memory
     before = torch.get_deterministic_debug_mode()
     torch.set_deterministic_debug_mode("warn")
-    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined,unused-ignore]
+    deterministic.fill_uninitialized_memory = True
     try:
         yield
     finally:
-        torch.utils.deterministic.fill_uninitialized_memory = filling  # type: ignore[attr-defined,unused-ignore]
+        deterministic.fill_uninitialized_memory = filling
         torch.set_deterministic_debug_mode(before)
 
 

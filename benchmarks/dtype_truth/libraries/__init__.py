@@ -21,9 +21,8 @@ DEFAULT_MODELS = {
 
 def build(library: str, name: str) -> Model:
     """Build a model of a library, or a class of any other package. Raises NotBuilt. Imports the library."""
-    if library not in DEFAULT_MODELS:
-        return _module("package_modules").build(name)  # type: ignore[no-any-return]
-    return _module(f"{library}_models").build(name)  # type: ignore[no-any-return]
+    model: Model = _module("package_modules" if library not in DEFAULT_MODELS else f"{library}_models").build(name)
+    return model
 
 
 def load(library: str, name: str) -> None:
