@@ -19,7 +19,7 @@ from amplint.infer.frame import Frame
 from amplint.infer.functions import autograd_facts
 from amplint.infer.lookups import looked_up
 from amplint.infer.namespace import Namespace, Project
-from amplint.infer.order import callers_first, methods_named
+from amplint.infer.order import callers_first
 from amplint.infer.record import Recorder
 from amplint.infer.roots import roots
 from amplint.infer.session import OutOfBudget, Session
@@ -211,10 +211,14 @@ def _methods_in_order(cls: Class) -> list[str]:
     names = sorted(cls.members, key=lambda name: name not in ("forward", "__call__"))
     calls: dict[str, list[str]] = {}
     for name in names:
-        functions = [function.node for function, _ in _functions_in(cls.members[name])] if name != "__init__" else []
-        nodes = [node for node in functions if not isinstance(node, ast.Lambda)]
-        calls[name] = [called for node in nodes for called in methods_named(node, cls.members.keys())]
+        functions = [function for function, _ in _functions_in(cls.members[name])] if name != "__init__" else []
+        calls[name] = [called for function in functions for called in _asked(function) if called in cls.members]
     return [name for name in callers_first(calls) if name != "__init__"]
+
+
+def _asked(function: Function) -> tuple[str, ...]:
+    """Attributes of its object that a method names."""
+    return function.namespace.body(function.node).asked if not isinstance(function.node, ast.Lambda) else ()
 
 
 def _computes(session: Session, function: Function) -> bool:

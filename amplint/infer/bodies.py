@@ -47,7 +47,9 @@ class Body(NamedTuple):
     but what it opens. ``size``: its number of syntax nodes, contexts and operators left out. ``identity``: it hands
     back its first argument, as decorators do that only register. ``defines``: functions of its own; ``makes``: it
     returns one of them. ``answers``: it returns a value or yields. ``stores``: it assigns an attribute or an item, or
-    calls what may. ``names``: those it mentions.
+    calls what may. ``names``: those it mentions. ``asked``: attributes that it reads or sets of its first parameter, in
+    the order of the source. ``handed``: parameters that it passes alone, as in ``self.a.b(x)``, with the path to what
+    is called.
     """
 
     generator: bool
@@ -60,6 +62,8 @@ class Body(NamedTuple):
     answers: bool
     stores: bool
     names: frozenset[str]
+    asked: tuple[str, ...]
+    handed: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 _NO_NODES = frozenset(
@@ -100,6 +104,11 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     size, defines, stores = 0, False, False
     names: set[str] = set()
     own: set[str] = set()
+    spec = node.args
+    parameters = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    receiver = parameters[0] if len(parameters) > len(spec.kwonlyargs) else ""
+    asked: list[ast.Attribute] = []
+    handed: list[tuple[str, tuple[str, ...]]] = []
     returned: list[ast.expr | None] = []
     for child in nodes_below(node):
         size += 1
@@ -108,6 +117,8 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
         elif isinstance(child, ast.Attribute):
             stores = stores or isinstance(child.ctx, ast.Store)
             computes = computes or child.attr == "grad"
+            if isinstance(child.value, ast.Name) and child.value.id == receiver:
+                asked.append(child)
         elif isinstance(child, ast.Call):
             function = child.func
             if isinstance(function, ast.Attribute):
@@ -115,6 +126,9 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
                 computes = computes or name in _CAST_METHODS or name in _TORCH_NAMES or name.endswith("_")
                 driver = driver or name in _DRIVER_CALLS
                 stores = stores or name in _STORING_CALLS
+                if len(child.args) == 1 and isinstance(child.args[0], ast.Name) and child.args[0].id in parameters:
+                    path = _path_from(function, receiver)
+                    handed += [(child.args[0].id, path)] if path else []
             elif isinstance(function, ast.Name):
                 stores = stores or function.id == "setattr"
         elif isinstance(child, ast.Subscript):
@@ -132,12 +146,24 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             generator = True
         elif isinstance(child, (ast.With, ast.AsyncWith)):
             driver = driver or any(_opens_autocast(item.context_expr) for item in child.items)
-    first = node.args.args[0].arg if node.args.args else ""
+    first = spec.args[0].arg if spec.args else ""
     identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
     answers = generator or any(value is not None for value in returned)
     makes = any(isinstance(value, ast.Name) and value.id in own for value in returned)
     computes = computes or not names.isdisjoint(_TORCH_NAMES)
-    return Body(generator, computes, driver, size, identity, defines, makes, answers, stores, frozenset(names))
+    asked.sort(key=lambda child: (child.lineno, child.col_offset))
+    in_order = tuple({child.attr: None for child in asked})
+    flags = (generator, computes, driver, size, identity, defines, makes, answers, stores)
+    return Body(*flags, frozenset(names), in_order, tuple(handed))
+
+
+def _path_from(node: ast.expr, receiver: str) -> tuple[str, ...]:
+    """``("a", "b")`` of ``self.a.b``; nothing where something else is at the root."""
+    path: list[str] = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    return tuple(reversed(path)) if isinstance(node, ast.Name) and node.id == receiver else ()
 
 
 def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:

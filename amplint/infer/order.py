@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from typing import TYPE_CHECKING, TypeVar
-
-from amplint.infer.bodies import nodes_below
-
-if TYPE_CHECKING:
-    from collections.abc import Set
+from typing import TypeVar
 
 Key = TypeVar("Key")
 
@@ -32,17 +26,3 @@ def callers_first(calls: dict[Key, list[Key]]) -> list[Key]:
                 seen.add(following)
                 stack.append((following, iter(calls[following])))
     return finished[::-1]
-
-
-def methods_named(node: ast.FunctionDef | ast.AsyncFunctionDef, among: Set[str]) -> list[str]:
-    """Which of these methods a method asks of its own object, in the order of the source."""
-    first = node.args.args[0].arg if node.args.args else ""
-    asked = [
-        child
-        for child in nodes_below(node)
-        if isinstance(child, ast.Attribute)
-        and child.attr in among
-        and isinstance(child.value, ast.Name)
-        and child.value.id == first
-    ]
-    return [child.attr for child in sorted(asked, key=lambda child: (child.lineno, child.col_offset))]
