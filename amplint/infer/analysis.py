@@ -16,7 +16,7 @@ from amplint.infer.entries import argument_values, construct
 from amplint.infer.expressions import evaluate
 from amplint.infer.facts import AutogradFunction, FileFacts
 from amplint.infer.frame import Frame
-from amplint.infer.functions import autograd_facts
+from amplint.infer.functions import autograd_facts, confirm
 from amplint.infer.lookups import looked_up
 from amplint.infer.namespace import Namespace, Project
 from amplint.infer.order import callers_first
@@ -127,6 +127,9 @@ def _entries(session: Session, namespace: Namespace, functions: list[AutogradFun
     yield lambda: execute(top, [s for s in namespace.tree.body if not isinstance(s, _LOOKED_UP)])
     local = [cls for cls in session.local_classes.values() if cls.namespace is namespace]
     yield from _classes_entries(top, local, functions)
+    for cls in (*defined, *local):
+        if classes.is_autograd_function(cls) and id(cls.node) in session.applied:
+            yield partial(confirm, top, cls)
 
 
 def _in_order(found: list[tuple[Function, Value]]) -> list[tuple[Function, Value]]:

@@ -25,7 +25,7 @@ from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
-from amplint.infer.session import MAX_DEPTH
+from amplint.infer.session import MAX_DEPTH, Applied
 from amplint.infer.values import (
     NEVER,
     NONE,
@@ -188,6 +188,7 @@ def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast
         return containers.item(frame, callee.receiver, arguments.positional[0], node)
     if callee.name == "autograd.apply" and isinstance(callee.receiver, Class):
         handed_over(frame, node, f"{callee.receiver.name}.apply", arguments)
+        _note_application(frame, callee.receiver, arguments, node)
         return apply_autograd(frame, callee.receiver, arguments, AutogradContext())
     if callee.name == "super.__init__" and isinstance(callee.receiver, Instance):
         base = classes.torch_base(callee.receiver.cls)
@@ -261,6 +262,24 @@ def cast_inputs(frame: Frame, arguments: Arguments, dtype: DTypeValue) -> Argume
 
     keywords = {name: cast(value) for name, value in arguments.keywords.items()}
     return Arguments([cast(v) for v in arguments.positional], keywords, arguments.nodes, arguments.unknown)
+
+
+MAX_APPLIED = 6
+"""Calls of one autograd Function that are looked at."""
+
+
+def _note_application(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> None:
+    """Note how a module applies a Function of the same file, as far as autocast may act on it."""
+    if not frame.in_module or frame.backward or not frame.namespace.own or cls.namespace is not frame.namespace:
+        return
+    tensors = [value for value in arguments.positional if isinstance(value, Tensor)]
+    lanes = [number for number, state in enumerate(frame.autocast) if state.on and frame.live >> number & 1]
+    told = tensors and not arguments.unknown and UNKNOWN not in arguments.positional
+    known = told and all(tensor.dtypes[number].known for tensor in tensors for number in lanes)
+    seen = frame.session.applied.setdefault(id(cls.node), {})
+    key = (id(node), tuple(tensor.dtypes for tensor in tensors))
+    if key not in seen and len(seen) <= MAX_APPLIED:
+        seen[key] = Applied(node, arguments, frame.autocast, frame.live) if known else None
 
 
 def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: AutogradContext) -> Value:

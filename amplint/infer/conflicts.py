@@ -176,19 +176,11 @@ def _certainty(kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Stre
         return Certainty.POSSIBLE
     if kind is Kind.INDEX_WRITE and _may_follow(pair, lane) and made_in(pair, lane) is None:
         return Certainty.POSSIBLE
-    if kind is Kind.INDEX_WRITE and _may_follow(pair, lane) and made_in(pair, lane) is None:
-        return Certainty.POSSIBLE
     if kind in (Kind.CONSTANT, Kind.TABLE):
         made = made_in(pair, lane)
         others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
         return Certainty.LIKELY if all(other.exact for other in others) else Certainty.POSSIBLE
     return Certainty.POSSIBLE if kind in (Kind.MIXED, Kind.UPCAST) else Certainty.LIKELY
-
-
-def _may_follow(pair: tuple[Operand, Operand], lane: int) -> bool:
-    """Whether one operand is what a caller passes, and the other may be the same: nothing says that they differ."""
-    a, b = (operand.value.dtypes[lane] for operand in pair)
-    return bool(a.mask & b.mask) and any(side.assumed and not side.certain for side in (a, b))
 
 
 def _may_follow(pair: tuple[Operand, Operand], lane: int) -> bool:

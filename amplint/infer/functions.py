@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from amplint.infer import classes
 from amplint.infer.arguments import Arguments
-from amplint.infer.calls import apply_autograd, call_value, run_function
+from amplint.infer.bodies import nodes_below
+from amplint.infer.calls import MAX_APPLIED, apply_autograd, call_value, run_function
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.entries import argument_values
 from amplint.infer.facts import AutogradFunction, DecoratorFact
@@ -61,6 +62,46 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
     )
 
 
+def confirm(top: Frame, cls: Class) -> None:
+    """Drop what disagrees in a Function for some callers only, and for none of the modules that apply it here.
+
+    That is known where the file applies it in modules alone, each time with operands of known dtypes.
+    """
+    session = top.session
+    applied = list(session.applied.get(id(cls.node), {}).values())
+    backward = _method(cls, "backward")
+    if not applied or len(applied) > MAX_APPLIED or backward is None or None in applied:
+        return
+    if {id(how.node) for how in applied if how is not None} != _applications(cls):
+        return
+    memo, session.memo = session.memo, {}
+    with session.recorder.confirming([cls.node]):
+        for how in applied:
+            assert how is not None
+            frame = Frame(session, top.namespace, autocast=how.autocast, live=how.live, in_module=True)
+            context = AutogradContext()
+            result = apply_autograd(frame, cls, how.arguments, context)
+            if classes.find_member(cls, "setup_context") is not None:
+                _setup_context(frame, cls, context, how.arguments, result)
+            _run_backward(frame, cls, backward, context, result)
+    session.memo = memo
+
+
+def _applications(cls: Class) -> set[int]:
+    """``id`` of the nodes of the calls that apply a Function, anywhere in its file."""
+    found = set()
+    for node in nodes_below(cls.namespace.tree):
+        if isinstance(node, ast.Call) and _is_apply(node.func, cls):
+            found.add(id(node))
+    return found
+
+
+def _is_apply(node: ast.expr, cls: Class) -> bool:
+    if not isinstance(node, ast.Attribute) or node.attr != "apply":
+        return False
+    return isinstance(node.value, ast.Name) and node.value.id == cls.name
+
+
 def _setup_context(frame: Frame, cls: Class, context: AutogradContext, arguments: Arguments, result: Value) -> None:
     setup = _method(cls, "setup_context")
     if setup is not None:
@@ -81,7 +122,7 @@ def _run_backward(
     arguments = Arguments([context, *gradients])
     if spec.vararg is not None:
         arguments.positional.append(_gradient(ambient, result, 0, spec.vararg))
-    frame = Frame(session, ambient.namespace, autocast=inside, backward=True, in_module=False)
+    frame = Frame(session, ambient.namespace, autocast=inside, live=ambient.live, backward=True, in_module=False)
     call_value(frame, backward, arguments, ast.copy_location(ast.Name(cls.name), cls.node))
 
 

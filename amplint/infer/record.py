@@ -25,7 +25,7 @@ from amplint.infer.facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from amplint.infer.dtypes import Dtypes, Lane
     from amplint.infer.frame import Frame
@@ -83,6 +83,18 @@ class Recorder:
             return
         old = self._conflicts.get(id(conflict.node))
         self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
+
+    @contextmanager
+    def confirming(self, nodes: Iterable[ast.AST]) -> Iterator[None]:
+        """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block."""
+        inside = {id(node) for root in nodes for node in ast.walk(root)}
+        before = {key: conflict for key, conflict in self._conflicts.items() if key in inside}
+        for key in before:
+            del self._conflicts[key]
+        yield
+        for key, conflict in before.items():
+            if key in self._conflicts:
+                self._conflicts[key] = conflict
 
     def region(self, frame: Frame, region: Region) -> None:
         if self.concerns(frame):

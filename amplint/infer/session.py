@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from amplint.infer.dtypes import (
     AUTOCASTABLE,
@@ -81,6 +81,15 @@ class OutOfBudget(Exception):
     """The step budget of the file, or of one entry, is spent; what is not yet known stays unknown."""
 
 
+class Applied(NamedTuple):
+    """``Function.apply(...)`` as some module calls it: with what, under which autocast, in which scenarios."""
+
+    node: ast.expr
+    arguments: Arguments
+    autocast: Autocast
+    live: int
+
+
 class Session:
     """The state that one file's analysis shares: scenarios, device policy, memo of calls, recorder, budget."""
 
@@ -123,6 +132,9 @@ class Session:
         """``id`` of the parameters of constructors that got something from outside."""
         self.changes: set[tuple[int, int]] = set()
         """Releases of torch that changed what an operation met here does to dtypes."""
+        self.applied: dict[int, dict[Hashable, Applied | None]] = {}
+        """How modules were seen to apply autograd Functions, by ``id`` of the class's node, once for each call and
+        dtypes; None: with what, is not known."""
         self.local_classes: dict[int, Class] = {}
         """Classes defined inside functions, by ``id`` of their node."""
         self.called_under: dict[int, tuple[Autocast, Region | None]] = {}
