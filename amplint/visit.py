@@ -7,7 +7,6 @@ Rules find suspects on ``ast``, which is cheap; here the file is parsed once mor
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import libcst as cst
@@ -16,6 +15,7 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvide
 from amplint.caught import is_caught
 from amplint.finding import Applicability, Certainty, Edit, Finding, Fix, Severity
 from amplint.importing import Imports
+from amplint.orphans import without_orphans
 from amplint.rule import Evidence, Rule, Suspect
 from amplint.source import Location, Source, Span
 
@@ -185,18 +185,24 @@ class Visit:
     def report(self, suspect: Suspect, fix: Fix | None = None, message: str | None = None) -> None:
         """Make the suspect a finding; a suspect never reported is dropped.
 
-        A safe fix of an error that the file itself catches becomes unsafe: what catches it ran, and no longer will.
+        The fix takes out the imports that it orphans. A safe one of an error that the file itself catches becomes
+        unsafe: what catches it ran, and no longer will.
         """
         assert self._rule is not None
-        raises = (suspect.severity or self._rule.severity) is Severity.ERROR
-        if (
-            fix is not None
-            and fix.applicability is Applicability.SAFE
-            and raises
-            and is_caught(self.source, suspect.span)
-        ):
-            fix = replace(fix, applicability=Applicability.UNSAFE)
+        if fix is not None:
+            fix = self._completed(suspect, fix)
         self._findings.append(finding_of(self._rule, suspect, self.facts, fix, message))
+
+    def _completed(self, suspect: Suspect, fix: Fix) -> Fix:
+        assert self._rule is not None
+        raises = (suspect.severity or self._rule.severity) is Severity.ERROR
+        caught = fix.applicability is Applicability.SAFE and raises and is_caught(self.source, suspect.span)
+        orphans = without_orphans(self.source, fix.edits)
+        return Fix(
+            Applicability.UNSAFE if caught else fix.applicability,
+            fix.message,
+            tuple(sorted({*fix.edits, *orphans})) if orphans else fix.edits,
+        )
 
     def fix(self, applicability: Applicability, message: str, *edits: Edit) -> Fix:
         """A fix of several edits, in source order."""

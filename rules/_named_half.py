@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from amplint.infer.facts import FileFacts
 
     from ._surroundings import Surroundings
 
@@ -21,64 +23,70 @@ _REGISTERS = ("Parameter", "Buffer", "register_buffer", "UninitializedParameter"
 _MAKERS = frozenset(("empty", "zeros", "ones", "full", "rand", "randn"))
 _LIKE = frozenset(f"{maker}_like" for maker in _MAKERS)
 _NEW = frozenset(("new_empty", "new_zeros", "new_ones", "new_full"))
+_Choice: TypeAlias = tuple[ast.expr, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedHalf:
     """A call that gives a tensor, or a module, the 16-bit ``dtype`` that the source names.
 
-    ``receiver`` is what is cast; None where a tensor is made. ``choice`` is the expression that chose the dtype where
-    the other outcomes of it are integers.
+    ``receiver`` is what is cast; None where a tensor is made. ``choice`` is the test that chose the dtype, with the
+    answer that leads to it, where the other outcome is integers.
     """
 
     node: ast.Call
     dtype: str
     receiver: ast.expr | None
-    choice: ast.IfExp | None = None
+    choice: _Choice | None = None
 
 
-def named_halves(tree: ast.Module, around: Surroundings) -> Iterator[NamedHalf]:
+def named_halves(facts: FileFacts, around: Surroundings) -> Iterator[NamedHalf]:
     """Every cast to, and every tensor made in, a 16-bit dtype that the source names, in the order of the tree.
 
     Where kernels are written, their outputs have the dtype that the kernels write: those are left out.
     """
-    kernels = _writes_kernels(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            found = _cast(node, node.func, around)
+    kernels = _writes_kernels(facts.source.tree)
+    names = _Names({id(reference.node): reference.name for reference in facts.references}, around)
+    for node in ast.walk(facts.source.tree):
+        if isinstance(node, ast.Call):
+            found = _cast(node, names)
             if found is None and not kernels:
-                found = _made(node, node.func, around)
+                found = _made(node, names)
             if found is not None:
                 yield found
 
 
-def _cast(node: ast.Call, function: ast.Attribute, around: Surroundings) -> NamedHalf | None:
+def _cast(node: ast.Call, names: _Names) -> NamedHalf | None:
+    function = node.func
+    if not isinstance(function, ast.Attribute):
+        return None
     if function.attr in _METHODS and not node.args:
         return NamedHalf(node, _METHODS[function.attr], function.value)
     if function.attr not in _CASTS:
         return None
     for value in [*node.args[:2], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]:
-        dtype, choice = _dtype(value, around)
+        dtype, choice = names.dtype(value)
         if dtype is not None:
             return NamedHalf(node, dtype, function.value, choice)
     return None
 
 
-def _made(node: ast.Call, function: ast.Attribute, around: Surroundings) -> NamedHalf | None:
+def _made(node: ast.Call, names: _Names) -> NamedHalf | None:
     """A tensor made in a named dtype; none in a shape that is spelled out, as of samples, and none that a module
     registers, which is filled when its state is loaded."""
-    parent = around.parent(node)
+    parent = names.around.parent(node)
     if isinstance(parent, ast.Call) and getattr(parent.func, "attr", getattr(parent.func, "id", "")) in _REGISTERS:
         return None
-    of_torch = isinstance(function.value, ast.Name) and function.value.id == "torch"
-    if not ((of_torch and function.attr in _MAKERS | _LIKE) or function.attr in _NEW):
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else None
+    maker = method if method in _NEW else names.of_torch(node.func)
+    if maker not in _MAKERS | _LIKE | _NEW:
         return None
-    shape = node.args if function.attr not in ("full", "new_full") else node.args[:1]
-    if function.attr not in _LIKE and all(_is_constant(value) for value in shape):
+    shape = node.args if maker not in ("full", "new_full") else node.args[:1]
+    if maker not in _LIKE and all(_is_constant(value) for value in shape):
         return None
     for keyword in node.keywords:
         if keyword.arg == "dtype":
-            dtype, choice = _dtype(keyword.value, around)
+            dtype, choice = names.dtype(keyword.value)
             return NamedHalf(node, dtype, None, choice) if dtype is not None else None
     return None
 
@@ -104,29 +112,36 @@ def _is_constant(node: ast.expr) -> bool:
     )
 
 
-def _dtype(node: ast.expr, around: Surroundings) -> tuple[str | None, ast.IfExp | None]:
-    """The 16-bit dtype that an expression names, itself or through a variable that is assigned once."""
-    if isinstance(node, ast.Name):
-        value = around.only_value(node)
-        if value is None or isinstance(value, ast.Name):
-            return None, None
-        return _dtype(value, around)
-    if isinstance(node, ast.Attribute):
-        return _NAMED.get(node.attr) if _is_torch(node.value) else None, None
-    if isinstance(node, ast.IfExp):
-        arms = [arm for arm in (node.body, node.orelse) if not is_integral(arm)]
-        if len(arms) == 1:
-            return _dtype(arms[0], around)[0], node
-    return None, None
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What the expressions of a file name in torch, by whatever import: ``names`` by ``id`` of the expression."""
 
+    names: dict[int, str]
+    around: Surroundings
 
-def is_integral(node: ast.expr) -> bool:
-    """Whether an expression names an integer or boolean dtype of torch."""
-    return isinstance(node, ast.Attribute) and _is_torch(node.value) and node.attr in _NO_FLOATS
+    def of_torch(self, node: ast.expr) -> str | None:
+        """``zeros`` for ``torch.zeros``."""
+        name = self.names.get(id(node), "")
+        return name.removeprefix("torch.") if name.startswith("torch.") else None
 
+    def dtype(self, node: ast.expr) -> tuple[str | None, _Choice | None]:
+        """The 16-bit dtype that an expression names, itself or through a variable that is assigned once."""
+        named = self._last(node)
+        if named is not None:
+            return _NAMED.get(named), None
+        if isinstance(node, ast.Name):
+            value = self.around.only_value(node)
+            return (None, None) if value is None or self._is_other_name(value) else self.dtype(value)
+        if isinstance(node, ast.IfExp):
+            arms = [(arm, arm is node.body) for arm in (node.body, node.orelse) if self._last(arm) not in _NO_FLOATS]
+            if len(arms) == 1:
+                return self.dtype(arms[0][0])[0], (node.test, arms[0][1])
+        return None, None
 
-def _is_torch(node: ast.expr) -> bool:
-    """``torch``, ``torch.cuda``."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id == "torch"
+    def _last(self, node: ast.expr) -> str | None:
+        """``HalfTensor`` for ``torch.cuda.HalfTensor``."""
+        name = self.of_torch(node)
+        return name.rpartition(".")[2] if name is not None else None
+
+    def _is_other_name(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and self._last(node) is None

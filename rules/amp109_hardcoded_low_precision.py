@@ -22,7 +22,7 @@ from ._asked_for import (
     tests_of,
 )
 from ._blanket_casts import BlanketCast, blanket_casts
-from ._named_half import NamedHalf, is_integral, named_halves
+from ._named_half import NamedHalf, named_halves
 from ._receivers import is_tensor, place, shows_tensor
 from ._surroundings import Surroundings
 
@@ -327,7 +327,7 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
         casts = {id(cast.node): cast for cast in facts.casts}
         shared = shared_flags(facts.source.tree)
         spoken = set()
-        for half in sorted(named_halves(facts.source.tree, around), key=lambda half: facts.span(half.node)):
+        for half in sorted(named_halves(facts, around), key=lambda half: facts.span(half.node)):
             cast, block = casts.get(id(half.node)), (around.block(half.node), half.dtype)
             claim = _claim(facts, around, half, cast, shared) if block not in spoken else None
             if claim is None:
@@ -384,7 +384,7 @@ def _claim(
         cause = Cause(facts.path, facts.span(told_apart), "here the flag alone does not tell")
         return "the flag is set for bfloat16 too, which becomes float16 here", _other_lanes(facts, half), (cause,)
     if half.choice is not None:
-        tests.append((half.choice.test, not is_integral(half.choice.body)))
+        tests.append(half.choice)
     if any(asks(test, answer, half.dtype) for test, answer in tests):
         return None
     lanes = _wrong_lanes(facts, half, cast)

@@ -283,7 +283,9 @@ def _fsdp(facts: FileFacts, call: ast.Call, scope: Scope) -> Iterator[_Found]:
     parameter, buffer = given.get("param_dtype"), given.get("buffer_dtype")
     if parameter is None or buffer is None:
         return
-    for node, first, second in _choices(parameter, buffer, call, scope):
+    written = _dtype(parameter, program) is not None or _dtype(buffer, program) is not None
+    pairs = [(call, parameter, buffer)] if written else _choices(parameter, buffer, call, scope)
+    for node, first, second in pairs:
         wide, narrow = _dtype(first, program), _dtype(second, program)
         if wide is not None and narrow is not None and _BITS[wide] > _BITS[narrow]:
             message = f"keeps parameters in {wide} but buffers in {narrow}, which meet in the first norm: use one dtype"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Certainty, Edit, Severity
+from amplint.orphans import is_exported
 from amplint.rule import Example, Rule, Suspect
-from amplint.source import Location, Source, Span
 
 from ._autocast_queries import cuda_only_queries
 from ._legacy_amp import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.facts import FileFacts
     from amplint.infer.references import Reference
+    from amplint.source import Source
     from amplint.visit import Visit
 
 _SILENCED = re.compile(r"#.*(amplint:\s*ignore|noqa\s*($|[^:\s])|noqa:.*AMP)", re.IGNORECASE)
@@ -63,10 +64,9 @@ class _Use:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """The uses through one imported name, and the imports that go when all of them are rewritten."""
+    """The uses through one imported name, whose imports go when all of them are rewritten."""
 
     uses: list[_Use] = field(default_factory=list)
-    removals: tuple[Edit, ...] = ()
 
 
 class DeprecatedAmpApi(Rule):
@@ -271,8 +271,6 @@ scaler = GradScaler()
         if not any(member is use and rewrite is not None for member, rewrite in rewrites):
             visit.report(suspect)
             return
-        if whole:
-            edits += group.removals
         visit.report(suspect, visit.fix(applicability, f"Use {use.legacy.modern}", *dict.fromkeys(edits)))
 
 
@@ -390,8 +388,8 @@ def _groups(facts: FileFacts, around: Surroundings, uses: list[_Use]) -> dict[st
     for local, found in imports.items():
         members = [use for use in uses if _root(use.reference) == local and not _silenced(use, source)]
         removable = all(r.name in LEGACY or (r.name in LEGACY_MODULES and _binds_itself(r)) for r in found)
-        if members and removable and len(members) == reads.get(local, 0) and not _exported(local, facts):
-            groups[local] = _Group(members, tuple(_removal(reference, around, source) for reference in found))
+        if members and removable and len(members) == reads.get(local, 0) and not is_exported(source, local):
+            groups[local] = _Group(members)
     return groups
 
 
@@ -406,44 +404,6 @@ def _silenced(use: _Use, source: Source) -> bool:
     return any(_SILENCED.search(source.line(row)) for row in range(span.start.row, span.end.row + 1))
 
 
-def _exported(local: str, facts: FileFacts) -> bool:
-    """Whether others may read a name out of this file: a package's ``__init__``, ``__all__``, a quoted annotation."""
-    if facts.path.name == "__init__.py":
-        return True
-    word = re.compile(rf"\b{re.escape(local)}\b")
-    tree = facts.source.tree
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value == local:
-            return True
-        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
-        if isinstance(annotation, ast.expr):
-            for part in ast.walk(annotation):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str) and word.search(part.value):
-                    return True
-    return False
-
-
-def _removal(reference: Reference, around: Surroundings, source: Source) -> Edit:
-    """Take an imported name out of its statement; the whole statement where it is the only one."""
-    alias, statement = reference.node, reference.statement
-    assert isinstance(alias, ast.alias)
-    assert statement is not None
-    span, whole = source.span(alias), source.span(statement)
-    index = statement.names.index(alias)
-    if len(statement.names) > 1:
-        if index + 1 < len(statement.names):
-            return Edit(Span(span.start, source.span(statement.names[index + 1]).start), "")
-        return Edit(Span(source.span(statement.names[index - 1]).end, span.end), "")
-    before = source.line(whole.start.row)[: whole.start.column - 1]
-    after = source.line(whole.end.row)[whole.end.column - 1 :].strip()
-    parent = around.parent(statement)
-    blocks = [getattr(parent, name, None) for name in ("body", "orelse", "finalbody")]
-    alone = not isinstance(parent, ast.Module) and [statement] in blocks
-    if before.strip() or alone or (after and not after.startswith("#")):
-        return Edit(whole, "pass")
-    return Edit(Span(Location(whole.start.row, 1), Location(whole.end.row + 1, 1)), "")
-
-
 def _unused_imports(facts: FileFacts, around: Surroundings) -> Iterable[tuple[ast.alias, str]]:
     """Imports of deprecated names that nothing in the file reads, or that others may read out of it."""
     read = {_root(reference) for reference in facts.references if not isinstance(reference.node, ast.alias)}
@@ -451,5 +411,5 @@ def _unused_imports(facts: FileFacts, around: Surroundings) -> Iterable[tuple[as
         alias = reference.node
         if not isinstance(alias, ast.alias) or reference.name not in LEGACY or around.version_guarded(alias):
             continue
-        if _local(reference) not in read or _exported(_local(reference), facts):
+        if _local(reference) not in read or is_exported(facts.source, _local(reference)):
             yield alias, reference.name

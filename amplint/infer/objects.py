@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from amplint.infer.session import Session
 
 
+def imported(session: Session, namespace: Namespace, alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> Value:
+    """What an import statement binds: ``from torch import float16`` a dtype."""
+    return torch_calls.named(session, namespace.imported(alias, statement, binding_evaluator(session)))
+
+
 @lru_cache(maxsize=1)
 def binding_evaluator(session: Session) -> Evaluate:
     """What evaluates a module-level binding when it is first asked for."""
@@ -54,7 +59,7 @@ def binding_evaluator(session: Session) -> Evaluate:
     def evaluate_binding(namespace: Namespace, name: str, binding: Binding) -> Value:
         statement = import_statement(binding)
         if isinstance(binding, ast.alias):
-            return namespace.imported(binding, statement, binding_evaluator(session)) if statement else UNKNOWN
+            return imported(session, namespace, binding, statement) if statement else UNKNOWN
         frame = Frame(session, namespace)
         if namespace.own:
             execute(frame, [binding])

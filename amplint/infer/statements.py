@@ -16,7 +16,7 @@ from amplint.infer.expressions import evaluate, in_place_operator
 from amplint.infer.frame import Frame, element_of, merge, options_of, unite
 from amplint.infer.guards import narrow, split, usually
 from amplint.infer.layer_lists import iterated
-from amplint.infer.objects import binding_evaluator, class_value, function_value, set_attribute
+from amplint.infer.objects import class_value, function_value, imported, set_attribute
 from amplint.infer.values import (
     UNKNOWN,
     AutocastContext,
@@ -351,13 +351,13 @@ def _define_class(frame: Frame, statement: ast.ClassDef) -> None:
 def _import(frame: Frame, statement: ast.Import) -> None:
     for alias in statement.names:
         bound = alias.asname or alias.name.split(".")[0]
-        frame.variables[bound] = frame.namespace.imported(alias, statement, binding_evaluator(frame.session))
+        frame.variables[bound] = imported(frame.session, frame.namespace, alias, statement)
 
 
 def _import_from(frame: Frame, statement: ast.ImportFrom) -> None:
     for alias in statement.names:
         if alias.name != "*":
-            value = frame.namespace.imported(alias, statement, binding_evaluator(frame.session))
+            value = imported(frame.session, frame.namespace, alias, statement)
             frame.variables[alias.asname or alias.name] = value
 
 

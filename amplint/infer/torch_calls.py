@@ -45,6 +45,7 @@ from amplint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from amplint.infer.session import Session
     from amplint.infer.torch_ops import Op
 
 _TRANSPARENT_DECORATORS = frozenset(
@@ -98,11 +99,18 @@ _HAND_BACK = tuple(
 
 def attribute(frame: Frame, value: TorchName, name: str) -> Value:
     """``torch.….name``."""
-    if value.name == "torch" and is_dtype_name(name):
-        return frame.session.dtype(name)
-    if value.name == "torch" and name in ("pi", "e", "inf", "nan"):
-        return Number("float")
-    return TorchName(canonical(f"{value.name}.{name}"))
+    return named(frame.session, TorchName(canonical(f"{value.name}.{name}")))
+
+
+def named(session: Session, value: Value) -> Value:
+    """What a name of torch stands for: a dtype or a number where it is one, else itself."""
+    if isinstance(value, TorchName):
+        module, _, name = value.name.rpartition(".")
+        if module == "torch" and is_dtype_name(name):
+            return session.dtype(name)
+        if module == "torch" and name in ("pi", "e", "inf", "nan"):
+            return Number("float")
+    return value
 
 
 def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.expr) -> Value:

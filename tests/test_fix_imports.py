@@ -1,0 +1,109 @@
+"""Fixes bring the imports that they need, take out those that they orphan, and keep to the names of the file."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from respelled import aliased, by_name, imported, read, unbound
+
+from amplint.engine import FileResult, Options, check_file
+from amplint.finding import Applicability
+from amplint.fix import fix_source
+from amplint.plugins import load_rules
+from amplint.rule import Example
+from amplint.source import Source
+
+if TYPE_CHECKING:
+    from amplint.rule import Rule
+
+RULES = tuple(load_rules())
+MOST = 3
+"""Examples of one rule."""
+
+
+def examples() -> list[tuple[Rule, Example]]:
+    return [(rule, example) for rule in RULES if rule.fix is not None for example in rule.bad[:MOST]]
+
+
+def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
+    """The findings of a rule, and the source after all of its fixes."""
+    major, minor = (example.torch_version or "2.13").split(".")
+    options = Options((rule,), device=example.device, torch_version=(int(major), int(minor)))
+
+    def check(source: Source) -> FileResult:
+        return check_file(source, options)
+
+    source = Source(Path("/project/module.py"), text.encode())
+    before = check(source)
+    outcome = fix_source(source, before, Applicability.UNSAFE, check)
+    assert not outcome.problems
+    return [finding.code for finding in before.findings], outcome.source.text
+
+
+@pytest.mark.parametrize("spell", [aliased, by_name])
+@pytest.mark.parametrize(
+    ("rule", "example"), [pytest.param(rule, example, id=rule.code) for rule, example in examples()]
+)
+def test_fixes_keep_to_the_names_of_the_file(rule: Rule, example: Example, spell: object) -> None:
+    assert callable(spell)
+    plain, _ = fixed(rule, example, example.source)
+    text = spell(ast.unparse(ast.parse(example.source)))
+    found, after = fixed(rule, example, text)
+    assert found == plain
+    assert unbound(after) <= unbound(text)
+    used = read(text)
+    assert {name for name, _ in imported(after) if name in used} <= read(after), after
+    assert len(imported(after)) == len(set(imported(after))), after
+
+
+ORPHANS = {
+    "AMP304": (
+        "from torch import sigmoid\nfrom torch.nn.functional import binary_cross_entropy\nimport torch\n\n\n"
+        "def loss(x: torch.Tensor, y: torch.Tensor):\n"
+        "    with torch.autocast('cuda'):\n        return binary_cross_entropy(sigmoid(x @ x), y)\n",
+        {"torch"},
+    ),
+    "AMP602": (
+        "import torch\nfrom torch import get_autocast_gpu_dtype\n\n\n"
+        "def cast(x: torch.Tensor):\n    return x.to(get_autocast_gpu_dtype())\n",
+        {"torch"},
+    ),
+    "AMP102": (
+        "import torch\nfrom torch import float32, nn\n\n\nclass Block(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.proj = nn.Linear(4, 4)\n\n    def forward(self, x: torch.Tensor):\n"
+        "        y = self.proj(x)\n        return torch.bmm(y.to(float32), y)\n",
+        {"torch", "nn"},
+    ),
+}
+
+
+@pytest.mark.parametrize("code", ORPHANS)
+def test_what_a_fix_orphans_is_imported_no_more(code: str) -> None:
+    text, left = ORPHANS[code]
+    (rule,) = (rule for rule in RULES if rule.code == code)
+    found, after = fixed(rule, Example(text, "autocast-fp16"), text)
+    assert found
+    assert {name for name, _ in imported(after)} == left
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (f"{ORPHANS['AMP602'][0]}\n__all__ = ['get_autocast_gpu_dtype']\n", "module.py"),
+        (f"{ORPHANS['AMP602'][0]}\nagain = get_autocast_gpu_dtype\n", "module.py"),
+        (ORPHANS["AMP602"][0], "__init__.py"),
+    ],
+)
+def test_what_others_read_stays(text: str, path: str) -> None:
+    source = Source(Path("/project", path), text.encode())
+    rules = tuple(rule for rule in RULES if rule.code == "AMP602")
+
+    def check(source: Source) -> FileResult:
+        return check_file(source, Options(rules))
+
+    after = fix_source(source, check(source), Applicability.UNSAFE, check).source.text
+    assert "get_autocast_dtype(x.device.type)" in after
+    assert "from torch import get_autocast_gpu_dtype\n" in after
