@@ -226,20 +226,23 @@ def _cast(visit: Visit, expression: cst.BaseExpression, dtype: str) -> Edit:
     import libcst as cst
 
     if isinstance(expression, cst.Call) and isinstance(expression.func, cst.Attribute) and not expression.lpar:
-        plain = not expression.args or (len(expression.args) == 1 and _is_dtype(expression.args[0]))
+        plain = not expression.args or (len(expression.args) == 1 and _is_dtype(visit, expression.args[0]))
         if expression.func.attr.value in ("float", "double", "half", "bfloat16", "to") and plain:
             start = visit.outer_span(expression.func.value).end
             return Edit(Span(start, visit.span(expression).end), f".to({dtype})")
     return visit.append(expression, f".to({dtype})")
 
 
-def _is_dtype(argument: cst.Arg) -> bool:
-    """Whether an argument is a dtype written out: ``torch.float32``."""
-    import libcst as cst
-
-    value = argument.value
+def _is_dtype(visit: Visit, argument: cst.Arg) -> bool:
+    """Whether an argument is a dtype that is named: ``torch.float32``, however torch is imported."""
+    place = visit.span(argument.value)
     named = argument.keyword is None or argument.keyword.value == "dtype"
-    return named and not argument.star and isinstance(value, cst.Attribute) and value.attr.value in BITS
+    dtypes = {f"torch.{name}" for name in BITS}
+    return (
+        named
+        and not argument.star
+        and any(r.name in dtypes and visit.source.span(r.node) == place for r in visit.facts.references)
+    )
 
 
 def written_cast(operand: Operand) -> str | None:

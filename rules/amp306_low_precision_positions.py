@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "multiply"))
 _RATES = (Trait.EXPONENTIAL, Trait.DECAY)
+# What is computed in this file is known by its trait. The names are for frequencies that come in as an argument or from
+# another file, and are the ones that the papers on rotary embeddings (theta, inv_freq) and ALiBi (slopes) gave them.
 _RATE = re.compile(r"freq|slope|theta|omega|alibi|decay|angle|div_term|denominator|period|wave|(^|_)rate")
 _TURNS = re.compile(r"(sin|cos|polar|sinc|exp)_?$")
 

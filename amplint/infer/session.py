@@ -50,7 +50,11 @@ MAX_DEPTH = 14
 
 
 _INDICES = re.compile(r"(?:^|_)(?:ids?|idxs?|index|indices|indexes)$")
-"""Names of parameters that hold positions in something."""
+"""Names of parameters that hold positions in something.
+
+torch indexes with integers and booleans alone ("tensors used as indices must be long, int, byte or bool tensors"). The
+dtype is assumed, as an argument's always is.
+"""
 
 
 class Caller(Enum):
