@@ -142,7 +142,7 @@ def no_facts(
     scenarios: tuple[Scenario, ...],
     device: str,
     torch_version: tuple[int, int],
-    oldest_torch: tuple[int, int],
+    oldest_torch: tuple[int, int] | None = None,
 ) -> FileFacts:
     """What the inference says of a file without tensors."""
     return FileFacts(source, source.path, device, torch_version, scenarios, (), (), (), (), oldest=oldest_torch)
