@@ -273,45 +273,6 @@ def reproduce():
 """,
             scenario="fp16",
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class NormOfBuckets:
-    def __init__(self, model):
-        self.squares = []
-        model.register_comm_hook(None, self.hook)
-
-    def hook(self, state, bucket):
-        buffer = bucket.buffer()
-        self.squares.append(buffer.pow(2).sum())  # expect
-        future = torch.futures.Future()
-        future.set_result(buffer)
-        return future
-
-
-class Parallel(nn.Linear):  # as DistributedDataParallel
-    class Bucket:
-        def __init__(self, gradient):
-            self.gradient = gradient
-
-        def buffer(self):
-            return self.gradient
-
-    def register_comm_hook(self, state, hook):
-        self.weight.register_hook(lambda gradient: hook(state, self.Bucket(gradient)).value())
-
-
-def reproduce():
-    model = Parallel(8, 8).half()
-    norm = NormOfBuckets(model)
-    (model(torch.ones(1, 8).half()) * 512).sum().backward()
-    assert torch.isfinite(norm.squares[0]), "squares of gradients times a loss scale overflow float16"
-""",
-            scenario="fp16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
