@@ -15,7 +15,7 @@ SQUARES = "bucket.buffer().div_(8).pow(2).sum()"
 
 def found(code: str) -> list[tuple[int, tuple[str, ...]]]:
     """(row, scenarios) of the findings of AMP303."""
-    options = Options(select_rules(load_rules(), ("AMP303",), (), ()), torch_version=(2, 13))
+    options = Options(select_rules(load_rules(), ("AMP303",), (), ()), torch_version=(2, 13), pedantic=True)
     result = check_file(Source(Path("/project/hooks.py"), code.encode()), options)
     assert not result.failures
     return [(finding.span.start.row, finding.scenarios) for finding in result.findings]
