@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
+from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.facts import Kind
+from amplint.infer.origins import deciding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
 from ._disagreement import suspects_of
+from ._makers import function_around
+from ._on_host import is_on_host
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -218,7 +224,15 @@ class Similarity(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        return suspects_of(facts, Kind.UPCAST, Kind.UNDONE_UPCAST)
+        for suspect in suspects_of(facts, Kind.UPCAST, Kind.UNDONE_UPCAST):
+            conflict: Conflict = suspect.data
+            if conflict.kind is Kind.UPCAST:
+                yield suspect
+                continue
+            function = function_around(facts, conflict.node)
+            if facts.device != "cpu" and any(is_on_host(function, operand.node) for operand in conflict.operands):
+                continue
+            yield replace(suspect, certainty=Certainty.POSSIBLE) if _is_constant(facts, conflict) else suspect
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -241,6 +255,25 @@ class Similarity(nn.Module):
             return
         edits, text = found
         visit.report(suspect, visit.fix(Applicability.UNSAFE, text, *edits), message)
+
+
+def _is_constant(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether a plain function makes all operands itself, and only constructors of the file use it, if anything does:
+    it makes a constant, and that before there is a region."""
+    lane = next(number for number, each in enumerate(facts.scenarios) if each.name == conflict.scenarios[0])
+    decided = [deciding(operand.value.origin, lane) for operand in conflict.operands]
+    function = function_around(facts, conflict.node)
+    if function is None or not all(origin is not None and origin.made is not None for origin in decided):
+        return False
+    around = Surroundings(facts.source.tree)
+    if around.function(function) is not None or isinstance(around.parent(function), ast.ClassDef):
+        return False
+    users = [
+        around.function(node)
+        for node in ast.walk(facts.source.tree)
+        if isinstance(node, ast.Name) and node.id == function.name
+    ]
+    return all(user is None or user.name == "__init__" for user in users)
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict) -> tuple[list[Edit], str] | None:
