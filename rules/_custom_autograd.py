@@ -116,12 +116,28 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
-        if _asks_for_autocast(facts, function.forward):
+        if _asks_for_autocast(facts, function.forward) or _only_raises(function.backward):
             continue
-        forward = _ambient(facts, function.forward, function.sensitive_forward)
+        forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         in_backward = function.sensitive_backward
         if forward and not (in_backward and all(operation.by_hand for operation in in_backward)):
             yield replace(function, sensitive_forward=forward)
+
+
+def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensitive, ...]) -> tuple[Sensitive, ...]:
+    """Without the operations of other Functions of the file that it applies: no gradient of theirs comes through it."""
+    others = [facts.span(other.node) for other in facts.autograd_functions if other.node is not function.node]
+    return tuple(
+        operation
+        for operation in operations
+        if operation.cause.filename != facts.path or not any(other.contains(operation.cause.span) for other in others)
+    )
+
+
+def _only_raises(method: ast.FunctionDef) -> bool:
+    """Whether a method refuses to be called."""
+    first = next((s for s in method.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))), None)
+    return isinstance(first, ast.Raise)
 
 
 def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.FunctionDef, message: str) -> Suspect:

@@ -385,7 +385,7 @@ def _claim(
         return "the flag is set for bfloat16 too, which becomes float16 here", _other_lanes(facts, half), (cause,)
     if half.choice is not None:
         tests.append(half.choice)
-    if any(asks(test, answer, half.dtype) for test, answer in tests):
+    if any(asks(test, answer, half.dtype) or (answer and _is_of_float32(test)) for test, answer in tests):
         return None
     lanes = _wrong_lanes(facts, half, cast)
     if any(names_both(test, answer) for test, answer in tests):
@@ -398,6 +398,13 @@ def _claim(
         return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, ()
     integral = ": what is cast are integers" if cast is not None and _is_integral(cast, lanes[0]) else ""
     return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, ()
+
+
+def _is_of_float32(test: ast.expr) -> bool:
+    """``x.dtype == torch.float32``: what is in 16 bit keeps its own dtype, and for the rest one is as good."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    return ast.unparse(test.left).endswith(".dtype") and ast.unparse(test.comparators[0]).endswith(".float32")
 
 
 def _is_rounding(around: Surroundings, node: ast.Call) -> bool:
