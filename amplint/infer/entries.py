@@ -71,7 +71,13 @@ def _integral(frame: Frame, value: Value) -> Value:
     return replace(value, dtypes=dtypes, maybe=False, origin=replace(value.origin, dtypes=dtypes))
 
 
+_HANDED_ON = ("args", "kwargs")
+"""Parameters, as of the handlers of ``__torch_function__``, that hold the arguments of another function."""
+
+
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
+    if parameter.arg in _HANDED_ON and parameter.annotation is None:
+        return UNKNOWN
     outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
     if default is None and comm_hooks.takes_bucket(function, parameter):
         return comm_hooks.BUCKET
