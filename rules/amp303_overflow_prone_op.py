@@ -68,15 +68,15 @@ class OverflowProneOp(Rule):
     What it does
     ------------
     Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
-    in float16 whose root the function takes, as norms do, and in float16 and bfloat16 `cumsum`, `cumprod` and
-    `logcumsumexp`, the exponential of an exponential, and a `softmax` whose shares `topk` or `argmax` then choose by.
-    CUDA's autocast computes these in float32, so the findings are about half weights, regions with autocast off, and
+    in float16 whose root the function takes, as norms do, sums of squares of gradients of float16 parameters, and in
+    float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an exponential, and a `softmax`
+    whose shares `topk` or `argmax` then choose by. CUDA's autocast computes these in float32, so the findings are about half weights, regions with autocast off, and
     devices with other cast lists. Under autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1
     less such a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
-    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms and sums of squares
-    of gradients of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
+    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms of gradients
+    of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
 
     Why it is bad
     -------------
@@ -406,11 +406,12 @@ def _judged(prone: _Prone, surroundings: Surroundings) -> _Prone:
 def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
     """Whether the hazard is there for the usual numbers: norms, running sums, decays, shares that choose experts.
 
-    Gradients are so large only where a loss scale is kept on them, which no ``GradScaler`` does to float16 parameters.
+    Norms of gradients are so large only where a loss scale is kept on them, which no ``GradScaler`` does to float16
+    parameters; their squares overflow beyond 256 without one.
     """
     short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
     if trait in _GRADIENTS:
-        return False
+        return trait is Trait.GRADIENT_SQUARE
     if short in _SUMS:
         rooted = isinstance(use.node, ast.expr) and "dim" in use.arguments and is_rooted(surroundings, use.node)
         return rooted and not _is_distance(prone.operand.node)
