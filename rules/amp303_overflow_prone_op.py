@@ -70,9 +70,9 @@ class OverflowProneOp(Rule):
     Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
     in float16 whose root the function takes, as norms do, sums of squares of gradients of float16 parameters, and in
     float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an exponential, and a `softmax`
-    whose shares `topk` or `argmax` then choose by. CUDA's autocast computes these in float32, so the findings are about half weights, regions with autocast off, and
-    devices with other cast lists. Under autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1
-    less such a low-precision number.
+    whose shares `topk` or `argmax` then choose by. CUDA's autocast computes these in float32, so the findings are about
+    half weights, regions with autocast off, and devices with other cast lists. Under autocast as well: the logarithm of
+    a float16 `sigmoid` or `softmax`, and of 1 less such a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
     `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms of gradients
