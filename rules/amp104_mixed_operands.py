@@ -34,10 +34,14 @@ class MixedOperands(Rule):
     AMP103's, writes by index AMP105's, regions with autocast off AMP106's, `out=` and in-place products AMP107's,
     tables and buffers of a fixed dtype AMP110's.
 
-    Three more mistakes are the same in kind, and only likely. What a module makes without a dtype, around a layer that
-    it is given or freezes, is float32 beside a loaded model in 16 bit. Where callers decide each operand's dtype, and
-    the file casts the one to the dtype of the other in one place but not in another, the latter was forgotten. And a
-    tensor that was cast for one module is given to another, which elsewhere gets it as it came.
+    An operation in another file of the project that fails for what this file hands it is reported at the call that
+    leads there, with the operation as a cause.
+
+    Four more mistakes are the same in kind, and only likely. Under autocast, what a module is given, float32 at first,
+    meets what autocast made of it, in an operation for which it casts nothing. What a module makes without a dtype,
+    around a layer that it is given or freezes, is float32 beside a loaded model in 16 bit. Where callers decide each
+    operand's dtype, and the file casts the one to the dtype of the other in one place but not in another, the latter
+    was forgotten. And a tensor that was cast for one module is given to another, which elsewhere gets it as it came.
 
     A compiled extension that gets activations of different dtypes from under autocast is a warning, since which dtypes
     its kernel takes is not known here.
@@ -165,6 +169,28 @@ class Average(nn.Module):
 def reproduce():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         Average()(torch.randn(2, 8))
+""",
+            scenario="autocast-bf16",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Gated(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.gate = nn.Linear(dim, dim)
+        self.candidate = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        return x.lerp(self.candidate(x).tanh(), self.gate(x).sigmoid())  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Gated()(torch.randn(2, 8))
 """,
             scenario="autocast-bf16",
         ),
@@ -414,6 +440,17 @@ class Adapted(nn.Module):
     def forward(self, x: torch.Tensor):
         delta = self.up(self.down(x.to(self.down.weight.dtype)))
         return self.base(x) + delta.to(x.dtype)
+
+
+class Mixing(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.value = nn.Linear(dim, dim)
+        self.gate = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor, first=None):
+        value = self.value(x)
+        return value if first is None else value.lerp(first, self.gate(x).sigmoid())
 
 
 class Following(nn.Module):

@@ -14,7 +14,7 @@ if BENCHMARKS not in sys.path:
 
 from differential.command import main  # noqa: E402
 from differential.judging import Finding, Judgement  # noqa: E402
-from differential.outcome import Outcome  # noqa: E402
+from differential.outcome import Crash, Outcome  # noqa: E402
 
 BLOCKS = """\
 import torch
@@ -142,3 +142,15 @@ def test_what_another_file_is_handed_is_found_at_the_call(
     assert main(["--library", folder.name]) == 0
     rows = [row for row in capsys.readouterr().out.splitlines() if "decoder.py" in row]
     assert [row.partition(" fp16")[0].partition(" bf16")[0] for row in rows] == ["  AMP103: decoder.py:11"] * 2
+
+
+def test_errors_that_are_not_about_dtypes_are_counted_apart() -> None:
+    sizes = Crash(
+        "bf16", "train", "RuntimeError: Sizes of tensors must match except in dimension 1", (("a.py", 3),), False
+    )
+    dtypes = Crash(
+        "bf16", "train", "RuntimeError: expected scalar type Float but found BFloat16", (("a.py", 4),), False
+    )
+    judged = Judgement("made_up", [Outcome("made_up", "Block", "/made_up", crashes=(sizes, dtypes))], [])
+    assert [one.place for one in judged.failures] == [("a.py", 4)]
+    assert judged.others == [("Block", sizes)]

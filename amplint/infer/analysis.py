@@ -269,6 +269,7 @@ def _enter(
     session.from_user = id(entered) in session.roots and (
         function.owner is None or function.name in ("forward", "__call__")
     )
+    session.by_module = module
     plain = decorated
     while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
         plain = plain.function

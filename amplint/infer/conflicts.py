@@ -16,7 +16,15 @@ from amplint.infer.disagreement import Disagreement
 from amplint.infer.dtypes import Symbol
 from amplint.infer.facts import Kind, Operand
 from amplint.infer.frame import Frame, options_of
-from amplint.infer.provenance import autocast_made, came_with, follows_default, is_upcast, made_in, was_added
+from amplint.infer.provenance import (
+    autocast_made,
+    beside_its_own,
+    came_with,
+    follows_default,
+    is_upcast,
+    made_in,
+    was_added,
+)
 from amplint.infer.record import decider
 from amplint.infer.strength import Strength, compare
 from amplint.infer.torch_ops import LOWER, Op, find_op
@@ -102,10 +110,9 @@ def check(
         accepted = [lane for lane in accepted if lane not in added]
         if not accepted:
             return {}
-    failing = {lane: worst[lane] for lane in accepted}
-    by_model = [lane for lane in accepted if any(follows_default(frame, operand, lane) for operand in chosen)]
-    accepted = [lane for lane in accepted if lane not in by_model] or accepted
     forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
+    by_model = [lane for lane in forced if any(follows_default(frame, operand, lane) for operand in chosen)]
+    forced = [lane for lane in forced if lane not in by_model] or forced
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
     certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, sure[0], worst[sure[0]])
     if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model):
@@ -113,7 +120,7 @@ def check(
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
         certainty = Certainty.POSSIBLE
     Disagreement(node, op.name, kind, chosen, tuple(operands), tuple(sure)).record(frame, certainty, cited=cited)
-    return failing
+    return {lane: worst[lane] for lane in accepted}
 
 
 def _only_by_default(frame: Frame, lanes: list[int]) -> bool:
@@ -176,6 +183,8 @@ def _certainty(kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Stre
         return Certainty.POSSIBLE
     if kind is Kind.INDEX_WRITE and _may_follow(pair, lane) and made_in(pair, lane) is None:
         return Certainty.POSSIBLE
+    if kind is Kind.MIXED and beside_its_own(pair, lane):
+        return Certainty.LIKELY
     if kind in (Kind.CONSTANT, Kind.TABLE):
         made = made_in(pair, lane)
         others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
@@ -247,6 +256,8 @@ def _accepted(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: di
         elif kind is Kind.INDEX_WRITE:
             lowered = any(autocast_made(operand, number) for operand in pair)
             enough = frame.autocast[number].on and found >= Strength.CALLER and lowered
+        elif kind is Kind.MIXED:
+            enough = frame.autocast[number].on and frame.in_module and beside_its_own(pair, number)
         else:
             enough = False
         if enough or found >= Strength.PATH:

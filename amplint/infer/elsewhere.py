@@ -2,7 +2,8 @@
 
 What fails there whoever calls is that file's own defect. So a call is told only where the program runs without
 autocast, what it hands over has a dtype that the file decided, which is not that of the scenario's inputs, and what
-it meets there has that of the inputs: from any other caller it would have run.
+it meets there has that of the inputs: from any other caller it would have run. It is told of modules only: code that
+drives them makes its inputs for models whose dtype it knows.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def brought_lanes(
 
 def _is_brought(frame: Frame, caller: Frame, pair: tuple[Operand, Operand], number: int) -> bool:
     scenario = frame.session.scenarios[number]
-    if scenario.autocast or frame.autocast[number].low:
+    if not frame.session.by_module or scenario.autocast or frame.autocast[number].low:
         return False
     inputs = BITS[scenario.inputs]
     masks = [operand.value.dtypes[number].mask for operand in pair]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, Literal
 
 from amplint.infer.dtypes import FLOAT32, LOW, names_of
@@ -23,6 +24,16 @@ MAX_ORIGINS = 200
 def autocast_made(operand: Operand, lane: int) -> bool:
     """Whether autocast, on some path, made an operand low precision in a scenario."""
     return any(o.autocast >> lane & 1 and bool(o.dtypes[lane].mask & LOW) for o in _behind(operand))
+
+
+def beside_its_own(pair: tuple[Operand, Operand], lane: int) -> bool:
+    """Whether one operand is what a module was passed, and the other was made low precision, by autocast, of that."""
+    for given, made in (pair, pair[::-1]):
+        origin = given.value.origin
+        passed = origin is not None and isinstance(origin.node, ast.arg) and given.value.dtypes[lane].assumed
+        if passed and made.value.dtypes[lane].exact and autocast_made(made, lane):
+            return any(place.node is origin.node for place in _behind(made) if origin is not None)
+    return False
 
 
 def was_added(operand: Operand, lane: int) -> bool:

@@ -127,6 +127,8 @@ class Session:
         observed."""
         self.from_user = False
         """Whether what runs was entered as the program's user would, rather than for want of a caller."""
+        self.by_module = False
+        """Whether what runs was entered as a method of a module; other code makes inputs and models of its own."""
         self.ran: set[int] = set()
         """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
         self.told: set[int] = set()
@@ -173,6 +175,7 @@ class Session:
     def begin_entry(self) -> None:
         """Give the next function entered from outside its share of the budget."""
         self.active.clear()
+        self.by_module = False
         self.limit = min(self.steps + MAX_ENTRY_STEPS, MAX_STEPS)
 
     def constant(self, mask: int) -> Dtypes:

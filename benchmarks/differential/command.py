@@ -7,8 +7,10 @@
 Builds small, randomly initialised models without downloads (those of ``benchmarks/dtype_truth``), runs each forward
 and backward in float32 and in every default scenario by CUDA's policy over CPU kernels, and checks the files that ran.
 Prints each crash with the codes of the findings at its line, or *missed*, and each ``proven`` error whose line ran
-clean in a scenario that it names: a false alarm. Crashes that only the CPU's kernels have are counted apart, and so are
-those in backward passes, which have no line.
+clean in a scenario that it names: a false alarm. Crashes that only the CPU's kernels have are counted apart, and so
+are those whose errors are not about dtypes, and those in backward passes, which have no line. A finding at a call
+counts for a crash in another file that it names as a cause; a run that does not pass a finding's causes refutes
+nothing.
 
 Of any other installed PACKAGE, or a part of one such as ``diffusers.models``, every class of layers and autograd
 Function runs alone, named ``package.file:Class``: blocks show what the arguments that a whole model gives them hide.
@@ -120,7 +122,8 @@ def _judge(library: str, outcomes: list[Outcome], device: str) -> dict[str, obje
     print(
         f"{library}: {sum(places.values())} of {len(places)} places that crash have a finding, "
         f"{sum(one.place is None for one in failures)} failures in backward passes; {len(alarms)} proven errors on "
-        f"lines that ran clean; {gaps} runs stopped by gaps of the CPU"
+        f"lines that ran clean; {gaps} runs stopped by gaps of the CPU, {len(judged.others)} by errors "
+        "that are not about dtypes"
     )
     return {
         "library": library,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from differential.outcome import Crash, Outcome
 
+DTYPES = re.compile(r"(?i)dtype|scalar type|half|float|double|int32|int64|long|complex|type .* and .* type|precision")
+"""What an error that is about dtypes mentions; sizes that a rounded number made others are not."""
 NEAR = 2
 """Rows around a finding within which a crash is its."""
 
@@ -118,10 +121,16 @@ class Judgement:
         groups: dict[tuple[Any, str], list[tuple[str, Crash]]] = {}
         for outcome in self.outcomes:
             for crash in outcome.crashes:
-                if not crash.gap:
+                if not crash.gap and DTYPES.search(crash.error):
                     place = crash.frames[-1] if crash.frames else None
                     groups.setdefault((place, crash.error), []).append((outcome.model, crash))
         return [self._failure(place, error, crashes) for (place, error), crashes in groups.items()]
+
+    @cached_property
+    def others(self) -> list[tuple[str, Crash]]:
+        """Crashes that are not about dtypes, each with the model: numbers that came out otherwise lead there."""
+        crashes = [(outcome.model, crash) for outcome in self.outcomes for crash in outcome.crashes]
+        return [(model, crash) for model, crash in crashes if not crash.gap and not DTYPES.search(crash.error)]
 
     def _failure(self, place: tuple[str, int] | None, error: str, crashes: list[tuple[str, Crash]]) -> Failure:
         scenarios = tuple(sorted({crash.scenario for _, crash in crashes}))
