@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause, Certainty
+from amplint.infer.bodies import nodes_below
 from amplint.rule import Suspect
 
 from ._surroundings import FunctionNode
@@ -81,7 +82,7 @@ class _Flow:
     def found(self) -> Iterator[_Borrowed]:
         arguments = self.method.args
         tensors = {a.arg for a in [*arguments.posonlyargs, *arguments.args][1:] + arguments.kwonlyargs}
-        if not tensors or not any(map(_is_dtype, ast.walk(self.method))):
+        if not tensors or not any(map(_is_dtype, nodes_below(self.method))):
             return
         self._run(self.method.body, {}, tensors)
         seen: set[str] = set()

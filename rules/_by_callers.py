@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ._alignment import label
-from ._makers import function_around
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from amplint.infer.facts import Conflict, FileFacts
@@ -31,7 +31,7 @@ def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:
 
 def brought_to_dtype(facts: FileFacts, conflict: Conflict) -> bool:
     """Whether the function hands an operand to something together with a dtype before it comes to the operation."""
-    function = function_around(facts, conflict.node)
+    function = Surroundings.of(facts.source.tree).function(conflict.node)
     operands = {
         name.id
         for operand in (conflict.left, conflict.right)

@@ -23,7 +23,7 @@ def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
     """
     if facts.autograd_functions:
         return
-    around = Surroundings(facts.source.tree)
+    around = Surroundings.of(facts.source.tree)
     for reference in facts.references:
         role = role_of(reference.name)
         if role is None or not reference.name.startswith("torch.amp.") or isinstance(reference.node, ast.alias):

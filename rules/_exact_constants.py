@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.torch_ops import LOWER, find_op
 
-from ._makers import function_around
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from amplint.infer.facts import Conflict, MadeOperand
@@ -33,14 +33,14 @@ def is_exact(visit: Visit, conflict: Conflict, made: MadeOperand) -> bool:
 
 def _only_use(visit: Visit, node: ast.expr, maker: ast.Call) -> bool:
     """Whether an operand is a variable that holds a constant, and is read and written nowhere else."""
-    function = function_around(visit.facts, node)
+    function = Surroundings.of(visit.facts.source.tree).function(node)
     root = node
     while not isinstance(root, ast.Name):
         inner = _viewed(root)
         if inner is None:
             return False
         root = inner
-    if function is None or function is not function_around(visit.facts, maker):
+    if function is None or function is not Surroundings.of(visit.facts.source.tree).function(maker):
         return False
     uses = [name for name in names_in(function) if name.id == root.id]
     assigned = [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.dtypes import FLOATS
 from amplint.infer.values import Sequence, Tensor
 
-from ._makers import function_around
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ def followers(facts: FileFacts) -> Iterator[Follower]:
 def _weight(facts: FileFacts, device: ast.expr, maker: ast.Call) -> ast.expr | None:
     """The weight whose device an expression is; None where it is the device of anything else."""
     if isinstance(device, ast.Name):
-        function = function_around(facts, maker)
+        function = Surroundings.of(facts.source.tree).function(maker)
         statements = ast.walk(function) if function is not None else ()
         values = [
             statement.value
@@ -131,7 +131,7 @@ def _follows(
     facts: FileFacts, name: ast.Name, calls: dict[int, str], parts: dict[str, ast.expr]
 ) -> tuple[ast.Call, ast.expr] | None:
     """What made a variable on the device of another part of the list, if nothing that it is bound to casts it."""
-    function = function_around(facts, name)
+    function = Surroundings.of(facts.source.tree).function(name)
     if function is None:
         return None
     found: tuple[ast.Call, ast.expr] | None = None

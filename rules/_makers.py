@@ -52,17 +52,6 @@ def quoted(node: ast.AST | None) -> str:
     return f"`{text}`" if text and len(text) <= _LONGEST_QUOTE else ""
 
 
-def function_around(facts: FileFacts, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The innermost function whose body holds a node of this file."""
-    found = None
-    for function in ast.walk(facts.source.tree):
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-            inner is node for statement in function.body for inner in ast.walk(statement)
-        ):
-            found = function
-    return found
-
-
 def find_call(visit: Visit, origin: Origin) -> cst.Call | None:
     """The libcst call of this file that an origin stands for."""
     import libcst as cst

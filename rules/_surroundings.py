@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Predicate = Callable[[ast.expr], bool]
@@ -20,8 +21,20 @@ _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 class Surroundings:
     """The parents of all nodes of one file."""
 
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def of(tree: ast.Module) -> Surroundings:
+        """Those of a file, made once for all rules that ask while it is checked."""
+        return Surroundings(tree)
+
     def __init__(self, tree: ast.Module) -> None:
-        self._parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self._parents: dict[int, ast.AST] = {}
+        pending: list[ast.AST] = [tree]
+        while pending:
+            node = pending.pop()
+            for child in ast.iter_child_nodes(node):
+                self._parents[id(child)] = node
+                pending.append(child)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(id(node))

@@ -13,7 +13,8 @@ from ._alignment import alignment, dtype_of
 from ._disagreement import suspects_of
 from ._exact_constants import EXACT, is_exact, names_in
 from ._forgotten_dtype import forgotten, report_forgotten
-from ._makers import find_call, function_around, message
+from ._makers import find_call, message
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -445,8 +446,8 @@ def _bound_at(visit: Visit, conflict: Conflict, made: MadeOperand, dtype: str) -
 
     That is so for what an argument of the function holds, or ``self``, if nothing rebinds it.
     """
-    function = function_around(visit.facts, conflict.node)
-    if function is None or function is not function_around(visit.facts, made.maker.node):
+    function = Surroundings.of(visit.facts.source.tree).function(conflict.node)
+    if function is None or function is not Surroundings.of(visit.facts.source.tree).function(made.maker.node):
         return False
     root = dtype.split(".", 1)[0].split("[", 1)[0]
     arguments = function.args

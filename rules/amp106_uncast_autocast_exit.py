@@ -272,7 +272,7 @@ def reproduce():
         surroundings: Surroundings | None = None
         for suspect in suspects_of(facts, Kind.AUTOCAST_EXIT):
             conflict: Conflict = suspect.data
-            surroundings = surroundings or Surroundings(facts.source.tree)
+            surroundings = surroundings or Surroundings.of(facts.source.tree)
             if not conflict.raises:
                 found = _one_sided.left_behind(facts, conflict, surroundings)
                 if found is not None and conflict.right.node is not None:

@@ -229,8 +229,9 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        asked = _under_tests_of_dtypes(facts.source.tree)
-        for suspect in suspects_of(facts, Kind.OUT_VARIANT):
+        found = [*suspects_of(facts, Kind.OUT_VARIANT)]
+        asked = _under_tests_of_dtypes(facts.source.tree) if found else ()
+        for suspect in found:
             conflict: Conflict = suspect.data
             if id(conflict.node) in asked:
                 continue

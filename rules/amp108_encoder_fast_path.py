@@ -257,7 +257,7 @@ class Encoder(nn.Module):
         if not scenarios or not encoders or _switched_off(facts):
             return
         evidence = _other_device(facts)
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         for call in encoders:
             opened = _open(call, facts)
             if opened is None:

@@ -322,7 +322,7 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         yield from _blankets(facts, around)
         casts = {id(cast.node): cast for cast in facts.casts}
         shared = shared_flags(facts.source.tree)

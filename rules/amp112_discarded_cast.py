@@ -184,7 +184,7 @@ class Encoder(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         discarded = [cast for cast in facts.casts if cast.discarded and is_tensor(cast)]
-        around = Surroundings(facts.source.tree) if discarded else None
+        around = Surroundings.of(facts.source.tree) if discarded else None
         for cast in discarded:
             assert around is not None
             lanes = _changed(cast)

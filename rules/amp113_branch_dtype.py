@@ -138,7 +138,7 @@ class Pool(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        around = Surroundings(facts.source.tree) if facts.branches else None
+        around = Surroundings.of(facts.source.tree) if facts.branches else None
         for found in facts.branches:
             if around is not None and any(around.guarded(node, _asks_for_dtype) for node in (found.node, found.other)):
                 continue

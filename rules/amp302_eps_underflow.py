@@ -242,7 +242,7 @@ def reproduce():
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         if not any(use.numbers for use in facts.uses):
             return
-        surroundings = Surroundings(facts.source.tree)
+        surroundings = Surroundings.of(facts.source.tree)
         for uses in by_node(facts.uses):
             found = [vanishing for use in uses if (vanishing := _vanishing(facts, use)) is not None]
             if found and _is_no_guard(surroundings, uses[0].node):

@@ -323,7 +323,7 @@ def reproduce():
             found = [prone for use in uses if (prone := _prone(facts, use)) is not None]
             if not found:
                 continue
-            surroundings = surroundings or Surroundings(facts.source.tree)
+            surroundings = surroundings or Surroundings.of(facts.source.tree)
             yield _suspect(facts, [_judged(prone, surroundings) for prone in found])
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:

@@ -196,7 +196,7 @@ def reproduce():
             found = [rounded for use in uses if (rounded := _rounded(facts, use)) is not None]
             if not found:
                 continue
-            around = around or Surroundings(facts.source.tree)
+            around = around or Surroundings.of(facts.source.tree)
             if any(_are_angles(rounded.use, around) for rounded in found):
                 yield _suspect(facts, found)
 

@@ -404,7 +404,7 @@ class Skipping:
                 span = facts.span(moment.event.node)
                 yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=moment)
         in_bfloat16 = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast == "bfloat16")
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         for call in for_bfloat16(facts, around) if in_bfloat16 else ():
             message = (
                 "scales gradients for bfloat16, which has the range of float32: pass enabled=False, or take it away"

@@ -194,7 +194,7 @@ def train_adapters(model, add_adapters, loader):
         steps = facts.training.moments_of(Step.UNSCALE, Step.SCALER_STEP)
         if not scenarios or not steps:
             return
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         trained = dict(_trained(facts.training))
         reported: set[int] = set()
         for half in _conversions(facts.training, around):

@@ -382,7 +382,7 @@ def train(model, loader, optimizer):
         every = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
         if not every:
             return
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         found: list[_Found] = [*_misused(facts, around, every), *_recomputed(facts, around, every)]
         found += _unasked(facts, around, every)
         found += _in_float32(facts, around, every)

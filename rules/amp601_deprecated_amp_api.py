@@ -226,7 +226,7 @@ scaler = GradScaler()
             return
         if not any(r.name in LEGACY or r.name.rpartition(".")[0] in LEGACY for r in facts.references):
             return
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         uses = _uses(facts, around)
         groups = _groups(facts, around, uses)
         for use in uses:

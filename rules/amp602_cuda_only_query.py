@@ -153,7 +153,7 @@ def states():
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
         if not scenarios or not any(reference.name.startswith("torch.") for reference in facts.references):
             return
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         queries = [query for query in cuda_only_queries(facts, around) if not _is_told(facts, query)]
         for node, members in _together(queries, around):
             names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))

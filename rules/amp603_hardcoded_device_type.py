@@ -189,7 +189,7 @@ def train_there(model, loader, device):
         regions = [reference for reference in facts.references if _names_cuda(reference)]
         if not regions or not scenarios:
             return
-        around = Surroundings(facts.source.tree)
+        around = Surroundings.of(facts.source.tree)
         for reference in regions:
             call = reference.call
             assert call is not None
