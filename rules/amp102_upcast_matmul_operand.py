@@ -13,7 +13,6 @@ from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
 from ._disagreement import suspects_of
-from ._makers import function_around
 from ._on_host import is_on_host
 from ._surroundings import Surroundings
 
@@ -229,7 +228,7 @@ class Similarity(nn.Module):
             if conflict.kind is Kind.UPCAST:
                 yield suspect
                 continue
-            function = function_around(facts, conflict.node)
+            function = Surroundings.of(facts.source.tree).function(conflict.node)
             if facts.device != "cpu" and any(is_on_host(function, operand.node) for operand in conflict.operands):
                 continue
             yield replace(suspect, certainty=Certainty.POSSIBLE) if _is_constant(facts, conflict) else suspect
@@ -262,10 +261,10 @@ def _is_constant(facts: FileFacts, conflict: Conflict) -> bool:
     it makes a constant, and that before there is a region."""
     lane = next(number for number, each in enumerate(facts.scenarios) if each.name == conflict.scenarios[0])
     decided = [deciding(operand.value.origin, lane) for operand in conflict.operands]
-    function = function_around(facts, conflict.node)
+    function = Surroundings.of(facts.source.tree).function(conflict.node)
     if function is None or not all(origin is not None and origin.made is not None for origin in decided):
         return False
-    around = Surroundings(facts.source.tree)
+    around = Surroundings.of(facts.source.tree)
     if around.function(function) is not None or isinstance(around.parent(function), ast.ClassDef):
         return False
     users = [

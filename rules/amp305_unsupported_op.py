@@ -24,8 +24,8 @@ from ._low_precision import (
     strongest,
     surest,
 )
-from ._makers import function_around
 from ._on_host import is_on_host
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -323,7 +323,7 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
     if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
-        function = function_around(facts, use.node)
+        function = Surroundings.of(facts.source.tree).function(use.node)
         if any(is_on_host(function, operand.node) for operand, _ in operands):
             lanes = {n: c for n, c in lanes.items() if not facts.scenarios[n].autocast}
     if not lanes:
