@@ -272,7 +272,6 @@ def reproduce():
     assert torch.isfinite(norm.squares[0]), "squares of gradients times a loss scale overflow float16"
 """,
             scenario="fp16",
-            pedantic=True,
         ),
     )
     good: ClassVar[tuple[Example, ...]] = (
