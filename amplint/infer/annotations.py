@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 
 from amplint.infer.frame import options_of, unite
-from amplint.infer.values import NONE, UNKNOWN, Number, Sequence, Value
+from amplint.infer.values import NONE, UNKNOWN, AutocastContext, Number, Sequence, Value
 
 PYTHON_NUMBERS = {"int": "int", "float": "float", "bool": "bool"}
 _TUPLES = ("Tuple", "tuple")
@@ -65,7 +65,10 @@ def number_promised(annotation: ast.expr | None, default: ast.expr | None) -> Va
 
 
 def refined(value: Value, annotation: ast.expr | None) -> Value:
-    """A value, its unknown parts replaced by what the annotation promises of them."""
+    """A value, its unknown parts replaced by what the annotation promises of them.
+
+    One that need not be what is known of it becomes unknown, but for a region of autocast, which may be one or not.
+    """
     if annotation is None or not _has_unknown(value):
         return value
     return _filled(value, promised(annotation))
@@ -80,11 +83,13 @@ def _has_unknown(value: Value) -> bool:
 def _filled(value: Value, promise: Value) -> Value:
     if value is UNKNOWN:
         return promise
-    if promise is UNKNOWN:
-        return value
+    options = options_of(value)
+    if promise is UNKNOWN and UNKNOWN in options and not any(isinstance(o, AutocastContext) for o in options):
+        return promise
+    if isinstance(value, Sequence) and value.items is not None and promise is UNKNOWN:
+        return Sequence(tuple(_filled(item, promise) for item in value.items), mutable=value.mutable)
     if isinstance(value, Sequence) and isinstance(promise, Sequence):
         if value.items is not None and promise.items is not None and len(value.items) == len(promise.items):
             return Sequence(tuple(map(_filled, value.items, promise.items)), mutable=value.mutable)
         return value
-    options = options_of(value)
     return unite(*(_filled(option, promise) for option in options)) if len(options) > 1 else value
