@@ -229,6 +229,7 @@ scaler = GradScaler()
         around = Surroundings.of(facts.source.tree)
         uses = _uses(facts, around)
         groups = _groups(facts, around, uses)
+        named_only = all(use.form == "annotation" for use in uses)
         for use in uses:
             old = use.reference.name
             message = f"{old} is deprecated since torch 2.4: use {_successor(use.legacy, facts)}"
@@ -236,6 +237,8 @@ scaler = GradScaler()
             group = groups.get(_root(use.reference), _Group([use]))
             data = (use, group if use in group.uses else _Group([use]))
             certainty = Certainty.LIKELY if use.form in ("value", "annotation") else Certainty.PROVEN
+            if named_only:
+                certainty = Certainty.POSSIBLE
             yield Suspect(span, span, message, facts.all_scenarios(), certainty, data=data)
         for alias, name in _unused_imports(facts, around):
             message = (

@@ -12,6 +12,7 @@ from amplint.rule import Example, Rule, Suspect
 from ._autocast_queries import Query, cuda_only_queries, evident_tensor
 from ._legacy_amp import DEPRECATED_SINCE, ask_device, rename
 from ._surroundings import Surroundings
+from ._undone_casts import decides_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +38,7 @@ class CudaOnlyQuery(Rule):
     Reports `torch.is_autocast_enabled()` without an argument and `torch.get_autocast_gpu_dtype()`. Both together in one
     expression are one finding. Silent under a test for CUDA (`x.is_cuda`, `device.type == "cuda"`), in a function
     that asks another device as well or sets CUDA's state, and where the answer goes straight into CUDA's own autocast.
+    With `--pedantic` also where the answer guards casts alone that it undoes again after the operations.
     Reports `torch.get_autocast_gpu_dtype()` instead of AMP601.
 
     Why it is bad
@@ -147,6 +149,29 @@ def states():
     return torch.is_autocast_enabled(), torch.is_autocast_cpu_enabled()
 """
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Linear(4, 2)
+        self.up = nn.Linear(2, 4)
+
+    def forward(self, x, result):
+        convert = not torch.is_autocast_enabled()
+        if convert:
+            expected = result.dtype
+            x = x.to(self.down.weight.dtype)
+        added = self.up(self.down(x))
+        if convert:
+            added = added.to(expected)
+        return result + added
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
@@ -162,7 +187,8 @@ def states():
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, data=(members, tensor))
+            certainty = Certainty.POSSIBLE if decides_nothing(node, around) else Certainty.LIKELY
+            yield Suspect(span, span, message, scenarios, certainty, data=(members, tensor))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)

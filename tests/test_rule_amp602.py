@@ -7,7 +7,7 @@ from amplint_rules.amp601_deprecated_amp_api import DeprecatedAmpApi
 from amplint_rules.amp602_cuda_only_query import CudaOnlyQuery
 from rule_harness import expected_rows, findings, fixed, rows
 
-from amplint.finding import Applicability
+from amplint.finding import Applicability, Certainty
 from amplint.rule import HEADINGS, Example, documentation
 
 torch = pytest.importorskip("torch")
@@ -175,3 +175,34 @@ def test_scenarios_are_those_with_autocast() -> None:
     (finding,) = findings(RULE, "import torch\ntorch.is_autocast_enabled()\n")
     assert finding.scenarios == ("autocast-fp16", "autocast-bf16")
     assert (finding.severity.value, finding.certainty.value) == ("warning", "likely")
+
+
+KEPT = """\
+import torch
+
+
+def forward(self, x, result):
+    convert = not torch.is_autocast_enabled()
+    if convert:
+        expected = result.dtype
+        x = x.to(self.weight.dtype)
+    added = self.up(x)
+    if convert:
+        added = added.to(expected)
+    {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "certainty"),
+    [
+        ("return result + added", Certainty.POSSIBLE),
+        ("return (result + added).to(x.dtype)", Certainty.LIKELY),
+        ("return result + added, x", Certainty.LIKELY),
+        ("return result + added if convert else result", Certainty.LIKELY),
+    ],
+)
+def test_an_answer_that_guards_casts_alone_decides_nothing_unless_what_was_cast_goes_on(
+    last: str, certainty: Certainty
+) -> None:
+    assert [finding.certainty for finding in findings(RULE, KEPT.format(last=last))] == [certainty]
