@@ -149,29 +149,6 @@ def states():
     return torch.is_autocast_enabled(), torch.is_autocast_cpu_enabled()
 """
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Adapter(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.down = nn.Linear(4, 2)
-        self.up = nn.Linear(2, 4)
-
-    def forward(self, x, result):
-        convert = not torch.is_autocast_enabled()
-        if convert:
-            expected = result.dtype
-            x = x.to(self.down.weight.dtype)
-        added = self.up(self.down(x))
-        if convert:
-            added = added.to(expected)
-        return result + added
-"""
-        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
