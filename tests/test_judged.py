@@ -23,7 +23,7 @@ COMMITTED = Path(BENCHMARKS) / "judged"
 
 
 def written(path: Path, *rows: dict[str, object]) -> Path:
-    place = {"package": "made-up", "release": "1.0", "path": "made_up/a.py"}
+    place = {"drawn": "2026-01-01", "package": "made-up", "release": "1.0", "path": "made_up/a.py"}
     path.write_text("".join(json.dumps(place | row) + "\n" for row in rows))
     return path
 
@@ -55,6 +55,24 @@ def test_verdicts_are_counted_by_rule_and_certainty_and_readers_compared(
     assert gone == "3 of 4 judged findings are no longer reported: 1 right, 1 wrong, 1 arguable"
 
 
+def test_a_finding_that_was_drawn_twice_counts_by_its_later_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [judged(1, "right"), judged(2, "right"), judged(1, "wrong") | {"drawn": "2026-02-02"}]
+    files = ["--findings", str(written(tmp_path / "first.jsonl", *rows))]
+    files += ["--second", str(written(tmp_path / "second.jsonl"))]
+
+    def counted(*options: str) -> list[str]:
+        assert main([*files, *options]) == 0
+        return capsys.readouterr().out.splitlines()[-2].split()[1:4]
+
+    assert counted() == ["1", "1", "0"]
+    assert counted("--drawn", "2026-01-01") == ["2", "0", "0"]
+    assert counted("--drawn", "2026-02-02") == ["0", "1", "0"]
+    assert main([*files, "--drawn", "2026-03-03"]) == 2
+    assert "there are 2026-01-01, 2026-02-02" in capsys.readouterr().err
+
+
 def test_a_row_without_a_reason_is_an_error_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = written(tmp_path / "first.jsonl", judged(1, "right") | {"reason": ""})
     assert main(["--findings", str(first), "--second", str(written(tmp_path / "second.jsonl"))]) == 2
@@ -67,4 +85,4 @@ def test_at_least_150_findings_are_judged_and_50_of_them_twice() -> None:
     second = second_verdicts(COMMITTED / "second.jsonl")
     assert len(rows) >= 150
     assert len((COMMITTED / "second.jsonl").read_text().splitlines()) >= 50
-    assert second.keys() <= {(one.place, one.code) for one in rows}
+    assert second.keys() <= {(one.drawn, one.place, one.code) for one in rows}

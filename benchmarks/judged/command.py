@@ -1,11 +1,14 @@
 """How often is amplint right about released packages?
 
-    python benchmarks/judged [--result FILE] [--show right|wrong|arguable]...
+    python benchmarks/judged [--drawn DATE] [--result FILE] [--show right|wrong|arguable]...
 
 ``findings.jsonl`` holds findings drawn at random over rules and packages (``benchmarks/ecosystem --draw``), each read
 in its source, and run where it claims a crash, with a verdict and a reason; ``second.jsonl`` what a second reader said
 of some of these lines who saw neither the finding nor the first verdict, only the place and what to look at. Prints
 the verdicts by rule, for proven findings, and how often the two readers agree.
+
+There are several draws, each from what amplint reported on a day, read by people who did not know the earlier verdicts.
+``--drawn`` counts one of them; without it all count, and of a finding that was drawn twice the later verdict.
 
 ``--result FILE`` is a kept result of ``benchmarks/ecosystem``: only what it still has is counted, so the figures are
 of the version that made it. Findings that came since are in nobody's judgement.
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the figures."""
     chosen = _options().parse_args(arguments)
     try:
-        judged = findings(chosen.findings)
+        judged = _drawn(findings(chosen.findings), chosen.drawn)
         second = second_verdicts(chosen.second)
         standing = _still_reported(judged, chosen.result) if chosen.result else judged
     except (RowsError, ResultError) as error:
@@ -58,9 +61,19 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--second", type=Path, default=HERE / "second.jsonl", metavar="FILE", help="judged again, blind"
     )
+    parser.add_argument("--drawn", metavar="DATE", help="count the findings that were drawn on this day")
     parser.add_argument("--result", type=Path, metavar="FILE", help="count what this result of ecosystem still has")
     parser.add_argument("--show", action="append", default=[], choices=VERDICTS, help="list these, one a line")
     return parser
+
+
+def _drawn(judged: Sequence[Judged], day: str | None) -> list[Judged]:
+    """The judgements of one draw, or of all with the latest for each finding. Raises RowsError."""
+    days = sorted({one.drawn for one in judged})
+    if day is not None and day not in days:
+        raise RowsError(f"no findings were drawn on {day}: there are {', '.join(days)}")
+    latest = {(one.place, one.code): one for one in sorted(judged, key=lambda one: one.drawn)}
+    return [one for one in judged if (one.drawn == day if day else latest[one.place, one.code] is one)]
 
 
 def _still_reported(judged: Sequence[Judged], result: Path) -> list[Judged]:
@@ -93,8 +106,9 @@ def _gone(judged: Sequence[Judged], standing: Sequence[Judged]) -> str:
     return ", ".join(f"{gone[verdict]} {verdict}" for verdict in VERDICTS)
 
 
-def _agreement(judged: Sequence[Judged], second: dict[tuple[Place, str], str]) -> str:
-    pairs = [(one.verdict, second[one.place, one.code]) for one in judged if (one.place, one.code) in second]
+def _agreement(judged: Sequence[Judged], second: dict[tuple[str, Place, str], str]) -> str:
+    found = [(one.verdict, second.get((one.drawn, one.place, one.code))) for one in judged]
+    pairs = [(first, again) for first, again in found if again is not None]
     same = sum(first == again for first, again in pairs)
     opposed = sum({first, again} == {"right", "wrong"} for first, again in pairs)
     return f"judged twice: {len(pairs)}, {same} with the same verdict, {opposed} right for one and wrong for the other"

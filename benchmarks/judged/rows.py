@@ -28,8 +28,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A finding at a place, and what its reader says. A crash claim is ``right`` only if a run showed it."""
+    """A finding at a place, and what its reader says. A crash claim is ``right`` only if a run showed it.
 
+    ``drawn`` is the day on which it was drawn from what amplint reported then.
+    """
+
+    drawn: str
     place: Place
     code: str
     severity: str
@@ -46,7 +50,9 @@ def findings(path: Path) -> list[Judged]:
     """The judged findings. Raises RowsError."""
     try:
         rows = [
-            Judged(_place(row), row["code"], row["severity"], row["certainty"], row["verdict"], row["reason"])
+            Judged(
+                row["drawn"], _place(row), row["code"], row["severity"], row["certainty"], row["verdict"], row["reason"]
+            )
             for row in _lines(path)
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -57,10 +63,10 @@ def findings(path: Path) -> list[Judged]:
     return rows
 
 
-def second_verdicts(path: Path) -> dict[tuple[Place, str], str]:
-    """What the second reader's verdict means for the finding of a rule at a place. Raises RowsError."""
+def second_verdicts(path: Path) -> dict[tuple[str, Place, str], str]:
+    """What the second reader's verdict means for the finding of a rule at a place, by draw. Raises RowsError."""
     try:
-        return {(_place(row), row["code"]): SECOND_VERDICTS[row["verdict"]] for row in _lines(path)}
+        return {(row["drawn"], _place(row), row["code"]): SECOND_VERDICTS[row["verdict"]] for row in _lines(path)}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RowsError(f"{path} has a row that is no judgement: {error!r}") from error
 
