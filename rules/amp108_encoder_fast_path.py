@@ -283,7 +283,7 @@ class Encoder(nn.Module):
             yield Suspect(span, span, message, scenarios, certainty, tuple(causes))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        if visit.facts.oldest_torch < _NEEDS_MASK or any(argument.star for argument in node.args):
+        if visit.facts.torch_version < _NEEDS_MASK or any(argument.star for argument in node.args):
             visit.report(suspect)
             return
         given = visit.argument(node, "enable_nested_tensor", 3)

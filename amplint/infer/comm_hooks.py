@@ -28,7 +28,7 @@ def takes_bucket(function: Function, parameter: ast.arg) -> bool:
     annotation = parameter.annotation
     if annotation is not None:
         return last_name(annotation) == "GradBucket"
-    if function.name not in _registered(function.namespace.tree):
+    if _REGISTER not in function.namespace.source.text or function.name not in _registered(function.namespace.tree):
         return False
     asked = {
         (node.func.value.id, node.func.attr)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import weakref
 from typing import TYPE_CHECKING
 
-from amplint.infer import classes, objects
+from amplint.infer import classes
+from amplint.infer.frame import Frame, evaluate
 from amplint.infer.values import Builtin, Class, TorchName
 
 if TYPE_CHECKING:
@@ -35,8 +37,9 @@ def _is_said(session: Session, namespace: Namespace) -> bool:
     text = namespace.source.text
     if _SETS_DEFAULT.search(text) or f"{_LOADER}(" in text:
         return True
-    evaluator = objects.binding_evaluator(session)
-    found = [namespace.lookup(name, evaluator) for name in namespace.defined]
+    top = Frame(session, namespace)
+    names = (ast.copy_location(ast.Name(name, ast.Load()), namespace.tree.body[0]) for name in namespace.defined)
+    found = [evaluate(top, name) for name in names]
     return any(isinstance(value, Class) and value.namespace is namespace and _is_loaded(value) for value in found)
 
 
