@@ -11,8 +11,10 @@ from amplint.infer.classes import ancestry, find_member, has_unknown_base
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
 from amplint.infer.layer_lists import is_layer_of, iterated
 from amplint.infer.modules import MODULE_METHODS
+from amplint.infer.namespace import canonical
 from amplint.infer.operations import apply_named
 from amplint.infer.texts import is_callable_kind, text_of
+from amplint.infer.torch_ops import find_op, measured_release
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -134,6 +136,8 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     name, first = value.name, arguments.positional[0] if arguments.positional else None
     if name == "hasattr" and isinstance(first, Instance) and frame.constructing is first:
         return _has_already(first, arguments)
+    if name == "hasattr" and isinstance(first, TorchName):
+        return _in_torch(frame, first, arguments)
     if name in _NUMBERS:
         return Number(_NUMBERS[name], extreme=extreme_of(first) if name in ("float", "int") else None)
     if name == "isinstance":
@@ -211,6 +215,15 @@ def _has_already(instance: Instance, arguments: Arguments) -> Value:
         if plain and not known and not inherited:
             return Const(False)
     return Number("bool")
+
+
+def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
+    """``hasattr(torch.nn.functional, "rms_norm")``: true for what the table has, measured in a release no newer than
+    the one that is judged."""
+    asked = arguments.get(1, "name")
+    if not isinstance(asked, Const) or frame.session.torch_version < measured_release():
+        return Number("bool")
+    return Number("bool") if find_op(canonical(f"{place.name}.{asked.value}")) is None else Const(True)
 
 
 _MODULE = TorchName("torch.nn.Module")

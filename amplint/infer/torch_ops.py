@@ -220,10 +220,20 @@ def _version(text: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1)
+def _measured() -> dict[str, Any]:
+    measured: dict[str, Any] = json.loads(files("amplint.data").joinpath("ops.json").read_text(encoding="utf-8"))
+    return measured
+
+
 def _table() -> dict[str, dict[str, Any]]:
-    text = files("amplint.data").joinpath("ops.json").read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = json.loads(text)["ops"]
+    table: dict[str, dict[str, Any]] = _measured()["ops"]
     return table
+
+
+@cache
+def measured_release() -> tuple[int, int]:
+    """The release of torch that has the operations of the table."""
+    return _version(_measured()["torch"])
 
 
 @cache
