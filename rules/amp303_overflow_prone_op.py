@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 _SUMS = frozenset(("sum", "mean", "nansum"))
 _NORMS = frozenset(("norm", "vector_norm"))
-_GRADIENTS = (Trait.GRADIENT, Trait.GRADIENT_SQUARE)
+_GRADIENTS = (Trait.GRADIENT, Trait.BUCKET)
+_GRADIENT_SQUARES = (Trait.GRADIENT_SQUARE, Trait.BUCKET_SQUARE)
 _EXPONENTIALS = frozenset(("exp", "exp2", "expm1", "cosh", "sinh"))
 _ACCUMULATED = frozenset(("cumsum", "cumprod", "logcumsumexp"))
 _PRODUCT = "prod"
@@ -68,15 +69,15 @@ class OverflowProneOp(Rule):
     What it does
     ------------
     Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
-    in float16 whose root the function takes, as norms do, sums of squares of gradients of float16 parameters, and in
-    float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an exponential, and a `softmax`
-    whose shares `topk` or `argmax` then choose by. CUDA's autocast computes these in float32, so the findings are about
-    half weights, regions with autocast off, and devices with other cast lists. Under autocast as well: the logarithm of
-    a float16 `sigmoid` or `softmax`, and of 1 less such a low-precision number.
+    in float16 whose root the function takes, as norms do, sums of squares of the gradients that a communication hook
+    gets in float16, and in float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an
+    exponential, and a `softmax` whose shares `topk` or `argmax` then choose by. CUDA's autocast computes these in
+    float32, so the findings are about half weights, regions with autocast off, and devices with other cast lists. Under
+    autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1 less such a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
-    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms of gradients
-    of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
+    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms and sums of
+    squares of gradients of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
 
     Why it is bad
     -------------
@@ -340,7 +341,7 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
     differentiated = in_autograd_function(facts, use)
     if short in _ACCUMULATED and not differentiated and _may_be_a_count(operand):
         return None
-    if operand.value.trait in _GRADIENTS:
+    if operand.value.trait in (*_GRADIENTS, *_GRADIENT_SQUARES):
         lanes = _lanes_of_gradient(facts, use, operand)
     else:
         claimed = low_lanes if short in _ACCUMULATED and differentiated else claimed_lanes
@@ -371,7 +372,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
     """The dtypes in which an operation goes wrong on such values, and what happens."""
     if short in _SUMS and trait is Trait.SQUARE:
         return _FLOAT16, _SQUARES
-    if (short in _SUMS and trait is Trait.GRADIENT_SQUARE) or (short in _NORMS and trait is Trait.GRADIENT):
+    if (short in _SUMS and trait in _GRADIENT_SQUARES) or (short in _NORMS and trait in _GRADIENTS):
         return _FLOAT16, "gradients times a loss scale overflow it"
     if short in LOGARITHMS and trait in (Trait.SHARE, Trait.REST):
         if trait is Trait.SHARE:
@@ -406,11 +407,12 @@ def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
     """Whether the hazard is there for the usual numbers: norms, running sums, decays, shares that choose experts.
 
     Norms of gradients are so large only where a loss scale is kept on them, which no ``GradScaler`` does to float16
-    parameters; their squares overflow beyond 256 without one.
+    parameters. Their squares overflow beyond 256 without one, in the buckets of a communication hook, which may be
+    compressed, and for parameters of float16, which hardly anyone trains.
     """
     short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
-    if trait in _GRADIENTS:
-        return trait is Trait.GRADIENT_SQUARE
+    if trait in (*_GRADIENTS, *_GRADIENT_SQUARES):
+        return trait is Trait.BUCKET_SQUARE
     if short in _SUMS:
         rooted = isinstance(use.node, ast.expr) and "dim" in use.arguments and is_rooted(surroundings, use.node)
         return rooted and not _is_distance(prone.operand.node)

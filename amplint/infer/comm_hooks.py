@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.annotations import last_name
 from amplint.infer.bodies import nodes_below
-from amplint.infer.values import Builtin, Function, Sequence, Value
+from amplint.infer.values import Builtin, Function, Sequence, Trait, Value
 
 if TYPE_CHECKING:
     from amplint.infer.frame import Frame
@@ -58,7 +58,7 @@ def attribute(name: str) -> Builtin:
 
 def contents(frame: Frame, name: str) -> Value | None:
     """What such a method gives; None for a callable that is none."""
-    gradient = frame.session.gradient()
+    gradient = frame.session.gradient(Trait.BUCKET)
     return {
         f"{BUCKET.name}.buffer": gradient,
         f"{BUCKET.name}.gradients": Sequence(None, gradient),

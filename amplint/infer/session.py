@@ -214,10 +214,10 @@ class Session:
             lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))
         return Tensor(tuple(lanes), 1 if annotated else None, maybe=not annotated)
 
-    def gradient(self) -> Tensor:
+    def gradient(self, trait: Trait = Trait.GRADIENT) -> Tensor:
         """The gradient of something that the inference does not see: of a parameter, most likely, and of its dtype."""
         lanes = (Lane(BITS[scenario.parameters], None, assumed=True, open=True) for scenario in self.scenarios)
-        return Tensor(tuple(lanes), maybe=True, trait=Trait.GRADIENT)
+        return Tensor(tuple(lanes), maybe=True, trait=trait)
 
     def symbolic_dtype(self, name: str) -> DTypeValue:
         """A ``torch.dtype`` that the inference does not see chosen."""

@@ -26,6 +26,7 @@ GIVING = _ALWAYS.keys() | _COMPUTED
 _SIGNS = {Trait.SQUARE: 1, Trait.POSITIVE: 1, Trait.NEGATIVE: -1, Trait.EXPONENTIAL: 1, Trait.DECAY: -1}
 SMALL = (Trait.BOUNDED, Trait.SHARE, Trait.REST)
 """Traits of numbers that are small whatever the input."""
+_SQUARES = {Trait.GRADIENT: Trait.GRADIENT_SQUARE, Trait.BUCKET: Trait.BUCKET_SQUARE}
 _EXPONENTIAL = (Trait.EXPONENTIAL, Trait.DECAY)
 
 
@@ -62,8 +63,8 @@ def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Tr
 
 
 def _squared(trait: Trait | None) -> Trait:
-    if trait is Trait.GRADIENT:
-        return Trait.GRADIENT_SQUARE
+    if trait in _SQUARES:
+        return _SQUARES[trait]
     return Trait.BOUNDED if trait in SMALL else Trait.SQUARE
 
 

@@ -212,6 +212,8 @@ class Trait(Enum):
     DECAY = "negated exponentials"
     GRADIENT = "gradients of parameters"
     GRADIENT_SQUARE = "squares of such gradients"
+    BUCKET = "gradients that are on their way between processes"
+    BUCKET_SQUARE = "squares of such gradients in a bucket"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
