@@ -22,6 +22,7 @@ from ._asked_for import (
     tests_of,
 )
 from ._blanket_casts import BlanketCast, blanket_casts
+from ._harmless_halves import is_harmless
 from ._named_half import NamedHalf, named_halves
 from ._receivers import is_tensor, place, shows_tensor
 from ._surroundings import Surroundings
@@ -55,6 +56,10 @@ class HardcodedLowPrecision(Rule):
       dtype, where integers and masks are not left out.
 
     Of several in one block the first is reported. Tests are left alone, and files that define kernels.
+
+    With `--pedantic` also where nothing shows a loss: casts of masks; to float16 where autocast is on, whose layers
+    cast again, or for an attention whose result is cast back; to bfloat16 of what holds an exponential, for its range,
+    or of what the function makes in float32 whatever the model runs in.
 
     Why it is bad
     -------------
@@ -326,20 +331,23 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
         yield from _blankets(facts, around)
         casts = {id(cast.node): cast for cast in facts.casts}
         shared = shared_flags(facts.source.tree)
-        spoken = set()
+        spoken: set[tuple[int, str, Certainty]] = set()
         for half in sorted(named_halves(facts, around), key=lambda half: facts.span(half.node)):
-            cast, block = casts.get(id(half.node)), (around.block(half.node), half.dtype)
-            claim = _claim(facts, around, half, cast, shared) if block not in spoken else None
+            cast = casts.get(id(half.node))
+            claim = _claim(facts, around, half, cast, shared)
             if claim is None:
                 continue
+            message, lanes, causes, certainty = claim
+            block = (around.block(half.node), half.dtype, certainty)
+            if block in spoken:
+                continue
             spoken.add(block)
-            message, lanes, causes = claim
             yield Suspect(
                 span=place(facts, half.node),
                 node=facts.span(half.node),
                 message=message,
                 scenarios=facts.names(lanes),
-                certainty=Certainty.LIKELY,
+                certainty=certainty,
                 causes=causes,
             )
 
@@ -368,8 +376,9 @@ def _blankets(facts: FileFacts, around: Surroundings) -> Iterator[Suspect]:
 
 def _claim(
     facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None, shared: dict[str, ast.expr]
-) -> tuple[str, list[int], tuple[Cause, ...]] | None:
-    """What is wrong with a named dtype, in which scenarios, and why; None where it is one for all by intention."""
+) -> tuple[str, list[int], tuple[Cause, ...], Certainty] | None:
+    """What is wrong with a named dtype, in which scenarios, why, and how sure that is; None where it is one for all by
+    intention."""
     if is_on_purpose(around, half.node, half.dtype, facts.path):
         return None
     if half.receiver is not None and _SAMPLE.search(ast.unparse(half.receiver)):
@@ -382,7 +391,8 @@ def _claim(
     told_apart = shared_test(tests, shared) if half.dtype == "float16" else None
     if told_apart is not None:
         cause = Cause(facts.path, facts.span(told_apart), "here the flag alone does not tell")
-        return "the flag is set for bfloat16 too, which becomes float16 here", _other_lanes(facts, half), (cause,)
+        message = "the flag is set for bfloat16 too, which becomes float16 here"
+        return message, _other_lanes(facts, half), (cause,), Certainty.LIKELY
     if half.choice is not None:
         tests.append(half.choice)
     if any(asks(test, answer, half.dtype) or (answer and _is_of_float32(test)) for test, answer in tests):
@@ -390,14 +400,15 @@ def _claim(
     lanes = _wrong_lanes(facts, half, cast)
     if any(names_both(test, answer) for test, answer in tests):
         message = f"float16 and bfloat16 come here alike, and both become {half.dtype}"
-        return message, lanes or _other_lanes(facts, half), ()
+        return message, lanes or _other_lanes(facts, half), (), Certainty.LIKELY
     if not lanes or not _is_of_tensor(around, half, cast):
         return None
     meant = OTHER[half.dtype]
     if half.receiver is None:
-        return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, ()
+        return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, (), Certainty.LIKELY
+    certainty = Certainty.POSSIBLE if is_harmless(around, half, cast, tests) else Certainty.LIKELY
     integral = ": what is cast are integers" if cast is not None and _is_integral(cast, lanes[0]) else ""
-    return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, ()
+    return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, (), certainty
 
 
 def _is_of_float32(test: ast.expr) -> bool:

@@ -58,7 +58,7 @@ LOW = {
     "an older type": (("return x.type(torch.HalfTensor)",), [1]),
     "once a block": (("y = x.half()", "return y, x.half()"), [1]),
     "twice in two": (("if x.is_cuda:", "    return x.half()", "return x.half()"), [2, 3]),
-    "under a test for float32": (("if x.dtype == torch.float32:", "    x = x.half()", "return x"), [2]),
+    "under a test for float32": (("if x.dtype == torch.float32:", "    x = x.half()", "return x"), []),
     "under a test for both": (("if dtype in (torch.float16, torch.bfloat16):", "    x = x.half()", "return x"), [2]),
     "under a flag": (("if self.use_fp16:", "    x = x.half()", "return x"), []),
     "under the flag's opposite": (("if not self.use_fp16:", "    x = x.half()", "return x"), [2]),
@@ -98,6 +98,59 @@ LOW = {
 def test_fixed_low_precision(name: str) -> None:
     lines, expected = LOW[name]
     assert rows("AMP109", forward(*lines)) == expected
+
+
+HARMLESS = {
+    "a mask": (("attn_mask = attn_mask.half()", "return x"), False),
+    "under autocast": (("if torch.is_autocast_enabled():", "    x = x.half()", "return x"), False),
+    "under autocast, on a device": (
+        (
+            "kind = x.device.type",
+            "if kind != 'cpu' and torch.is_autocast_enabled(kind):",
+            "    x = x.half()",
+            "return x",
+        ),
+        False,
+    ),
+    "under autocast, with fewer bits": (("if torch.is_autocast_enabled():", "    x = x.bfloat16()", "return x"), True),
+    "not under autocast": (("if not torch.is_autocast_enabled():", "    x = x.half()", "return x"), True),
+    "for attention and back": (
+        (
+            "args = [t.half() for t in (x, x, x)]",
+            "return torch.nn.functional.scaled_dot_product_attention(*args).to(x)",
+        ),
+        False,
+    ),
+    "one by one for attention and back": (
+        ("q = x.half()", "return flash_attn_func(q, other, other).to(x.dtype)"),
+        False,
+    ),
+    "for attention": (("q = x.half()", "return flash_attn_func(q, other, other)"), True),
+    "for attention and more": (("q = x.half()", "return flash_attn_func(q, other, other).to(x) + q"), True),
+    "for a product and back": (("y = x.half()", "return matmul(y, other).to(x.dtype)"), True),
+    "an exponential, for its range": (("y = x.float()", "return (y * torch.exp2(other)).to(torch.bfloat16)"), False),
+    "an exponential in a variable": (("grown = x.exp()", "return (x * grown).bfloat16()"), False),
+    "an exponential in float16": (("return (x * torch.exp(other)).half()",), True),
+    "a table": (
+        (
+            "rates = torch.full((4,), 0.5, dtype=torch.float32) ** torch.ones(4, dtype=torch.int32)",
+            "return (rates.bfloat16() * 4).to(dtype)",
+        ),
+        False,
+    ),
+    "a table in float16": (("return torch.full((4,), 0.5, dtype=torch.float32).half()",), True),
+    "a float32 result": (("return torch.softmax(x, -1, dtype=torch.float32).bfloat16()",), True),
+    "what was cast up": (("y = x.float()", "return y.bfloat16()"), True),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_shows_no_loss_is_possible_only(name: str) -> None:
+    lines, found = HARMLESS[name]
+    text = forward(*lines).replace("other):", "other, attn_mask):")
+    assert bool(rows("AMP109", text)) == found
+    options = Options((RULES["AMP109"],), DEFAULT_SCENARIOS, "cuda", (2, 13), pedantic=True)
+    assert len(check_file(Source(Path("/project/block.py"), text.encode()), options).findings) == 1
 
 
 BLANKET = {
