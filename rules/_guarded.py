@@ -20,8 +20,8 @@ def is_overridden(tree: ast.Module, around: Surroundings, constant: ast.expr | N
     """
     if isinstance(constant, ast.Attribute) and isinstance(constant.value, ast.Name) and constant.value.id == "self":
         owner = next((a for a in around.ancestors(constant) if isinstance(a, ast.ClassDef)), None)
-        made = _method(owner, "__init__") if owner is not None else None
-        parameter = _kept_as(made, constant.attr) if made is not None else None
+        made = method(owner, "__init__") if owner is not None else None
+        parameter = kept_as(made, constant.attr) if made is not None else None
         return owner is not None and made is not None and _all_pass(tree, owner.name, made, parameter, skip=1)
     function = around.function(constant) if isinstance(constant, ast.Name) else None
     if function is None or not isinstance(constant, ast.Name) or isinstance(around.parent(function), ast.ClassDef):
@@ -34,16 +34,16 @@ def sums_shares(around: Surroundings, node: ast.expr | None) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sum":
         return False
     of = node.args[0] if isinstance(node.func.value, ast.Name) and node.func.value.id == "torch" else node.func.value
-    if _is_share(of):
+    if is_share(of):
         return True
     function = around.function(node)
     if function is None or not isinstance(of, ast.Name):
         return False
     given = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and _gives(n, of.id)]
-    return any(map(_is_share, given))
+    return any(map(is_share, given))
 
 
-def _is_share(node: ast.expr) -> bool:
+def is_share(node: ast.expr) -> bool:
     name = node.func if isinstance(node, ast.Call) else None
     return (isinstance(name, ast.Attribute) and name.attr in _SHARES) or (
         isinstance(name, ast.Name) and name.id in _SHARES
@@ -54,11 +54,11 @@ def _gives(statement: ast.Assign, name: str) -> bool:
     return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
 
 
-def _method(owner: ast.ClassDef, name: str) -> FunctionNode | None:
+def method(owner: ast.ClassDef, name: str) -> FunctionNode | None:
     return next((n for n in owner.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
 
 
-def _kept_as(made: FunctionNode, attribute: str) -> str | None:
+def kept_as(made: FunctionNode, attribute: str) -> str | None:
     """The parameter that ``self.attribute`` is set from, as it is."""
     for node in ast.walk(made):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
@@ -70,14 +70,23 @@ def _kept_as(made: FunctionNode, attribute: str) -> str | None:
 
 def _all_pass(tree: ast.Module, name: str, function: FunctionNode, parameter: str | None, skip: int) -> bool:
     """Whether there are calls of a name in the file, and all pass a number for a parameter that has a default."""
+    values = passed_by_calls(tree, name, function, parameter, skip)
+    return bool(values) and all(map(_is_held, values))
+
+
+def passed_by_calls(
+    tree: ast.Module, name: str, function: FunctionNode, parameter: str | None, skip: int
+) -> list[ast.expr | None]:
+    """What each call of a name in the file passes for a parameter that has a default, None where it passes nothing;
+    no calls for another parameter."""
     spec = function.args
     positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]
     defaults = {*positional[len(positional) - len(spec.defaults) :], *(a.arg for a in spec.kwonlyargs)}
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _last(n.func) == name]
-    if parameter is None or parameter not in defaults or not calls:
-        return False
+    if parameter is None or parameter not in defaults:
+        return []
     place = positional.index(parameter) - skip if parameter in positional else None
-    return all(_is_held(_passed(call, parameter, place)) for call in calls)
+    return [_passed(call, parameter, place) for call in calls]
 
 
 def _passed(call: ast.Call, parameter: str, place: int | None) -> ast.expr | None:

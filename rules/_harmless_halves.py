@@ -1,7 +1,7 @@
 """Casts to a 16-bit dtype by name of which nothing shows that they lose what the other 16-bit dtype would keep.
 
-float16 has more bits than bfloat16: a value of a bfloat16 model loses in it only where it is larger than 65504. bfloat16
-has a larger range than float16, and some casts are there for it.
+float16 has more bits than bfloat16: a value of a bfloat16 model loses in it only where it is larger than 65504. And
+bfloat16 has a larger range than float16: some casts are there for it.
 """
 
 from __future__ import annotations

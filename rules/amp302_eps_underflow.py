@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
+from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from amplint.infer.values import Limit, Trait
 from amplint.rule import Example, Rule, Suspect
 
 from ._disagreement import find_expression, short_name
 from ._guarded import is_overridden, sums_shares
+from ._idle_epsilons import is_idle
 from ._low_precision import (
     by_node,
     causes_of,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.finding import Certainty, Fix
+    from amplint.finding import Fix
     from amplint.infer.facts import FileFacts, Operand, Use
     from amplint.visit import Visit
 
@@ -87,6 +88,10 @@ class EpsUnderflow(Rule):
     `F.cosine_similarity` or `logit` of one. Numbers are followed through names, attributes and defaults, and
     `torch.finfo(torch.float32).tiny` counts as what it is. Under `rsqrt` or a power of -0.5, without autocast, numbers
     below 6e-4 beside a variance or another number that is not negative are reported as well.
+
+    With `--pedantic` also where no zero is to be expected, or none that is divided by: beside sums of the largest of
+    shares, and beside what an option makes an exponential that nothing in the file turns off; and in what is only
+    multiplied.
 
     Why it is bad
     -------------
@@ -247,7 +252,7 @@ def reproduce():
             found = [vanishing for use in uses if (vanishing := _vanishing(facts, use)) is not None]
             if found and _is_no_guard(surroundings, uses[0].node):
                 continue
-            found = [one for one in found if not _is_needless(facts, surroundings, one)]
+            found = [_judged(facts, surroundings, one) for one in found if not _is_needless(facts, surroundings, one)]
             if not found and _is_inverse_root(surroundings, uses[0].node):
                 found = [cubed for use in uses if (cubed := _cubed(facts, use)) is not None]
             if found:
@@ -276,6 +281,13 @@ def _is_needless(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanis
     if sums_shares(surroundings, vanishing.operand.node):
         return True
     return is_overridden(facts.source.tree, surroundings, vanishing.constant)
+
+
+def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing) -> _Vanishing:
+    """Merely possible where no zero is to be expected, or nothing is seen to divide by what the epsilon gives."""
+    if not is_idle(facts.source.tree, surroundings, vanishing.use.node, vanishing.operand.node):
+        return vanishing
+    return replace(vanishing, lanes=dict.fromkeys(vanishing.lanes, Certainty.POSSIBLE))
 
 
 def _cubed(facts: FileFacts, use: Use) -> _Vanishing | None:

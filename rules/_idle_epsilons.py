@@ -1,0 +1,117 @@
+"""Epsilons that keep nothing from zero that a function divides by, or keep it from a zero that hardly comes."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ._choices import called, uses_behind
+from ._guarded import is_share, kept_as, method, passed_by_calls
+
+if TYPE_CHECKING:
+    from ._surroundings import FunctionNode, Surroundings
+
+_PICKERS = frozenset(("gather", "topk", "take_along_dim", "index_select", "masked_select"))
+_EXPONENTIALS = frozenset(("exp", "exp2"))
+
+
+def is_idle(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt, operand: ast.expr | None) -> bool:
+    """Whether what an epsilon is added to, ``operand``, is far from zero, or the result ``node`` is only multiplied."""
+    if operand is not None and (
+        _sums_picked_shares(around, operand) or _is_exponential_by_default(tree, around, operand)
+    ):
+        return True
+    return isinstance(node, ast.expr) and _is_only_multiplied(around, node)
+
+
+def _is_only_multiplied(around: Surroundings, node: ast.expr) -> bool:
+    """Whether the variable that a result is kept in is a factor wherever it is read, of products that are kept too.
+
+    A product may be zero whatever an epsilon did for one factor: who divides by it has to see to that.
+    """
+    statement, function = around.parent(node), around.function(node)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or function is None:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name):
+        return False
+    uses = list(uses_behind(function, target.id, node))
+    return bool(uses) and all(_is_factor(around, use) for use in uses)
+
+
+def _is_factor(around: Surroundings, node: ast.expr) -> bool:
+    current, parent = node, around.parent(node)
+    while isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult):
+        current, parent = parent, around.parent(parent)
+    if isinstance(parent, ast.AugAssign):
+        return isinstance(parent.op, ast.Mult) and parent.value is current
+    return current is not node and isinstance(parent, ast.Assign)
+
+
+def _sums_picked_shares(around: Surroundings, node: ast.expr) -> bool:
+    """``torch.gather(scores, -1, index).sum(-1)`` of what a sigmoid or softmax gave, by a variable or two."""
+    if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
+        return False
+    return any(
+        isinstance(value, ast.Call) and called(value) in _PICKERS and _picks_from_shares(around, value)
+        for value in _values(around, _subject(node))
+    )
+
+
+def _picks_from_shares(around: Surroundings, call: ast.Call) -> bool:
+    values = _values(around, _subject(call))
+    arms = [
+        arm for value in values for arm in ((value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,))
+    ]
+    return bool(arms) and all(map(is_share, arms))
+
+
+def _subject(call: ast.Call) -> ast.expr | None:
+    """``x`` of ``x.sum(-1)`` and of ``torch.sum(x, -1)``."""
+    function = call.func
+    if isinstance(function, ast.Attribute) and not (
+        isinstance(function.value, ast.Name) and function.value.id == "torch"
+    ):
+        return function.value
+    return call.args[0] if call.args else None
+
+
+def _values(around: Surroundings, node: ast.expr | None) -> list[ast.expr]:
+    """What a function assigns to a variable before it is read; of any other expression that itself."""
+    if not isinstance(node, ast.Name):
+        return [] if node is None else [node]
+    function = around.function(node)
+    assigned = [n for n in ast.walk(function) if isinstance(n, ast.Assign)] if function is not None else []
+    return [
+        n.value
+        for n in assigned
+        if n.lineno < node.lineno and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets)
+    ]
+
+
+def _is_exponential_by_default(tree: ast.Module, around: Surroundings, node: ast.expr) -> bool:
+    """Whether a variable is an exponential under an option of the object whose default no construction in the file
+    changes."""
+    choice = around.only_value(node) if isinstance(node, ast.Name) else None
+    owner = next((a for a in around.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+    made = method(owner, "__init__") if owner is not None else None
+    if not isinstance(choice, ast.IfExp) or owner is None or made is None:
+        return False
+    turned = isinstance(choice.test, ast.UnaryOp) and isinstance(choice.test.op, ast.Not)
+    flag = choice.test.operand if isinstance(choice.test, ast.UnaryOp) and turned else choice.test
+    if not isinstance(flag, ast.Attribute) or not isinstance(flag.value, ast.Name) or flag.value.id != "self":
+        return False
+    parameter = kept_as(made, flag.attr)
+    default = _default(made, parameter) if parameter is not None else None
+    if not isinstance(default, bool) or any(passed_by_calls(tree, owner.name, made, parameter, skip=1)):
+        return False
+    chosen = choice.body if default is not turned else choice.orelse
+    return isinstance(chosen, ast.Call) and called(chosen) in _EXPONENTIALS
+
+
+def _default(function: FunctionNode, parameter: str) -> object:
+    spec = function.args
+    positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    given = dict(zip(reversed(positional), reversed(spec.defaults), strict=False))
+    node = given.get(parameter)
+    return node.value if isinstance(node, ast.Constant) else None
