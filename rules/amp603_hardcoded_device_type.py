@@ -10,6 +10,7 @@ from amplint.finding import Cause, Certainty, Severity
 from amplint.infer.training.roles import is_autocast
 from amplint.rule import Example, Rule, Suspect
 
+from ._from_cuda import CudaAnswers
 from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ class HardcodedDeviceType(Rule):
     ------------
     Reports `torch.autocast("cuda", ...)` and `torch.cuda.amp.autocast(...)` where the function or class around them
     reads `x.device`, or makes or moves tensors to a device that it is given, or where a test rules out only a device
-    other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA, where `enabled` depends on the
-    device, where the region is switched off by a constant, and in functions and classes for CUDA alone: what calls
-    `x.cuda()` or `torch.cuda.synchronize()`, or puts something on `"cuda"`, without asking first.
+    other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or reads what `torch.cuda` answered,
+    where `enabled` depends on the device, where the region is switched off by a constant, and in functions and classes
+    for CUDA alone: what calls `x.cuda()` or `torch.cuda.synchronize()`, or puts something on `"cuda"`, without asking
+    first.
 
     Why it is bad
     -------------
@@ -149,6 +151,8 @@ def reproduce():
     good: ClassVar[tuple[Example, ...]] = (
         Example(
             """\
+import contextlib
+
 import torch
 
 
@@ -180,6 +184,24 @@ def train_there(model, loader, device):
     for x in loader:
         with torch.autocast("cuda", dtype=torch.bfloat16):
             model(x.to(device)).mean()
+
+
+def options(needed):
+    memory = []
+    for i in range(torch.cuda.device_count()):
+        memory.append(torch.cuda.mem_get_info(i)[0])
+    kwargs = {}
+    if sum(memory) >= needed:
+        kwargs["max_memory"] = dict(enumerate(memory))
+    return kwargs
+
+
+def build(make, needed, dtype):
+    kwargs = options(needed)
+    model = make(**kwargs)
+    if "max_memory" not in kwargs:
+        return model, model.device, contextlib.nullcontext()
+    return model, model.device, torch.autocast("cuda", dtype=dtype)
 """
         ),
     )
@@ -195,6 +217,8 @@ def train_there(model, loader, device):
             assert call is not None
             evidence = _other_devices(call, around) or _chosen_outside(call, around, facts.source.tree)
             if evidence is None or _asked(call, around) or around.version_guarded(call):
+                continue
+            if _found_by_cuda(call, around, CudaAnswers(facts.source.tree)):
                 continue
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
@@ -314,6 +338,12 @@ def _says_cuda(node: ast.AST) -> bool:
 
 def _asked(node: ast.AST, around: Surroundings) -> bool:
     return around.guarded(node, lambda test: _CUDA.search(ast.unparse(test)) is not None)
+
+
+def _found_by_cuda(node: ast.AST, around: Surroundings, answers: CudaAnswers) -> bool:
+    """Whether a test decides if a node is evaluated whose answer comes from ``torch.cuda``."""
+    function = around.function(node)
+    return around.guarded(node, lambda test: not _excludes_a_device(test) and answers.decides(test, function))
 
 
 def _may_be_device(call: ast.Call, value: ast.Name) -> bool:
