@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Cause, Certainty, Severity
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
     from ._following import Joined
+    from ._merging import Merge
 
 
 def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
@@ -137,14 +139,22 @@ def rotated(facts: FileFacts) -> Iterator[Suspect]:
 
 
 def merged(facts: FileFacts) -> Iterator[Suspect]:
-    """A suspect for each weight of another module that its promotion replaces."""
+    """A suspect for each weight of another module that its promotion replaces.
+
+    Only possible of a bias: layers of quantized weights, which are merged into too, cast it in their forward.
+    """
     scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
     for merge in merges(facts.source.tree) if scenarios and ".data = " in facts.source.text else ():
         message = (
             f"`{merge.target}` becomes float32 where {quoted(merge.other) or 'what is merged into it'} is: "
             "nothing casts the result back, and torch takes any dtype there"
         )
-        yield likely_loss(facts, merge.node, message, scenarios, data=merge)
+        suspect = likely_loss(facts, merge.node, message, scenarios, data=merge)
+        yield replace(suspect, certainty=Certainty.POSSIBLE) if _of_a_bias(merge) else suspect
+
+
+def _of_a_bias(merge: Merge) -> bool:
+    return merge.target.removesuffix(".data").endswith(".bias")
 
 
 def report_cast_back(visit: Visit, node: cst.CSTNode, suspect: Suspect, source: ast.expr | None) -> None:

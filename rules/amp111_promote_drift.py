@@ -49,7 +49,8 @@ class PromoteDrift(Rule):
     - a rotary embedding that takes the sine and cosine of its angles itself: those are float32 wherever they are right;
     - an operation that autocast runs in float32 (`F.normalize`, `softmax`, a sum), on the way of a query, key or value
       into a kernel or `autograd.Function` that gets the others in half precision;
-    - `layer.weight.data = layer.weight.data * self.scale`: the product replaces another module's weight, and its dtype.
+    - `layer.weight.data = layer.weight.data * self.scale`: the product replaces another module's weight, and its dtype;
+      with `--pedantic` also of a bias, which layers of quantized weights cast themselves.
 
     Where an operation in the same file fails for it, that is the finding (AMP102, AMP103, AMP104), and where the
     float32 operand is a table of a fixed dtype, AMP110 speaks.
@@ -348,6 +349,38 @@ def reproduce():
     scaled(torch.randn(2, 8, dtype=torch.bfloat16))
 """,
             scenario="bf16-mixed-params",
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Shifted(nn.Module):
+    def __init__(self, base_layer):
+        super().__init__()
+        self.base_layer = base_layer
+        self.shifts = nn.ParameterDict()
+
+    def add(self, name):
+        self.shifts[name] = nn.Parameter(torch.ones(self.base_layer.out_features))
+
+    def merge(self, name):
+        layer = self.base_layer
+        layer.bias.data = layer.bias.data + self.shifts[name].data  # expect
+
+    def forward(self, x):
+        return self.base_layer(x)
+
+
+def reproduce():
+    shifted = Shifted(nn.Linear(8, 8).to(torch.bfloat16))
+    shifted.add("default")
+    shifted.merge("default")
+    shifted(torch.randn(2, 8, dtype=torch.bfloat16))
+""",
+            scenario="bf16-mixed-params",
+            pedantic=True,
         ),
         Example(
             """\
