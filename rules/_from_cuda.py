@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _COUNTING = frozenset(
-    ("len", "sum", "min", "max", "any", "all", "bool", "int", "list", "tuple", "set", "dict", "sorted", "range", "enumerate")
+    (
+        *("len", "sum", "min", "max", "any", "all", "bool", "int", "list", "tuple", "set", "dict"),
+        *("sorted", "range", "enumerate"),
+    )
 )
 """Builtin functions whose answer says of their arguments what the arguments say."""
 _FILLING = frozenset(("append", "add", "extend", "insert", "update", "setdefault"))

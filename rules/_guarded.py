@@ -55,6 +55,7 @@ def _gives(statement: ast.Assign, name: str) -> bool:
 
 
 def method(owner: ast.ClassDef, name: str) -> FunctionNode | None:
+    """The method of a class that has a name."""
     return next((n for n in owner.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
 
 
@@ -82,14 +83,15 @@ def passed_by_calls(
     spec = function.args
     positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]
     defaults = {*positional[len(positional) - len(spec.defaults) :], *(a.arg for a in spec.kwonlyargs)}
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _last(n.func) == name]
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and last(n.func) == name]
     if parameter is None or parameter not in defaults:
         return []
     place = positional.index(parameter) - skip if parameter in positional else None
-    return [_passed(call, parameter, place) for call in calls]
+    return [passed(call, parameter, place) for call in calls]
 
 
-def _passed(call: ast.Call, parameter: str, place: int | None) -> ast.expr | None:
+def passed(call: ast.Call, parameter: str, place: int | None) -> ast.expr | None:
+    """What a call passes for a parameter, by its name or at its place."""
     named = next((keyword.value for keyword in call.keywords if keyword.arg == parameter), None)
     return call.args[place] if named is None and place is not None and len(call.args) > place else named
 
@@ -99,5 +101,6 @@ def _is_held(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value >= _LEAST
 
 
-def _last(node: ast.expr) -> str:
+def last(node: ast.expr) -> str:
+    """The last part of a name."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

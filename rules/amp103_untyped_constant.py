@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
+from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
@@ -15,6 +16,7 @@ from ._exact_constants import EXACT, is_exact, names_in
 from ._forgotten_dtype import forgotten, report_forgotten
 from ._makers import find_call, message
 from ._surroundings import Surroundings
+from ._switched_off import is_switched_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +39,8 @@ class UntypedConstant(Rule):
     Reports matrix products, linear, convolution and recurrent layers and the other operations that do not promote,
     where one operand comes from `torch.zeros`, `ones`, `eye`, `full`, `randn`, `linspace`, `arange` over floats,
     `torch.tensor` of Python floats and their like without `dtype=`, or from integers made floats by `.float()` or by
-    arithmetic (`one_hot(...).float()`, `torch.arange(n) / n`), on whatever way it takes to the operation.
+    arithmetic (`one_hot(...).float()`, `torch.arange(n) / n`), on whatever way it takes to the operation. Only with
+    `--pedantic` where it is made under an option of the constructor that every construction in the file leaves off.
 
     Also, as a warning, what a feature extractor or numpy makes of a tensor, where it gets the device of that tensor
     back, not its dtype, and is given to a module.
@@ -414,7 +417,9 @@ class Gated(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        yield from suspects_of(facts, Kind.CONSTANT)
+        for suspect in suspects_of(facts, Kind.CONSTANT):
+            left_off = _is_left_off(facts, suspect.data)
+            yield replace(suspect, certainty=Certainty.POSSIBLE) if left_off else suspect
         yield from forgotten(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -432,6 +437,14 @@ class Gated(nn.Module):
         made = conflict.made
         assert made is not None
         visit.report(suspect, _fix(visit, node, conflict, made), message(visit.facts, conflict, made))
+
+
+def _is_left_off(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether the constant is made only where an option is on that all of the file's constructions leave off."""
+    maker = conflict.made.maker if conflict.made is not None else None
+    if maker is None or maker.filename != str(facts.path):
+        return False
+    return is_switched_off(facts.source.tree, Surroundings.of(facts.source.tree), maker.node)
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:

@@ -140,3 +140,51 @@ def test_what_is_rebound_is_asked_at_the_operation() -> None:
 def test_range_keeps_its_precision() -> None:
     text = PROGRAM.format(first="made = torch.linspace(0, 1, 16).view(4, 4)", second="x @ made")
     assert "x @ made.to(x.dtype)" in fixed(text, Applicability.UNSAFE)
+
+
+DROPPED = """\
+import torch
+from torch import nn
+
+
+class Dropped(nn.Module):
+    def __init__(self, inner: nn.Module, drop: float = 0.0):
+        super().__init__()
+        self.inner = inner
+        self.drop = drop
+
+    def forward(self, x):
+        if self.training and self.drop > 0:
+            return x + self.inner(x) * torch.rand(len(x), 1, device=x.device).ge_(self.drop).div(1 - self.drop)
+        return x + self.inner(x)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(Dropped(nn.Linear(4, 4)), Dropped(nn.Linear(4, 4){passed}))
+
+    def forward(self, x: torch.Tensor):
+        return self.layers(x)
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("passed", "after", "told"),
+    [
+        ("", "", False),
+        (", drop=0.5", "", True),
+        (", 0.5", "", True),
+        (", **options", "", True),
+        ("", "\n\nclass Half(Dropped):\n    pass", True),
+        ("", "\n\ndef schedule(net, rate):\n    net.layers[0].drop = rate", True),
+    ],
+)
+def test_a_constant_that_no_construction_switches_on_is_possible_only(
+    tmp_path: Path, passed: str, after: str, told: bool
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(DROPPED.format(passed=passed, after=after))
+    assert bool(check_file(path, Options(rules=RULES)).findings) is told
+    assert check_file(path, Options(rules=RULES, pedantic=True)).findings
