@@ -45,7 +45,8 @@ class PromoteDrift(Rule):
       `--pedantic` also where `forward` returns the result, which may be meant, as a router's weights are;
     - `torch.cat` of a tensor and a constant of at least three dimensions that was made for it, on its device, and
       without a dtype;
-    - `torch.where` under autocast between activations and a parameter, which autocast does not cast;
+    - `torch.where` under autocast between activations and a parameter, which autocast does not cast, unless the result
+      goes straight on into an operation with another parameter, or with items of an embedding, that is float32 too;
     - a rotary embedding that takes the sine and cosine of its angles itself: those are float32 wherever they are right;
     - an operation that autocast runs in float32 (`F.normalize`, `softmax`, a sum), on the way of a query, key or value
       into a kernel or `autograd.Function` that gets the others in half precision;
@@ -490,6 +491,29 @@ class Attention(nn.Module):
         kept = (x.float() * x.float().pow(2).mean(-1, keepdim=True).rsqrt()).to(x.dtype)
         x = torch.cat([x, torch.zeros(x.shape, device=x.device, dtype=x.dtype)])
         return Kernel.apply(rotate(q, freqs), k, v) + self.weight * kept, x
+"""
+        ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Masked(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.embed = nn.Linear(dim, dim)
+        self.mask = nn.Parameter(torch.randn(dim))
+        self.first = nn.Parameter(torch.randn(1, 1, dim))
+        self.positions = nn.Embedding(3, dim)
+
+    def forward(self, x: torch.Tensor, ids: torch.LongTensor, keep: torch.BoolTensor = None):
+        tokens, others = self.embed(x), self.embed(x)
+        if keep is not None:
+            tokens = torch.where(keep, tokens, self.mask)
+            others = torch.where(keep, others, self.mask)
+        tokens = tokens + self.positions(ids)
+        return torch.cat([self.first.expand(len(x), -1, -1), others], dim=1), tokens
 """
         ),
     )

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from amplint.infer.facts import Sink
     from amplint.infer.frame import Frame
     from amplint.infer.torch_ops import Op
+    from amplint.infer.values import Origin
 
+MAX_PATHS = 12
+"""Places on the paths that meet in a tensor that are looked back through for what promoted it."""
 MAX_RETURNED = 64
 """Tensors of a result, nested in tuples and dicts, that are looked at."""
 
@@ -37,6 +40,7 @@ def promoted(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Ope
 
     Under autocast only where the operation selects between activations and a parameter.
     """
+    _overtake(frame, operands)
     first = operands[0].value.dtypes
     if all(operand.value.dtypes == first for operand in operands) or not frame.session.recorder.concerns(frame):
         return
@@ -50,6 +54,38 @@ def promoted(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Ope
         return
     under = [number for number in lanes if frame.autocast[number].on]
     _promoted_in(frame, op, node, operands, under)
+
+
+def _overtake(frame: Frame, operands: list[Operand]) -> None:
+    """Note what was promoted and goes straight on beside a parameter, or items of one, that is float32 by itself."""
+    recorder = frame.session.recorder
+    if not recorder.concerns(frame) or not recorder.selects:
+        return
+    for number, state in enumerate(frame.autocast):
+        for wide in operands if state.on else ():
+            lane = wide.value.dtypes[number]
+            if lane.mask != FLOAT32 or not lane.exact or wide.value.dim == 0 or not _is_parameter(wide, number):
+                continue
+            for operand in operands:
+                if operand is not wide:
+                    recorder.overtaken((place.node for place in _straight(operand.value.origin)), number)
+
+
+def _is_parameter(operand: Operand, lane: int) -> bool:
+    path = list(lineage(operand.value.origin, lane))
+    held = any(place.parameter or (place.placed and not place.kept) for place in path)
+    return held and all(len(place.parents) < 2 for place in path)
+
+
+def _straight(origin: Origin | None) -> Iterator[Origin]:
+    """The places on the paths to a tensor, back to the first operation that several tensors meet in."""
+    pending = [origin]
+    for _ in range(MAX_PATHS):
+        place = pending.pop() if pending else None
+        if place is not None:
+            yield place
+            if not place.what or len(place.parents) < 2:
+                pending.extend(place.parents)
 
 
 def _promoted_in(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Operand], lanes: list[int]) -> bool:

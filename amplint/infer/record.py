@@ -69,6 +69,7 @@ class Recorder:
         self._apart: dict[int, Apart] = {}
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
+        self._overtaken: dict[int, set[int]] = {}
         self._pairs: dict[int, list[_Pair]] = {}
         self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, tuple[int, Cause]]] = {}
         self._multiplied: set[int] = set()
@@ -194,6 +195,17 @@ class Recorder:
         if id(node) in self._promotions:
             self._escaped.setdefault(id(node), set()).add(lane)
 
+    @property
+    def selects(self) -> bool:
+        """Whether a selection from a parameter promotes something so far."""
+        return any(promotion.sink == "parameter" for promotion in self._promotions.values())
+
+    def overtaken(self, nodes: Iterable[ast.AST], lane: int) -> None:
+        """Of what comes from these nodes, something else makes float32 next, in one scenario."""
+        for node in nodes:
+            if id(node) in self._promotions:
+                self._overtaken.setdefault(id(node), set()).add(lane)
+
     def addressed(self, found: Addressed) -> None:
         """Note a tensor made in the file that is checked, whatever file its address is taken in."""
         self._addressed.setdefault(id(found.node), found)
@@ -259,13 +271,17 @@ class Recorder:
         return tuple(self._calls.values())
 
     def promotions(self) -> tuple[Promotion, ...]:
-        """Those whose result matters; of what a module returns, in the scenarios in which it does."""
+        """Those whose result matters: of what a module returns, in the scenarios in which it does, and of a selection
+        from a parameter, in those in which nothing else makes it float32 next."""
         kept = []
         for key, promotion in self._promotions.items():
-            if promotion.sink != "returned":
+            if promotion.sink == "rebound":
                 kept.append(promotion)
                 continue
-            lanes = tuple(lane for lane in promotion.lanes if lane in self._escaped.get(key, ()))
+            if promotion.sink == "parameter":
+                lanes = tuple(lane for lane in promotion.lanes if lane not in self._overtaken.get(key, ()))
+            else:
+                lanes = tuple(lane for lane in promotion.lanes if lane in self._escaped.get(key, ()))
             names = tuple(n for n, lane in zip(promotion.scenarios, promotion.lanes, strict=True) if lane in lanes)
             if lanes:
                 kept.append(replace(promotion, lanes=lanes, scenarios=names))
