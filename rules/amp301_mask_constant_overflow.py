@@ -51,12 +51,14 @@ _RAISES = {
     "fill_diagonal": ("fill_value",),
     "index_fill": ("value",),
     "scatter": ("src", "value"),
+    "pad": ("value",),
+    "threshold": ("value",),
+}
+_RAISES_ON_CPU = {
     "clamp": ("min", "max"),
     "clip": ("min", "max"),
     "clamp_min": ("min",),
     "clamp_max": ("max",),
-    "pad": ("value",),
-    "threshold": ("value",),
     "hardtanh": ("min_val", "max_val"),
 }
 _GIVES_INFINITY = {
@@ -67,7 +69,11 @@ _GIVES_INFINITY = {
     "asarray": ("data",),
     "new_tensor": ("data",),
 }
-"""The parameters of operations that take a constant: those that refuse one out of range, and those that round it."""
+"""The parameters of operations that take a constant: those that refuse one out of range, and those that round it.
+
+Bounds are refused by the CPU's kernels alone: CUDA's read them in float32 (``opmath_type`` in
+aten/src/ATen/native/cuda/TensorCompare.cu, which ``hardtanh`` calls too), where one beyond the dtype bounds nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,8 @@ class MaskConstantOverflow(Rule):
     What it does
     ------------
     Reports Python numbers beyond the largest of a float16 or bfloat16 tensor that they are put into: by `masked_fill`,
-    `fill_`, `full`, `new_full`, `pad`, `clamp` and the like, by `torch.where`, `x[...] = value` and `torch.tensor`.
+    `fill_`, `full`, `new_full`, `pad` and the like, by `torch.where`, `x[...] = value` and `torch.tensor`; with
+    `--device cpu` by `clamp` and `hardtanh` too, whose bounds CUDA reads in float32.
     Numbers are followed through names, attributes and defaults; `torch.finfo(dtype)` counts with the dtype that it is
     of, so that `finfo(torch.float32).min` overflows in bfloat16 too.
 
@@ -228,6 +235,28 @@ def reproduce():
 """,
             scenario="autocast-fp16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Clipped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor):
+        return self.score(x).clamp(max=1e5)  # expect
+
+
+def reproduce():
+    with torch.autocast("cpu", dtype=torch.float16):
+        Clipped()(torch.randn(2, 8))
+""",
+            scenario="autocast-fp16",
+            device="cpu",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -278,7 +307,8 @@ def reproduce():
 def _overflow(facts: FileFacts, use: Use) -> _Overflow | None:
     short = short_name(use.op).rstrip("_") or use.op
     short = "__setitem__" if use.op.endswith("__setitem__") else short
-    for table, raises in ((_RAISES, True), (_GIVES_INFINITY, False)):
+    refused = _RAISES | _RAISES_ON_CPU if facts.device == "cpu" else _RAISES
+    for table, raises in ((refused, True), (_GIVES_INFINITY, False)):
         for parameter in table.get(short, ()):
             number = use.numbers.get(parameter)
             if number is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
 from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability
+from amplint.finding import Applicability, Severity
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 RULES = tuple(rule for rule in load_rules() if rule.code == "AMP301")
 OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13))
+ON_CPU = replace(OPTIONS, device="cpu")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 STATES = (None, torch.float16, torch.bfloat16)
 CONSTANTS = ("-1e9", "1e9", "-65505.0", "-65536", "-1e38", "-3.4e38", "torch.finfo(torch.float32).min", "LOWEST")
@@ -55,7 +57,7 @@ def module_of(text: str) -> torch.nn.Module:
 
 
 def check(source: Source) -> FileResult:
-    return check_file(source, OPTIONS)
+    return check_file(source, ON_CPU)
 
 
 def outcome(module: torch.nn.Module, *inputs: torch.Tensor) -> torch.Tensor | None:
@@ -87,6 +89,16 @@ def test_safe_fixes_change_nothing_that_ran(fill: str, tmp_path: Path) -> None:
                 cured += old is None
                 assert old is None or (old.dtype == new.dtype and torch.equal(old, new))
     assert cured
+
+
+@pytest.mark.parametrize(
+    "bound", ["scores.clamp(max=1e9)", "scores.clip(-1e9)", "nn.functional.hardtanh(scores, -1e9, 1e9)"]
+)
+def test_bounds_are_refused_by_the_cpu_alone(bound: str, tmp_path: Path) -> None:
+    source = Source(tmp_path / "module.py", MODULE.format(bound).encode())
+    assert not check_file(source, OPTIONS).findings
+    (finding,) = check(source).findings
+    assert (finding.code, finding.severity) == ("AMP301", Severity.ERROR)
 
 
 def test_what_a_caller_may_replace_by_infinity_is_no_safe_fix(tmp_path: Path) -> None:
