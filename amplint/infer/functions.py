@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from amplint.infer import classes
 from amplint.infer.arguments import Arguments
@@ -27,6 +29,10 @@ from amplint.infer.values import (
     Union,
     Value,
 )
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import Conflict
+    from amplint.infer.session import Session
 
 
 def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
@@ -65,7 +71,8 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
 def confirm(top: Frame, cls: Class) -> None:
     """Drop what disagrees in a Function for some callers only, and for none of the modules that apply it here.
 
-    That is known where the file applies it in modules alone, each time with operands of known dtypes.
+    That is known where the file applies it in modules alone, each time with operands of known dtypes. What disagrees
+    on one of two ways through such a module is possible only: the application may lie on the other.
     """
     session = top.session
     applied = list(session.applied.get(id(cls.node), {}).values())
@@ -75,7 +82,7 @@ def confirm(top: Frame, cls: Class) -> None:
     if {id(how.node) for how in applied if how is not None} != _applications(cls):
         return
     memo, session.memo = session.memo, {}
-    with session.recorder.confirming([cls.node]):
+    with session.recorder.confirming([cls.node], partial(_may_agree, session)):
         for how in applied:
             assert how is not None
             frame = Frame(session, top.namespace, autocast=how.autocast, live=how.live, in_module=True)
@@ -85,6 +92,13 @@ def confirm(top: Frame, cls: Class) -> None:
                 _setup_context(frame, cls, context, how.arguments, result)
             _run_backward(frame, cls, backward, context, result)
     session.memo = memo
+
+
+def _may_agree(session: Session, conflict: Conflict) -> bool:
+    """Whether two operands have one dtype on some way through the code, in every scenario in which they may differ."""
+    lanes = [number for number, scenario in enumerate(session.scenarios) if scenario.name in conflict.scenarios]
+    pairs = [(conflict.left.value.dtypes[number], conflict.right.value.dtypes[number]) for number in lanes]
+    return all(a.mask & b.mask and not a.assumed and not b.assumed for a, b in pairs)
 
 
 def _applications(cls: Class) -> set[int]:

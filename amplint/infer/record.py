@@ -25,7 +25,7 @@ from amplint.infer.facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from amplint.infer.dtypes import Dtypes, Lane
     from amplint.infer.frame import Frame
@@ -86,16 +86,21 @@ class Recorder:
         self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
 
     @contextmanager
-    def confirming(self, nodes: Iterable[ast.AST]) -> Iterator[None]:
-        """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block."""
+    def confirming(self, nodes: Iterable[ast.AST], doubtful: Callable[[Conflict], bool]) -> Iterator[None]:
+        """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block.
+
+        What is ``doubtful`` as it is seen there is possible only.
+        """
         inside = {id(node) for root in nodes for node in ast.walk(root)}
         before = {key: conflict for key, conflict in self._conflicts.items() if key in inside}
         for key in before:
             del self._conflicts[key]
         yield
         for key, conflict in before.items():
-            if key in self._conflicts:
-                self._conflicts[key] = conflict
+            again = self._conflicts.get(key)
+            if again is not None:
+                doubt = doubtful(again)
+                self._conflicts[key] = replace(conflict, certainty=Certainty.POSSIBLE) if doubt else conflict
 
     def region(self, frame: Frame, region: Region) -> None:
         if self.concerns(frame):
