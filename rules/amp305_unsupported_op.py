@@ -289,6 +289,29 @@ def reproduce():
     Loudness().bfloat16()(torch.randn(64).bfloat16())
 """
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Rotation(nn.Module):
+    def halved(self, turns: torch.Tensor):
+        return torch.complex(turns.real / 2, turns.imag / 2)
+
+    def applied(self, x: torch.Tensor, turns: torch.Tensor):
+        turned = torch.view_as_complex(x.float().unflatten(-1, (-1, 2))) * turns
+        cos, sin = torch.view_as_real(turns).unbind(-1)
+        return torch.view_as_real(turned).flatten(-2), torch.complex(cos, -sin)
+
+
+def reproduce():
+    turns = torch.polar(torch.ones(2, 4), torch.randn(2, 4))
+    rotation = Rotation().bfloat16()
+    rotation.halved(turns)
+    rotation.applied(torch.randn(2, 8, dtype=torch.bfloat16), turns)
+"""
+        ),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
