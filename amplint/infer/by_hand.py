@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from amplint.infer.values import Tensor
 
 _CASTING = frozenset((*CASTS, "to", "type", "type_as"))
+_VIEWS = frozenset(("t", "transpose", "permute", "view", "reshape", "flatten", "contiguous", "T", "mT", "H", "mH"))
+"""Methods and attributes that keep a dtype and that products are given."""
 
 
 def can_be_lowered(operands: Sequence[Operand]) -> bool:
@@ -29,6 +31,34 @@ def aligned_by_hand(operands: Sequence[Operand]) -> bool:
         return False
     cast = sum(_is_cast(operand.value) for operand in operands)
     return cast > 0 and cast >= len(operands) - 1
+
+
+def cast_alike(expressions: Sequence[ast.expr | None]) -> bool:
+    """Whether one operand is as it is and all others are written as cast to its dtype: ``g @ w.to(g.dtype).t()``.
+
+    That tells even where nothing is known of what is cast.
+    """
+    plain = [_without_views(expression) for expression in expressions if expression is not None]
+    if len(plain) < max(len(expressions), 2):
+        return False
+    return any(all(_is_cast_like(other, lead) for other in plain if other is not lead) for lead in plain)
+
+
+def _without_views(node: ast.expr) -> ast.expr:
+    while True:
+        path = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(path, ast.Attribute) or path.attr not in _VIEWS:
+            return node
+        node = path.value
+
+
+def _is_cast_like(node: ast.expr, lead: ast.expr) -> bool:
+    """Whether an expression is ``x.to(lead.dtype)``, ``x.type_as(lead)`` or the like."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
+        return False
+    wanted = ast.unparse(lead)
+    given = ast.unparse(node.args[0])
+    return not node.keywords and given == {"to": f"{wanted}.dtype", "type_as": wanted}.get(node.func.attr)
 
 
 def _is_cast(tensor: Tensor) -> bool:

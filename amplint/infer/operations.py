@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer import conflicts, drift, upcasts, uses
-from amplint.infer.by_hand import aligned_by_hand, can_be_lowered
+from amplint.infer.by_hand import aligned_by_hand, can_be_lowered, cast_alike
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
@@ -70,7 +70,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
     lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
     if lowered and session.recorder.in_function and can_be_lowered(operands):
-        session.recorder.sensitive(frame, node, op.name, aligned_by_hand(operands))
+        written = [arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound]
+        session.recorder.sensitive(frame, node, op.name, aligned_by_hand(operands) or cast_alike(written))
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)
