@@ -146,6 +146,7 @@ def _judged(
 ) -> tuple[list[Finding], FileFacts | None]:
     """What the rules find in one release of torch, and the facts they found it by, None where there are none."""
     from amplint.infer.analysis import analyse
+    from amplint.infer.script_blocks import untouched_definitions
 
     scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
     try:
@@ -158,9 +159,10 @@ def _judged(
         failures.append(_failure("the inference", source.path, error))
         return [], None
     suspects: list[tuple[Rule, Suspect]] = []
+    blocks = untouched_definitions(facts.source.tree)
     for rule in rules:
         try:
-            found = list(rule.suspects(facts))
+            found = [_weighed(suspect, blocks) for suspect in rule.suspects(facts)]
         except RecursionError as error:
             raise SourceError("nested too deeply to be analysed") from error
         except Exception as error:
@@ -175,6 +177,14 @@ def _judged(
     findings = run_rules(source, facts, suspects, broken)
     failures.extend(_failure(failure.rule.code, source.path, failure.error) for failure in broken)
     return findings, facts
+
+
+def _weighed(suspect: Suspect, blocks: tuple[tuple[int, int], ...]) -> Suspect:
+    """A suspect, possible only where no scenario reaches: see :mod:`amplint.infer.script_blocks`."""
+    row = suspect.span.start.row
+    if any(first <= row <= last for first, last in blocks):
+        return replace(suspect, certainty=Certainty.POSSIBLE)
+    return suspect
 
 
 def _failure(what: str, path: Path, error: BaseException) -> str:
