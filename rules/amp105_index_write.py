@@ -27,7 +27,9 @@ class IndexWrite(Rule):
     What it does
     ------------
     Reports `x[index] = y`, `index_add_`, `index_copy_`, `index_put_`, `scatter*_`, `masked_scatter_` and `put_`, and
-    their out-of-place forms, where the source and the destination have different floating dtypes.
+    their out-of-place forms, where the source and the destination have different floating dtypes. With `--pedantic`
+    also where they differ only for what the caller of a function of no module is taken to pass: that is as often data
+    (labels, boxes, scores) as activations.
 
     Why it is bad
     -------------
@@ -113,6 +115,19 @@ def reproduce():
         ),
     )
     good: ClassVar[tuple[Example, ...]] = (
+        Example(
+            """\
+import torch
+
+
+class Loss:
+    def pad(self, labels: torch.Tensor, count: int):
+        out = torch.zeros(count, 8, device=labels.device)
+        rows = labels[:, 0].long()
+        out[rows] = labels[:, 1:]  # labels need not have the dtype of any model
+        return out
+"""
+        ),
         Example(
             """\
 import torch

@@ -61,6 +61,11 @@ def is_module(cls: Class) -> bool:
     return any(_may_be_module(base) for base in ancestry(cls)) and _is_method(find_member(cls, "forward"))
 
 
+def may_be_module(cls: Class) -> bool:
+    """Whether a class is an ``nn.Module``, or has a base that is not seen and may be one."""
+    return is_module(cls) or any(_may_be_module(base) for base in ancestry(cls))
+
+
 def _is_method(member: Value | None) -> bool:
     """Whether a member is a function, under decorators or not."""
     while isinstance(member, Decorated):

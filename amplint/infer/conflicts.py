@@ -21,6 +21,7 @@ from amplint.infer.provenance import (
     beside_its_own,
     came_with,
     follows_default,
+    from_anyone,
     is_upcast,
     made_in,
     was_added,
@@ -114,7 +115,7 @@ def check(
     by_model = [lane for lane in forced if any(follows_default(frame, operand, lane) for operand in chosen)]
     forced = [lane for lane in forced if lane not in by_model] or forced
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
-    certainty = Certainty.PROVEN if forced and not cited else _certainty(kind, chosen, sure[0], worst[sure[0]])
+    certainty = Certainty.PROVEN if forced and not cited else _certainty(frame, kind, chosen, sure[0], worst[sure[0]])
     if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model):
         certainty = Certainty.LIKELY
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
@@ -169,7 +170,7 @@ def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
     return origin.span
 
 
-def _certainty(kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Strength) -> Certainty:
+def _certainty(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Strength) -> Certainty:
     """Whether dtypes that differ only on some path are worth saying.
 
     Operands that merely may differ are only possible: the paths that make them differ may not go together. Where the
@@ -177,6 +178,8 @@ def _certainty(kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Stre
     but not a path that also decides whether the operand exists. One is enough too where a constant comes in on it and
     the other operand has one dtype whichever way was taken.
     """
+    if kind is Kind.INDEX_WRITE and _rests_on_anyone(frame, pair, lane, found):
+        return Certainty.POSSIBLE
     if found is not Strength.PATH:
         return Certainty.LIKELY
     if any(operand.value.optional for operand in pair):
@@ -190,6 +193,16 @@ def _certainty(kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Stre
         others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
         return Certainty.LIKELY if all(other.exact for other in others) else Certainty.POSSIBLE
     return Certainty.POSSIBLE if kind in (Kind.MIXED, Kind.UPCAST) else Certainty.LIKELY
+
+
+def _rests_on_anyone(frame: Frame, pair: tuple[Operand, Operand], lane: int, found: Strength) -> bool:
+    """Whether an index write fails only for what the caller of a function of no module is assumed to pass.
+
+    Rows from such a caller are as often data (labels, boxes, scores) as activations. A destination from there that the
+    function fills with rows of a dtype of its own making is another matter, unless autocast would have lowered it too.
+    """
+    destination, source = pair
+    return from_anyone(frame, source, lane) or (found is Strength.CALLER and from_anyone(frame, destination, lane))
 
 
 def _may_follow(pair: tuple[Operand, Operand], lane: int) -> bool:

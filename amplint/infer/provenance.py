@@ -56,6 +56,14 @@ def came_with(frame: Frame, operand: Operand) -> bool:
     return any(id(origin.node) in frame.session.given for origin in _behind(operand))
 
 
+def from_anyone(frame: Frame, operand: Operand, lane: int) -> bool:
+    """Whether an operand's dtype is only assumed, of what a function that belongs to no module is passed."""
+    dtype = operand.value.dtypes[lane]
+    if not dtype.assumed or dtype.certain:
+        return False
+    return any(id(origin.node) in frame.session.anyones for origin in _behind(operand))
+
+
 def _behind(operand: Operand) -> Iterator[Origin]:
     """Every place that an operand's dtype depends on, on any path."""
     pending = [operand.value.origin]
