@@ -138,6 +138,13 @@ def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr, *
     return _built(frame, found, arguments.bind(found.init), node, span, name, added=added)
 
 
+_REPEATED = {
+    "encoder_layer": "torch.nn.TransformerEncoderLayer",
+    "decoder_layer": "torch.nn.TransformerDecoderLayer",
+}
+"""What ``nn.TransformerEncoder`` and ``-Decoder`` copy, by the name that they are given it under."""
+
+
 def _built(
     frame: Frame, found: LayerClass, options: dict[str, Value], node: ast.expr, span: Span, written: str, *, added: bool
 ) -> Layer:
@@ -157,11 +164,18 @@ def _built(
                 made[role] = _layer_tensor(frame, options.get("dtype"), node, role, written, added=added)
             tensors[name] = made[role]
     inner: dict[object, Value] = {}
+    dtype = {"dtype": options["dtype"]} if "dtype" in options else {}
     for attribute, short in found.inner:
-        cls = find_layer("torch.nn." + short)
-        if cls is not None:
-            dtype = {"dtype": options["dtype"]} if "dtype" in options else {}
-            inner[attribute] = _built(frame, cls, dtype, node, span, written, added=added)
+        given = options.get(f"custom_{attribute}", NONE)
+        cls = find_layer("torch.nn." + short) if isinstance(given, Const) and given.value is None else None
+        if cls is None:
+            continue
+        inside = dict(dtype)
+        for name in cls.init:
+            repeated = find_layer(_REPEATED[name]) if name in _REPEATED else None
+            if repeated is not None:
+                inside[name] = _built(frame, repeated, dtype, node, span, written, added=added)
+        inner[attribute] = _built(frame, cls, inside, node, span, written, added=added)
     return Layer(found.name, tensors, Mapping(inner) if inner else None, span, options)
 
 
@@ -230,7 +244,8 @@ def _floating(layer: Layer) -> Iterator[Tensor]:
     for tensor in layer.tensors.values():
         if isinstance(tensor, Tensor) and any(lane.mask & FLOATS or not lane.mask for lane in tensor.dtypes):
             yield tensor
-    for child in layer.children.items.values() if isinstance(layer.children, Mapping) else ():
+    children = layer.children.items.values() if isinstance(layer.children, Mapping) else ()
+    for child in (*children, *(layer.options[name] for name in _REPEATED if name in layer.options)):
         if isinstance(child, Layer):
             yield from _floating(child)
 
@@ -269,7 +284,8 @@ def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
     elif isinstance(children, Sequence) and children.items is not None:
         items = tuple(converted(frame, v, dtype) if isinstance(v, Layer) else v for v in children.items)
         children = Sequence(items, children.element, children.mutable)
-    return replace(layer, tensors=tensors, children=children)
+    repeated = {n: converted(frame, v, dtype) for n in _REPEATED if isinstance(v := layer.options.get(n), Layer)}
+    return replace(layer, tensors=tensors, children=children, options={**layer.options, **repeated})
 
 
 _MODULE_SAME = frozenset(

@@ -61,6 +61,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self._conflicts: dict[int, Conflict] = {}
+        self._failed: dict[tuple[Kind, Span, int], Conflict] = {}
+        self._first: dict[int, set[int]] = {}
         self._regions: dict[int, Region] = {}
         self._calls: dict[int, TorchCall] = {}
         self._casts: dict[int, CastCall] = {}
@@ -82,8 +84,26 @@ class Recorder:
     def conflict(self, frame: Frame, conflict: Conflict) -> None:
         if not self.concerns(frame):
             return
+        self._first.setdefault(id(conflict.node), set()).add(id(self._failed_before(frame, conflict)))
+        if conflict.culprit is not None and conflict.raises and not frame.block:
+            defect = (conflict.kind, conflict.culprit, frame.function)
+            failed = self._failed.get(defect)
+            if failed is None or failed.certainty is Certainty.POSSIBLE:
+                self._failed[defect] = conflict
         old = self._conflicts.get(id(conflict.node))
         self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
+
+    def _failed_before(self, frame: Frame, conflict: Conflict) -> ast.expr | ast.stmt:
+        """What fails first for the same operand: outside of branches of a function that led here, else nothing before
+        the operation itself."""
+        caller = frame.left
+        while caller is not None and conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
+            failed = self._failed.get((conflict.kind, conflict.culprit, caller[0].function))
+            possible = failed is not None and failed.certainty is Certainty.POSSIBLE
+            if failed is not None and set(conflict.scenarios) <= set(failed.scenarios):
+                return conflict.node if possible and conflict.certainty is not Certainty.POSSIBLE else failed.node
+            caller = caller[0].left
+        return conflict.node
 
     @contextmanager
     def confirming(self, nodes: Iterable[ast.AST], doubtful: Callable[[Conflict], bool]) -> Iterator[None]:
@@ -253,11 +273,14 @@ class Recorder:
             self._sensitive.pop()
 
     def conflicts(self) -> tuple[Conflict, ...]:
-        """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first."""
+        """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first, and
+        none in a function that is only called behind it."""
         kept: list[Conflict] = []
         spoken: set[tuple[Kind, Span, int]] = set()
         found = [*self._conflicts.values(), *self._aligned_elsewhere()]
         for conflict in sorted(found, key=lambda c: _CERTAINTIES.index(c.certainty)):
+            if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
+                continue
             if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
                 defect = (conflict.kind, conflict.culprit, conflict.function)
                 if defect in spoken:
