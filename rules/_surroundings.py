@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from amplint.infer.annotations import last_name
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Predicate = Callable[[ast.expr], bool]
 
@@ -204,3 +206,14 @@ def tests_cuda(test: ast.expr) -> bool:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
             return True
     return False
+
+
+def works_on_a_model(function: FunctionNode | None) -> bool:
+    """Whether a function takes a module and, as far as it says, no tensor: it prepares weights, at any time."""
+    if function is None:
+        return False
+    spec = function.args
+    annotations = [a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.annotation is not None]
+    return any(last_name(a) == "Module" for a in annotations) and not any(
+        "Tensor" in ast.unparse(a) for a in annotations
+    )

@@ -25,7 +25,7 @@ from ._low_precision import (
     surest,
 )
 from ._on_host import is_on_host
-from ._surroundings import Surroundings
+from ._surroundings import Surroundings, works_on_a_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,6 +64,8 @@ class UnsupportedOp(Rule):
     `polar`, and for bfloat16 alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read
     from what torch declares for the device. Left alone are operations that autocast computes in float32 where it is on,
     that raise for few rows only, as `cdist` with `p=2`, and that a float32 operand promotes, as `stft` with a window.
+    What a function does to the weights of a module that it takes, and that takes no tensor, is only possible under
+    autocast: nobody needs to call it there.
     Where the project supports older releases of torch, what those lack is reported as a warning that names the release,
     such as `triu` of bfloat16 up to torch 2.0.
     `nn.init.orthogonal_` factorises as well: it is reported in methods that initialise a module they are handed, as a
@@ -349,6 +351,8 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
         function = Surroundings.of(facts.source.tree).function(use.node)
         if any(is_on_host(function, operand.node) for operand, _ in operands):
             lanes = {n: c for n, c in lanes.items() if not facts.scenarios[n].autocast}
+        if not use.in_module and works_on_a_model(function):
+            lanes = {n: Certainty.POSSIBLE if facts.scenarios[n].autocast else c for n, c in lanes.items()}
     if not lanes:
         return None
     lanes = surest(lanes)
