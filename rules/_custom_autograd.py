@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Certainty, Edit
-from amplint.infer.torch_ops import find_op
 from amplint.rule import Suspect
 from amplint.source import Location, Span
 
@@ -40,7 +39,6 @@ _QUERIES = frozenset(
         *("get_autocast_gpu_dtype", "get_autocast_cpu_dtype"),
     )
 )
-_MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _BASES = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
@@ -122,9 +120,7 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         in_backward = function.sensitive_backward
-        if not forward or (in_backward and all(operation.by_hand for operation in in_backward)):
-            continue
-        if in_backward or not _is_indifferent(facts, function.backward):
+        if forward and not (in_backward and all(operation.by_hand for operation in in_backward)):
             yield replace(function, sensitive_forward=forward)
 
 
@@ -136,23 +132,6 @@ def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensiti
         for operation in operations
         if operation.cause.filename != facts.path or not any(other.contains(operation.cause.span) for other in others)
     )
-
-
-def _is_indifferent(facts: FileFacts, method: ast.FunctionDef) -> bool:
-    """Whether a method does nothing but arithmetic and calls of torch that autocast has no say in."""
-    names = {id(r.node): r.name for r in facts.references}
-    for node in ast.walk(method):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.MatMult, ast.Pow)):
-            return False
-        if not isinstance(node, ast.Call):
-            continue
-        if not isinstance(node.func, ast.Attribute):
-            return False
-        name = names.get(id(node.func))
-        op = find_op(name or f"torch.Tensor.{node.func.attr}")
-        if name not in _MAKERS and (op is None or facts.device in op.policy):
-            return False
-    return True
 
 
 def _only_raises(method: ast.FunctionDef) -> bool:

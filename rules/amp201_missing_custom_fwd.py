@@ -30,8 +30,7 @@ class MissingCustomFwd(Rule):
 
     A Function with any decorator that amplint cannot see through is left alone. So is one whose `backward` opens an
     autocast region itself, as checkpointing does, whose `forward` computes in a region of its own or asks for the state
-    of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand, or only adds and
-    multiplies element by element, as where `forward` computes the gradients.
+    of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand.
 
     Why it is bad
     -------------
@@ -214,27 +213,10 @@ class FrozenLinear(torch.autograd.Function):
         return grad_output @ weight.to(grad_output.dtype), None
 
 
-class LinearLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight):
-        with torch.enable_grad():
-            x = x.detach().requires_grad_()
-            loss = F.linear(x, weight).float().square().mean()
-        ctx.save_for_backward(torch.autograd.grad(loss, x)[0])
-        return loss.detach()
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        (grad_x,) = ctx.saved_tensors
-        if torch.ne(grad_output, torch.tensor(1.0, device=grad_output.device)):
-            grad_x = grad_x * grad_output
-        return grad_x, None
-
-
 def reproduce():
     x, weight = torch.randn(3, 4, requires_grad=True), torch.randn(5, 4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = FrozenLinear.apply(x, weight).float().sum() + 2 * LinearLoss.apply(x, weight)
+        loss = FrozenLinear.apply(x, weight).float().sum()
     loss.backward()
 """
         ),

@@ -95,8 +95,11 @@ class Recorder:
 
     def _failed_before(self, frame: Frame, conflict: Conflict) -> ast.expr | ast.stmt:
         """What fails first for the same operand: outside of branches of a function that led here, else nothing before
-        the operation itself."""
-        caller = frame.left
+        the operation itself.
+
+        Where autocast is off, each operation wants a cast of its own.
+        """
+        caller = frame.left if conflict.kind is not Kind.AUTOCAST_EXIT else None
         while caller is not None and conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
             failed = self._failed.get((conflict.kind, conflict.culprit, caller[0].function))
             possible = failed is not None and failed.certainty is Certainty.POSSIBLE
