@@ -46,7 +46,9 @@ PROCESS = """
         ("", PROCESS, Certainty.POSSIBLE),
     ],
 )
-def test_what_any_caller_is_assumed_to_pass_is_only_possible(base: str, method: str, certainty: Certainty) -> None:
+def test_what_a_caller_is_assumed_to_pass_to_what_is_no_module_is_only_possible(
+    base: str, method: str, certainty: Certainty
+) -> None:
     source = f"import abc\nimport elsewhere\nimport torch\nfrom torch import nn\n\nclass Work({base}):{method}"
     result = check_file(
         Source(Path("/project/work.py"), source.encode()), Options(RULES, DEFAULT_SCENARIOS, pedantic=True)

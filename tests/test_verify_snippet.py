@@ -139,12 +139,12 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], 
     """The rows of the result by source row and scenario."""
     path = tmp_path_factory.mktemp("alone") / "operations.py"
     path.write_text(file_of(0))
-    result = amplint("verify", str(path), "--run-on", "cpu", "--isolated", "--output-format", "json")
+    result = amplint("verify", str(path), "--run-on", "cpu", "--isolated", "--pedantic", "--output-format", "json")
     assert result.status == 1, result.stderr
     assert result.stderr == ""
     found = {
         f["fingerprint"]: f
-        for f in json.loads(amplint("check", str(path), "--isolated", "--output-format", "json").stdout)
+        for f in json.loads(amplint("check", str(path), "--isolated", "--pedantic", "--output-format", "json").stdout)
     }
     return {(found[row["fingerprint"]]["location"]["row"], row["scenario"]): row for row in json.loads(result.stdout)}
 

@@ -196,7 +196,7 @@ def _certainty(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lane: in
 
 
 def _rests_on_anyone(frame: Frame, pair: tuple[Operand, Operand], lane: int, found: Strength) -> bool:
-    """Whether an index write fails only for what the caller of a function of no module is assumed to pass.
+    """Whether an index write fails only for what a method of a class that is no module is assumed to be passed.
 
     Rows from such a caller are as often data (labels, boxes, scores) as activations. A destination from there that the
     function fills with rows of a dtype of its own making is another matter, unless autocast would have lowered it too.

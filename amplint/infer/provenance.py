@@ -57,7 +57,7 @@ def came_with(frame: Frame, operand: Operand) -> bool:
 
 
 def from_anyone(frame: Frame, operand: Operand, lane: int) -> bool:
-    """Whether an operand's dtype is only assumed, of what a function that belongs to no module is passed."""
+    """Whether an operand's dtype is only assumed, of what a method of a class that is no module is passed."""
     dtype = operand.value.dtypes[lane]
     if not dtype.assumed or dtype.certain:
         return False
