@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.infer.facts import FileFacts
+
 _COUNTING = frozenset(
     (
         *("len", "sum", "min", "max", "any", "all", "bool", "int", "list", "tuple", "set", "dict"),
@@ -28,7 +30,9 @@ class CudaAnswers:
     model that was made for a device says nothing of it.
     """
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, facts: FileFacts) -> None:
+        tree = facts.source.tree
+        self._names = {id(reference.node): reference.name for reference in facts.references}
         functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
         self._outer = {id(node) for node in tree.body}
         self._held: dict[int, set[str]] = {id(function): set() for function in functions}
@@ -56,7 +60,8 @@ class CudaAnswers:
             node = pending.pop()
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
-                if (called.startswith("torch.cuda.") and ".amp" not in called) or called in self._giving:
+                name = self._names.get(id(node.func), "")
+                if (name.startswith("torch.cuda.") and ".amp" not in name) or called in self._giving:
                     return True
                 if called not in _COUNTING:
                     continue

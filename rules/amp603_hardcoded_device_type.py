@@ -218,7 +218,7 @@ def build(make, needed, dtype):
             evidence = _other_devices(call, around) or _chosen_outside(call, around, facts.source.tree)
             if evidence is None or _asked(call, around) or around.version_guarded(call):
                 continue
-            if _found_by_cuda(call, around, CudaAnswers(facts.source.tree)):
+            if _found_by_cuda(call, around, CudaAnswers(facts)):
                 continue
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
