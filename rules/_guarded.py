@@ -104,3 +104,12 @@ def _is_held(node: ast.expr | None) -> bool:
 def last(node: ast.expr) -> str:
     """The last part of a name."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def default_of(function: FunctionNode, parameter: str) -> ast.expr | None:
+    """The default of a parameter, None where it has none."""
+    spec = function.args
+    positional = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
+    given: dict[str, ast.expr | None] = dict(zip(reversed(positional), reversed(spec.defaults), strict=False))
+    given.update(zip((argument.arg for argument in spec.kwonlyargs), spec.kw_defaults, strict=True))
+    return given.get(parameter)

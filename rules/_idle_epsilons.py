@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from ._choices import called, uses_behind
-from ._guarded import is_share, kept_as, method, passed_by_calls
+from ._guarded import default_of, is_share, kept_as, method, passed_by_calls
 
 if TYPE_CHECKING:
-    from ._surroundings import FunctionNode, Surroundings
+    from ._surroundings import Surroundings
 
 _PICKERS = frozenset(("gather", "topk", "take_along_dim", "index_select", "masked_select"))
 _EXPONENTIALS = frozenset(("exp", "exp2"))
@@ -102,16 +102,9 @@ def _is_exponential_by_default(tree: ast.Module, around: Surroundings, node: ast
     if not isinstance(flag, ast.Attribute) or not isinstance(flag.value, ast.Name) or flag.value.id != "self":
         return False
     parameter = kept_as(made, flag.attr)
-    default = _default(made, parameter) if parameter is not None else None
+    given = default_of(made, parameter) if parameter is not None else None
+    default = given.value if isinstance(given, ast.Constant) else None
     if not isinstance(default, bool) or any(passed_by_calls(tree, owner.name, made, parameter, skip=1)):
         return False
     chosen = choice.body if default is not turned else choice.orelse
     return isinstance(chosen, ast.Call) and called(chosen) in _EXPONENTIALS
-
-
-def _default(function: FunctionNode, parameter: str) -> object:
-    spec = function.args
-    positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-    given = dict(zip(reversed(positional), reversed(spec.defaults), strict=False))
-    node = given.get(parameter)
-    return node.value if isinstance(node, ast.Constant) else None

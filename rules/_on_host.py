@@ -58,10 +58,7 @@ def _sources(node: ast.expr) -> Iterator[ast.expr]:
     elif isinstance(node, ast.Subscript):
         yield node.value
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "F"):
-            yield from node.args
-        else:
-            yield node.func.value
+        yield from (node.func.value, *node.args)
 
 
 def _last_given(function: ast.AST, name: str, line: int) -> list[ast.expr]:

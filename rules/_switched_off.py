@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import ast
-import operator
 from typing import TYPE_CHECKING
 
-from ._guarded import kept_as, last, method, passed
+from amplint.infer.guards import COMPARISONS
+
+from ._guarded import default_of, kept_as, last, method, passed
 
 if TYPE_CHECKING:
     from ._surroundings import FunctionNode, Surroundings
-
-_COMPARISONS = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 
 
 def is_switched_off(tree: ast.Module, around: Surroundings, node: ast.AST) -> bool:
@@ -34,7 +26,7 @@ def is_switched_off(tree: ast.Module, around: Surroundings, node: ast.AST) -> bo
     for test, answer in around.tests(node):
         option = _option(test)
         parameter = kept_as(made, option) if option is not None else None
-        if option is None or parameter is None or _holds(test, _default(made, parameter)) is not (not answer):
+        if option is None or parameter is None or _holds(test, default_of(made, parameter)) is not (not answer):
             continue
         if not _is_set_again(tree, owner, option) and _all_leave(tree, owner.name, made, parameter):
             return True
@@ -54,18 +46,12 @@ def _holds(test: ast.expr, default: ast.expr | None) -> bool | None:
         return None
     if not isinstance(test, ast.Compare):
         return bool(default.value)
-    compare, other = _COMPARISONS.get(type(test.ops[0])), test.comparators[0]
-    if compare is None or not isinstance(other, ast.Constant) or not isinstance(other.value, bool | int | float):
+    compare, other = COMPARISONS.get(type(test.ops[0])), test.comparators[0]
+    if compare is None or isinstance(test.ops[0], ast.In | ast.NotIn):
+        return None
+    if not isinstance(other, ast.Constant) or not isinstance(other.value, bool | int | float):
         return None
     return bool(compare(default.value, other.value))
-
-
-def _default(function: FunctionNode, parameter: str) -> ast.expr | None:
-    spec = function.args
-    positional = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
-    given: dict[str, ast.expr | None] = dict(zip(reversed(positional), reversed(spec.defaults), strict=False))
-    given.update(zip((argument.arg for argument in spec.kwonlyargs), spec.kw_defaults, strict=True))
-    return given.get(parameter)
 
 
 def _is_set_again(tree: ast.Module, owner: ast.ClassDef, option: str) -> bool:

@@ -179,7 +179,8 @@ def test_a_version_that_is_named_wins_over_the_project(project: Project) -> None
 
 
 def _findings(*arguments: str) -> list[dict[str, Any]]:
-    return _json(*arguments, "--output-format", "json")  # type: ignore[no-any-return]
+    found: list[dict[str, Any]] = _json(*arguments, "--output-format", "json")
+    return found
 
 
 def _json(*arguments: str) -> Any:

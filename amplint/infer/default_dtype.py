@@ -25,7 +25,8 @@ def may_be_low(session: Session, namespace: Namespace) -> bool:
     """Whether a file's modules may be built under a default dtype that is not float32.
 
     Something must say so: the file speaks of the default dtype, or one of its classes has a loader of pretrained
-    weights or a base that is not known. ``module.bfloat16()`` converts whatever dtype a parameter was made in.
+    weights or a base that is not known. ``module.bfloat16()`` converts whatever dtype a parameter was made in. The
+    words are torch's own and those of hubs of models; where another is used, a finding is possible only.
     """
     known = _answers.get(namespace)
     if known is None:

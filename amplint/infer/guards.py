@@ -125,7 +125,7 @@ def _as_answer(value: Value, *, constants: bool) -> bool | None:
     return value.value if constants and isinstance(value, Const) and isinstance(value.value, bool) else None
 
 
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -135,11 +135,12 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+"""How Python compares two values that are known."""
 
 
 def _usual_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
     """A comparison with a string or a number that a caller may choose."""
-    if type(op) not in _COMPARISONS:
+    if type(op) not in COMPARISONS:
         return None
     a, b = evaluate(frame, left), evaluate(frame, right)
     several = isinstance(op, (ast.In, ast.NotIn))
@@ -152,7 +153,7 @@ def _usual_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.ex
     numbers = {isinstance(v, str) for v in values}
     if len(numbers) > 1 and not isinstance(op, (ast.Eq, ast.NotEq)):
         return None
-    return _COMPARISONS[type(op)](values[0], values[1:] if several else values[1])
+    return COMPARISONS[type(op)](values[0], values[1:] if several else values[1])
 
 
 def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[int, int]:
