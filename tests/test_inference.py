@@ -77,6 +77,12 @@ CASES = {
     "a 0-dim tensor does not": module(
         "def forward(self, x: torch.Tensor):\n    return self.lin(x * torch.tensor(0.5))"
     ),
+    "what a reduction keeps has dimensions": module(
+        "def forward(self, x):\n    return self.lin(x + torch.ones(8, 8, 8).sum(1))  # constant"
+    ),
+    "what a full reduction leaves has none": module(
+        "def forward(self, x: torch.Tensor):\n    return self.lin(x + torch.ones(8, 8, 8).sum((0, 1, 2)))"
+    ),
     "a Python number does not": module("def forward(self, x: torch.Tensor):\n    return self.lin(x * 0.5 + 1)"),
     "a buffer follows the module": module(
         "def forward(self, x: torch.Tensor):\n    return self.lin(x * self.table)",

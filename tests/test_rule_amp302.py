@@ -93,3 +93,25 @@ SCORES = "scores = torch.sigmoid(x) if self.logscale else torch.softmax(x, -1)"
 )
 def test_a_sum_of_picked_shares(lines: tuple[str, ...], found: int) -> None:
     assert check(*lines, "return best / (best.sum(-1, keepdim=True) + 1e-9)") == (found, 1)
+
+
+HELPER = """\
+import torch
+from torch import nn
+
+
+def log(t, eps=1e-12):
+    return torch.log(t.clamp(min=eps))
+
+
+class Loss(nn.Module):
+    def forward(self, batch):
+        return {call}
+"""
+
+
+@pytest.mark.parametrize(("call", "found"), [("log(batch['shares'])", 1), ("batch['shares']", 0)])
+def test_a_helper_of_a_module_runs_in_its_scenario(call: str, found: int) -> None:
+    result = check_file(Source(Path("/project/loss.py"), HELPER.format(call=call).encode()), OPTIONS)
+    assert not result.failures
+    assert [finding.span.start.row for finding in result.findings] == [6] * found

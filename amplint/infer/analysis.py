@@ -258,7 +258,7 @@ def _enter(
         autocast=autocast,
         region=region,
         live=_without_autocast(session) if _is_for_other_files(function) else None,
-        in_module=module,
+        in_module=module or id(function.node) in session.of_modules,
         owner=function.owner,
     )
     rows = looked_up(frame, function, receiver) if isinstance(receiver, Instance) else frozenset()

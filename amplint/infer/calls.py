@@ -350,6 +350,8 @@ def run_function(
         return UNKNOWN
     session.active.add(key)
     session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
+    if inner.in_module:
+        session.of_modules.add(id(function.node))
     if all(_known(value) for value in arguments.positional) and not arguments.unknown:
         session.ran.add(id(function.node))
     elif receiver in (None, frame.receiver) and any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):

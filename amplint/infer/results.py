@@ -246,7 +246,9 @@ def result_dim(op: Op, bound: dict[str, Value], operands: list[Operand]) -> int 
     if not op.keeps_dims:
         if op.scalar is None:
             return None if any(o.value.dim != 0 for o in operands) else 0
-        return 0 if not any(_is_passed(bound.get(name)) for name in op.scalar) else None
+        if not any(_is_passed(bound.get(name)) for name in op.scalar):
+            return 0
+        return 1 if _leaves_dimensions(bound, operands) else None
     dim: int | None = 0 if operands else None
     for operand in operands:
         if operand.value.dim == 1:
@@ -254,6 +256,26 @@ def result_dim(op: Op, bound: dict[str, Value], operands: list[Operand]) -> int 
         if operand.value.dim is None:
             dim = None
     return dim
+
+
+def _leaves_dimensions(bound: dict[str, Value], operands: list[Operand]) -> bool:
+    """Whether a reduction over the dimensions that the call names leaves one.
+
+    It does where it keeps what it reduced, and where the numbers themselves need a tensor of more dimensions than they
+    are: what has a dimension 1 has a dimension 0 too.
+    """
+    kept = bound.get("keepdim")
+    if isinstance(kept, Const) and kept.value is True:
+        return all(o.value.dim != 0 for o in operands)
+    named = bound.get("dim")
+    numbers = named.items if isinstance(named, Sequence) else (named,)
+    indices = [v.value for v in numbers or () if isinstance(v, Const) and isinstance(v.value, int)]
+    return bool(numbers) and len(indices) == len(numbers) and _least_dimensions(indices) > len(indices)
+
+
+def _least_dimensions(indices: list[int]) -> int:
+    """The number of dimensions that a tensor needs to have all of ``indices``."""
+    return max(index + 1 if index >= 0 else -index for index in indices)
 
 
 def _is_passed(value: Value | None) -> bool:

@@ -131,6 +131,8 @@ class Session:
         """Whether what runs was entered as a method of a module; other code makes inputs and models of its own."""
         self.ran: set[int] = set()
         """``id`` of function nodes whose bodies were interpreted for some caller with arguments that are known."""
+        self.of_modules: set[int] = set()
+        """``id`` of function nodes that ran as part of a module."""
         self.told: set[int] = set()
         """``id`` of function nodes that some caller was seen to pass a tensor of a dtype that is known;
         of methods those that their own object calls, since another object may be held in ways that are not seen."""
