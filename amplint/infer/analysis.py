@@ -104,7 +104,9 @@ def analyse(
     )
 
 
-def _entries(session: Session, namespace: Namespace, functions: list[AutogradFunction]) -> Iterator[Callable[[], None]]:
+def _entries(
+    session: Session, namespace: Namespace, functions: list[AutogradFunction]
+) -> Iterator[Callable[[], object]]:
     """What to run, in order: autograd Functions, classes from the outermost inwards, functions, the module's body."""
     evaluator = objects.binding_evaluator(session)
     top = Frame(session, namespace)
@@ -161,7 +163,7 @@ _LOOKED_UP = (
 
 def _classes_entries(
     top: Frame, defined: list[Class], functions: list[AutogradFunction]
-) -> Iterator[Callable[[], None]]:
+) -> Iterator[Callable[[], object]]:
     """Autograd Functions first, then classes that no other constructs, then those."""
     plain = [cls for cls in defined if not classes.is_autograd_function(cls)]
     for cls in defined:
@@ -194,18 +196,38 @@ def _mentioned(cls: Class) -> frozenset[str]:
     return frozenset(names)
 
 
-def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], None]]:
-    """Construct an instance as nobody in the file is seen to, then call each method that nothing else called."""
-    instance = Instance(cls, {}, classes.has_unknown_base(cls))
+def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], object]]:
+    """Construct an instance as nobody in the file is seen to, then call each method that nothing else called.
+
+    What others construct, and call all methods of, needs no instance of its own.
+    """
     module = classes.is_module(cls)
     frame = Frame(top.session, top.namespace, in_module=module)
-    yield partial(construct, frame, instance)
+    made = _Made(frame, cls)
+    constructor = classes.find_member(cls, "__init__")
+    if not isinstance(constructor, Function) or id(constructor.node) not in top.session.called_under:
+        yield made.instance
     for name in _methods_in_order(cls):
         member = cls.members[name]
         for function, decorated in _functions_in(member):
             kind = _kind(member)
-            receiver = None if kind == "static" else cls if kind == "class" else instance
+            receiver = None if kind == "static" else cls if kind == "class" else made
             yield partial(_enter, frame, function, decorated, receiver, module=module)
+
+
+class _Made:
+    """An object of a class, constructed when it is asked for."""
+
+    def __init__(self, frame: Frame, cls: Class) -> None:
+        self._frame = frame
+        self._cls = cls
+        self._instance: Instance | None = None
+
+    def instance(self) -> Instance:
+        if self._instance is None:
+            self._instance = Instance(self._cls, {}, classes.has_unknown_base(self._cls))
+            construct(self._frame, self._instance)
+        return self._instance
 
 
 def _methods_in_order(cls: Class) -> list[str]:
@@ -242,13 +264,14 @@ def _functions_in(value: Value) -> Iterator[tuple[Function, Value]]:
 
 
 def _enter(
-    top: Frame, function: Function, decorated: Value, receiver: Instance | Class | None, *, module: bool = False
+    top: Frame, function: Function, decorated: Value, holder: _Made | Class | None, *, module: bool = False
 ) -> None:
     """Call a function with what a caller may pass, under the scenario's ambient autocast."""
     session = top.session
     assert not isinstance(function.node, ast.Lambda)
     if id(function.node) in session.ran or id(function.node) in session.told:
         return
+    receiver = holder.instance() if isinstance(holder, _Made) else holder
     driver = not module and function.namespace.body(function.node).driver
     ambient = session.no_autocast if driver else session.ambient
     autocast, region = session.called_under.get(id(function.node), (ambient, None))

@@ -268,8 +268,8 @@ def _leaves_dimensions(bound: dict[str, Value], operands: list[Operand]) -> bool
     if isinstance(kept, Const) and kept.value is True:
         return all(o.value.dim != 0 for o in operands)
     named = bound.get("dim")
-    numbers = named.items if isinstance(named, Sequence) else (named,)
-    indices = [v.value for v in numbers or () if isinstance(v, Const) and isinstance(v.value, int)]
+    numbers: tuple[Value | None, ...] = (named.items or ()) if isinstance(named, Sequence) else (named,)
+    indices = [v.value for v in numbers if isinstance(v, Const) and isinstance(v.value, int)]
     return bool(numbers) and len(indices) == len(numbers) and _least_dimensions(indices) > len(indices)
 
 
