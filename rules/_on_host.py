@@ -8,29 +8,58 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._surroundings import Surroundings
+
 _MAX_STEPS = 40
 
 
-def is_on_host(function: ast.AST | None, node: ast.expr | None) -> bool:
-    """Whether what an expression is computed from was moved by ``.cpu()`` in the function, and not moved back.
+def is_on_host(function: ast.AST | None, node: ast.expr | None, around: Surroundings | None = None) -> bool:
+    """Whether what an expression is computed from was moved by ``.cpu()`` or is an array's memory, and not moved on.
 
-    Operands of one operation lie on one device, so one of them is enough.
+    Operands of one operation lie on one device, so one of them is enough. ``around``: the file, where the arguments of
+    a private function that nothing but calls name there are to be looked through too.
     """
-    pending = [(node, node.lineno)] if node is not None else []
+    pending = [(function, node, node.lineno)] if node is not None else []
     for _ in range(_MAX_STEPS):
         if not pending:
             return False
-        current, line = pending.pop()
+        scope, current, line = pending.pop()
         if isinstance(current, ast.Call):
             device = _moved_to(current)
             if device is not None:
                 if device == "cpu":
                     return True
                 continue
-        if isinstance(current, ast.Name) and function is not None:
-            pending += [(value, value.lineno) for value in _last_given(function, current.id, line)]
-        pending += [(part, line) for part in _sources(current)]
+            if ast.unparse(current.func) == "torch.from_numpy":
+                return True
+        if isinstance(current, ast.Name) and scope is not None:
+            given = _last_given(scope, current.id, line)
+            pending += [(scope, value, value.lineno) for value in given]
+            if not given and around is not None:
+                passed = _passed(around, scope, current.id)
+                if passed and all(is_on_host(around.function(value), value) for value in passed):
+                    return True
+        pending += [(scope, part, line) for part in _sources(current)]
     return False
+
+
+def _passed(around: Surroundings, function: ast.AST, name: str) -> list[ast.expr]:
+    """What the file passes for a parameter of a private function of its top level; empty where that is not known."""
+    module = around.parent(function)
+    if not isinstance(module, ast.Module) or not isinstance(function, ast.FunctionDef):
+        return []
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    if not function.name.startswith("_") or name not in names:
+        return []
+    found = []
+    for use in ast.walk(module):
+        if not isinstance(use, ast.Name) or use.id != function.name:
+            continue
+        call = around.parent(use)
+        if not isinstance(call, ast.Call) or call.func is not use or len(call.args) <= names.index(name):
+            return []
+        found.append(call.args[names.index(name)])
+    return found
 
 
 def _moved_to(call: ast.Call) -> str | None:

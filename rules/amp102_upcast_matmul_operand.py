@@ -13,6 +13,7 @@ from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
 from ._disagreement import suspects_of
+from ._idle_upcasts import is_idle
 from ._on_host import is_on_host
 from ._surroundings import Surroundings
 
@@ -35,6 +36,12 @@ class UpcastMatmulOperand(Rule):
     or `softmax(..., dtype=torch.float32)` lifted out of the dtype that the other operand has. Under autocast these
     operations cast their operands back down; there the rule reports an upcast written in the operand itself, or on
     every operand, as wasted.
+
+    A wasted upcast is shown with `--pedantic` only where nobody enters autocast: in what a test runner collects and the
+    helpers of it, and in functions outside of `forward` that overwrite a weight's `.data` or take a module and no
+    tensor. So it is where nothing is left of float32: the result is cast to the dtype of an argument at once, or
+    compared with zero. And so is an argument of a plain function that is cast up in the operation itself, beside one
+    used as it was passed: callers then have float32 there.
 
     Why it is bad
     -------------
@@ -226,12 +233,14 @@ class Similarity(nn.Module):
         for suspect in suspects_of(facts, Kind.UPCAST, Kind.UNDONE_UPCAST):
             conflict: Conflict = suspect.data
             if conflict.kind is Kind.UPCAST:
-                yield suspect
+                yield replace(suspect, certainty=Certainty.POSSIBLE) if _is_answered(facts, conflict) else suspect
                 continue
-            function = Surroundings.of(facts.source.tree).function(conflict.node)
-            if facts.device != "cpu" and any(is_on_host(function, operand.node) for operand in conflict.operands):
+            around = Surroundings.of(facts.source.tree)
+            function = around.function(conflict.node)
+            if facts.device != "cpu" and any(is_on_host(function, o.node, around) for o in conflict.operands):
                 continue
-            yield replace(suspect, certainty=Certainty.POSSIBLE) if _is_constant(facts, conflict) else suspect
+            idle = _is_constant(facts, conflict) or is_idle(facts, conflict)
+            yield replace(suspect, certainty=Certainty.POSSIBLE) if idle else suspect
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -254,6 +263,19 @@ class Similarity(nn.Module):
             return
         edits, text = found
         visit.report(suspect, visit.fix(Applicability.UNSAFE, text, *edits), message)
+
+
+def _is_answered(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether a plain function casts one argument up in the operation itself, to meet another as it was passed: that
+    callers pass it in float32 is then the likelier reading."""
+    upcast, other = wider(conflict)
+    function = Surroundings.of(facts.source.tree).function(conflict.node)
+    if function is None or isinstance(Surroundings.of(facts.source.tree).parent(function), ast.ClassDef):
+        return False
+    arguments = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args)}
+    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    passed = isinstance(other.node, ast.Name) and other.node.id in arguments - stored
+    return passed and conflict.certainty is not Certainty.PROVEN and written_cast(upcast) is not None
 
 
 def _is_constant(facts: FileFacts, conflict: Conflict) -> bool:

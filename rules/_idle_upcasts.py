@@ -1,0 +1,185 @@
+"""Upcasts that autocast undoes where nobody enters autocast, or where nothing is left of the float32 asked for."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ._surroundings import FunctionNode, Surroundings, works_on_a_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.facts import Conflict, FileFacts
+
+_VIEWS = frozenset(
+    (
+        *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous"),
+        *("t", "expand", "detach", "clone", "chunk", "narrow"),
+    )
+)
+_ENTRIES = frozenset(("forward", "__call__", "training_step", "validation_step", "test_step", "predict_step"))
+"""Methods that run where autocast may be on."""
+
+
+def is_idle(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether an upcast that autocast would undo is in a test, where weights are prepared, or is given up at once."""
+    around = Surroundings.of(facts.source.tree)
+    node = conflict.node
+    function = around.function(node)
+    if function is None or not isinstance(node, ast.expr):
+        return False
+    if _is_compared_with_zero(around, function, node) or _goes_back(around, function, node):
+        return True
+    if _prepares_weights(facts.source.tree, around, function):
+        return True
+    return not _names_autocast(facts) and _is_of_tests(facts.source.tree, around, function)
+
+
+def _names_autocast(facts: FileFacts) -> bool:
+    return any(reference.name is not None and "autocast" in reference.name for reference in facts.references)
+
+
+def _prepares_weights(tree: ast.Module, around: Surroundings, function: FunctionNode) -> bool:
+    """Whether a function overwrites weights behind autograd's back, or gets a module and no tensor, outside forward."""
+    plain = not isinstance(around.parent(function), ast.ClassDef)
+    if not (plain and works_on_a_model(function)) and not any(_is_data(target) for target in _targets(function)):
+        return False
+    return function.name not in _reached(tree)
+
+
+def _targets(function: FunctionNode) -> Iterator[ast.expr]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            yield from node.targets
+        elif isinstance(node, ast.AugAssign):
+            yield node.target
+
+
+def _is_data(target: ast.expr) -> bool:
+    """``layer.weight.data`` or a part of it."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return isinstance(target, ast.Attribute) and target.attr == "data"
+
+
+def _reached(tree: ast.Module) -> set[str]:
+    """The names of functions that methods which may run under autocast call, or that these call, in one file."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, FunctionNode)]
+    found, pending = set(_ENTRIES), set(_ENTRIES)
+    while pending:
+        called = {
+            name
+            for function in functions
+            if function.name in pending
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and (name := _called(node)) is not None
+        }
+        pending = called - found
+        found |= called
+    return found
+
+
+def _called(call: ast.Call) -> str | None:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
+
+
+def _is_of_tests(tree: ast.Module, around: Surroundings, function: FunctionNode) -> bool:
+    """Whether only what a test runner collects leads to a function: its own autocast would have to be in the file."""
+    outermost = function
+    while (outer := around.function(outermost)) is not None:
+        outermost = outer
+    owner = around.parent(outermost)
+    if isinstance(owner, ast.ClassDef):
+        return _is_test_case(owner)
+    if outermost.name.startswith("test_"):
+        return any(isinstance(node, ast.Assert) for node in ast.walk(outermost))
+    if not outermost.name.startswith("_"):
+        return False
+    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == outermost.name]
+    users = [around.function(use) for use in uses]
+    users = [user for user in users if user is not outermost]
+    return bool(users) and all(
+        user is not None and not _is_recursive(user, outermost) and _is_of_tests(tree, around, user) for user in users
+    )
+
+
+def _is_recursive(user: FunctionNode, function: FunctionNode) -> bool:
+    """Whether two functions call each other."""
+    return any(isinstance(node, ast.Name) and node.id == user.name for node in ast.walk(function))
+
+
+def _is_test_case(owner: ast.ClassDef) -> bool:
+    """What unittest or pytest collects."""
+    if any(ast.unparse(base).endswith("TestCase") for base in owner.bases):
+        return True
+    methods = [node.name for node in owner.body if isinstance(node, FunctionNode)]
+    return owner.name.startswith("Test") and not owner.bases and any(name.startswith("test_") for name in methods)
+
+
+def _is_compared_with_zero(around: Surroundings, function: FunctionNode, node: ast.expr) -> bool:
+    uses = list(_uses(around, function, node))
+    return bool(uses) and all(_is_zero_test(around.parent(use), use) for use in uses)
+
+
+def _is_zero_test(test: ast.AST | None, use: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.comparators) != 1:
+        return False
+    other = test.comparators[0] if test.left is use else test.left
+    return isinstance(other, ast.Constant) and other.value == 0
+
+
+def _goes_back(around: Surroundings, function: FunctionNode, node: ast.expr) -> bool:
+    """Whether a product is cast at once to the dtype of an argument of the function: what it was before the upcast."""
+    uses = list(_uses(around, function, node))
+    return bool(uses) and all(_is_cast_back(around, function, use) for use in uses)
+
+
+def _uses(around: Surroundings, function: FunctionNode, node: ast.expr) -> Iterator[ast.expr]:
+    """Where the result is used: the operation itself, or the variable that keeps it."""
+    node = _viewed(around, node)
+    statement = around.parent(node)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        yield node
+        return
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name):
+        return
+    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+    after = [n for n in named if n.lineno > (statement.end_lineno or statement.lineno)]
+    again = min((n.lineno for n in after if not isinstance(n.ctx, ast.Load)), default=None)
+    for name in after:
+        if isinstance(name.ctx, ast.Load) and (again is None or name.lineno <= again):
+            yield _viewed(around, name)
+
+
+def _viewed(around: Surroundings, node: ast.expr) -> ast.expr:
+    """A tensor with the views that are taken of it on the spot."""
+    while True:
+        parent = around.parent(node)
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            node = parent
+            continue
+        call = around.parent(parent) if isinstance(parent, ast.Attribute) and parent.attr in _VIEWS else None
+        if not isinstance(call, ast.Call) or call.func is not parent:
+            return node
+        node = call
+
+
+def _is_cast_back(around: Surroundings, function: FunctionNode, use: ast.expr) -> bool:
+    method = around.parent(use)
+    call = around.parent(method) if isinstance(method, ast.Attribute) else None
+    if not isinstance(method, ast.Attribute) or not isinstance(call, ast.Call) or call.func is not method:
+        return False
+    if method.attr not in ("to", "type", "type_as") or len(call.args) + len(call.keywords) != 1:
+        return False
+    wanted = call.args[0] if call.args else call.keywords[0].value
+    if isinstance(wanted, ast.Name) and method.attr != "type_as":
+        wanted = around.only_value(wanted) or wanted
+    if isinstance(wanted, ast.Attribute) and wanted.attr == "dtype":
+        wanted = wanted.value
+    elif method.attr != "type_as":
+        return False
+    spec = function.args
+    given = [argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    return isinstance(wanted, ast.Name) and wanted.id in given and wanted.id not in ("self", "cls")
