@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Certainty, Edit
+from amplint.infer.torch_ops import find_op
 from amplint.rule import Suspect
 from amplint.source import Location, Span
 
@@ -39,6 +40,8 @@ _QUERIES = frozenset(
         *("get_autocast_gpu_dtype", "get_autocast_cpu_dtype"),
     )
 )
+_DIFFERENTIATORS = frozenset({"torch.autograd.grad", "torch.func.grad", "torch.func.grad_and_value", "torch.func.vjp"})
+_MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _BASES = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
@@ -120,7 +123,9 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         in_backward = function.sensitive_backward
-        if forward and not (in_backward and all(operation.by_hand for operation in in_backward)):
+        if not forward or (in_backward and all(operation.by_hand for operation in in_backward)):
+            continue
+        if in_backward or not _is_settled(facts, function.forward, function.backward):
             yield replace(function, sensitive_forward=forward)
 
 
@@ -132,6 +137,26 @@ def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensiti
         for operation in operations
         if operation.cause.filename != facts.path or not any(other.contains(operation.cause.span) for other in others)
     )
+
+
+def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
+    """Whether forward has autograd differentiate there and then, and backward does only arithmetic with the result, or
+    calls of torch that autocast has no say in."""
+    names = {id(r.node): r.name for r in facts.references}
+    if not any(names.get(id(node)) in _DIFFERENTIATORS for node in ast.walk(forward)):
+        return False
+    for node in ast.walk(backward):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.MatMult, ast.Pow)):
+            return False
+        if not isinstance(node, ast.Call):
+            continue
+        if not isinstance(node.func, ast.Attribute):
+            return False
+        name = names.get(id(node.func))
+        op = find_op(name or f"torch.Tensor.{node.func.attr}")
+        if name not in _MAKERS and (op is None or facts.device in op.policy):
+            return False
+    return True
 
 
 def _only_raises(method: ast.FunctionDef) -> bool:

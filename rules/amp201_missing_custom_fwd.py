@@ -30,7 +30,9 @@ class MissingCustomFwd(Rule):
 
     A Function with any decorator that amplint cannot see through is left alone. So is one whose `backward` opens an
     autocast region itself, as checkpointing does, whose `forward` computes in a region of its own or asks for the state
-    of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand.
+    of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand. And so is one whose
+    `forward` has autograd differentiate in it, if its `backward` only scales what came out of that. Operations on objects
+    of classes that the code defines do not count: what autocast does there, such a subclass of tensors decides.
 
     Why it is bad
     -------------
@@ -201,6 +203,28 @@ import torch
 import torch.nn.functional as F
 
 
+class Rows(torch.Tensor):
+    __torch_dispatch__ = rows_dispatch
+
+    @staticmethod
+    def __new__(cls, data, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, data.size(), dtype=torch.float32)
+
+
+class RowsLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, scale):
+        ctx.save_for_backward(x, weight)
+        ctx.scale = scale
+        return torch.mm(Rows(x, scale), Rows(weight, scale))
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = (Rows(saved, ctx.scale) for saved in ctx.saved_tensors)
+        grad = Rows(grad, ctx.scale)
+        return torch.mm(grad, weight.t()), torch.mm(x.t(), grad), None
+
+
 class FrozenLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):
@@ -217,6 +241,34 @@ def reproduce():
     x, weight = torch.randn(3, 4, requires_grad=True), torch.randn(5, 4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = FrozenLinear.apply(x, weight).float().sum()
+    loss.backward()
+"""
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+
+
+class ProjectedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, target):
+        with torch.enable_grad():
+            leaves = x.detach().requires_grad_(True), weight.detach().requires_grad_(True)
+            loss = F.cross_entropy((leaves[0] @ leaves[1].t()).float(), target)
+            ctx.save_for_backward(*torch.autograd.grad(loss, leaves))
+        return loss.detach()
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad_x, grad_weight = ctx.saved_tensors
+        return grad_x * grad, grad_weight * grad, None
+
+
+def reproduce():
+    x, weight = torch.randn(3, 4, requires_grad=True), torch.randn(5, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = ProjectedLoss.apply(x, weight, torch.tensor([0, 1, 2]))
     loss.backward()
 """
         ),

@@ -24,7 +24,19 @@ from amplint.infer.results import (
 )
 from amplint.infer.torch_ops import BANNED, FP32, LOGARITHMS, LOWER, PROMOTE, Op, Rule, Slot, Watched, find_op
 from amplint.infer.traits import trait_of
-from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
+from amplint.infer.values import (
+    NONE,
+    UNKNOWN,
+    Const,
+    DTypeValue,
+    Instance,
+    Made,
+    Number,
+    Origin,
+    Sequence,
+    Tensor,
+    Value,
+)
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
@@ -69,7 +81,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         op = _with_out_dtype(op, operands)
     policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
     lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
-    if lowered and session.recorder.in_function and can_be_lowered(operands):
+    if lowered and session.recorder.in_function and can_be_lowered(operands) and not _dispatches(op, bound):
         written = [arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound]
         session.recorder.sensitive(frame, node, op.name, aligned_by_hand(operands) or cast_alike(written))
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
@@ -91,6 +103,12 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         seen = _agreeing(seen, op.strict)
     rule = op.result_in(session.torch_version) if op.before else op.result
     return _Result(frame, op, bound, operands, seen, numbers, policy, failing, node).of(rule)
+
+
+def _dispatches(op: Op, bound: dict[str, Value]) -> bool:
+    """Whether all operands are objects of classes that the code defines: what autocast does there, they decide."""
+    given = [bound[slot.name] for slot in op.slots if slot.name in bound]
+    return bool(given) and all(isinstance(value, Instance) for value in given)
 
 
 def _is_complex(value: Value) -> bool:
