@@ -31,8 +31,8 @@ class MissingCustomFwd(Rule):
     A Function with any decorator that amplint cannot see through is left alone. So is one whose `backward` opens an
     autocast region itself, as checkpointing does, whose `forward` computes in a region of its own or asks for the state
     of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand. And so is one whose
-    `forward` has autograd differentiate in it, if its `backward` only scales what came out of that. Operations on objects
-    of classes that the code defines do not count: what autocast does there, such a subclass of tensors decides.
+    `forward` has autograd differentiate in it, if its `backward` only scales what came out of that. Operations on
+    objects of classes that the code defines do not count: such a subclass of tensors decides what autocast does to it.
 
     Why it is bad
     -------------
