@@ -12,6 +12,8 @@ from amplint.rule import Suspect
 from amplint.source import Location, Span
 
 from ._disagreement import short_name
+from ._results import uses
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +124,7 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
         if _asks_for_autocast(facts, function.forward) or _only_raises(function.backward):
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
+        forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
         in_backward = function.sensitive_backward
         if not forward or (in_backward and all(operation.by_hand for operation in in_backward)):
             continue
@@ -137,6 +140,18 @@ def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensiti
         for operation in operations
         if operation.cause.filename != facts.path or not any(other.contains(operation.cause.span) for other in others)
     )
+
+
+def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
+    """Whether nothing but comparisons use what an operation gives: that has no gradient, and decides no dtype."""
+    around = Surroundings.of(facts.source.tree)
+    nodes = [node for node in ast.walk(facts.source.tree) if isinstance(node, (ast.Call, ast.BinOp))]
+    node = next((n for n in nodes if facts.span(n) == operation.cause.span), None)
+    function = around.function(node) if node is not None else None
+    if node is None or function is None or operation.cause.filename != facts.path:
+        return False
+    found = list(uses(around, function, node))
+    return bool(found) and all(isinstance(around.parent(use), ast.Compare) for use in found)
 
 
 def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:

@@ -44,7 +44,9 @@ def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
             continue
         scope = scopes.get(id(around.function(call)), program.module)
         source = _of_a_model(dtype, scope)
-        if source is not None and not around.guarded(call, _settles) and not _told_apart(dtype, scope):
+        if source is None or around.guarded(call, _settles) or _told_apart(dtype, scope):
+            continue
+        if not _is_asked_for(around, call, dtype):
             yield call, dtype, source
 
 
@@ -94,6 +96,17 @@ def _settles(test: ast.expr) -> bool:
     """Whether a test asks for a dtype or precision, by the names that it reads."""
     names = (getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(test))
     return any(_SETTLED.search(name) for name in names if isinstance(name, str))
+
+
+def _is_asked_for(around: Surroundings, call: ast.Call, dtype: ast.expr) -> bool:
+    """Whether callers of a function switch a region on by an argument, and pass the tensor that has its dtype."""
+    function = around.function(call)
+    if function is None or not isinstance(dtype, ast.Attribute):
+        return False
+    spec = function.args
+    given = {argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+    asked = any(answer and isinstance(test, ast.Name) and test.id in given for test, answer in around.tests(call))
+    return asked and isinstance(dtype.value, ast.Name) and dtype.value.id in given
 
 
 def _told_apart(dtype: ast.expr, scope: Scope) -> bool:

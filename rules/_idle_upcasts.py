@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ._results import uses
 from ._surroundings import FunctionNode, Surroundings, works_on_a_model
 
 if TYPE_CHECKING:
@@ -12,12 +13,6 @@ if TYPE_CHECKING:
 
     from amplint.infer.facts import Conflict, FileFacts
 
-_VIEWS = frozenset(
-    (
-        *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous"),
-        *("t", "expand", "detach", "clone", "chunk", "narrow"),
-    )
-)
 _ENTRIES = frozenset(("forward", "__call__", "training_step", "validation_step", "test_step", "predict_step"))
 """Methods that run where autocast may be on."""
 
@@ -96,8 +91,7 @@ def _is_of_tests(tree: ast.Module, around: Surroundings, function: FunctionNode)
         return any(isinstance(node, ast.Assert) for node in ast.walk(outermost))
     if not outermost.name.startswith("_"):
         return False
-    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == outermost.name]
-    users = [around.function(use) for use in uses]
+    users = [around.function(n) for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == outermost.name]
     users = [user for user in users if user is not outermost]
     return bool(users) and all(
         user is not None and not _is_recursive(user, outermost) and _is_of_tests(tree, around, user) for user in users
@@ -118,8 +112,8 @@ def _is_test_case(owner: ast.ClassDef) -> bool:
 
 
 def _is_compared_with_zero(around: Surroundings, function: FunctionNode, node: ast.expr) -> bool:
-    uses = list(_uses(around, function, node))
-    return bool(uses) and all(_is_zero_test(around.parent(use), use) for use in uses)
+    found = list(uses(around, function, node))
+    return bool(found) and all(_is_zero_test(around.parent(use), use) for use in found)
 
 
 def _is_zero_test(test: ast.AST | None, use: ast.expr) -> bool:
@@ -131,39 +125,8 @@ def _is_zero_test(test: ast.AST | None, use: ast.expr) -> bool:
 
 def _goes_back(around: Surroundings, function: FunctionNode, node: ast.expr) -> bool:
     """Whether a product is cast at once to the dtype of an argument of the function: what it was before the upcast."""
-    uses = list(_uses(around, function, node))
-    return bool(uses) and all(_is_cast_back(around, function, use) for use in uses)
-
-
-def _uses(around: Surroundings, function: FunctionNode, node: ast.expr) -> Iterator[ast.expr]:
-    """Where the result is used: the operation itself, or the variable that keeps it."""
-    node = _viewed(around, node)
-    statement = around.parent(node)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        yield node
-        return
-    target = statement.targets[0]
-    if not isinstance(target, ast.Name):
-        return
-    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
-    after = [n for n in named if n.lineno > (statement.end_lineno or statement.lineno)]
-    again = min((n.lineno for n in after if not isinstance(n.ctx, ast.Load)), default=None)
-    for name in after:
-        if isinstance(name.ctx, ast.Load) and (again is None or name.lineno <= again):
-            yield _viewed(around, name)
-
-
-def _viewed(around: Surroundings, node: ast.expr) -> ast.expr:
-    """A tensor with the views that are taken of it on the spot."""
-    while True:
-        parent = around.parent(node)
-        if isinstance(parent, ast.Subscript) and parent.value is node:
-            node = parent
-            continue
-        call = around.parent(parent) if isinstance(parent, ast.Attribute) and parent.attr in _VIEWS else None
-        if not isinstance(call, ast.Call) or call.func is not parent:
-            return node
-        node = call
+    found = list(uses(around, function, node))
+    return bool(found) and all(_is_cast_back(around, function, use) for use in found)
 
 
 def _is_cast_back(around: Surroundings, function: FunctionNode, use: ast.expr) -> bool:

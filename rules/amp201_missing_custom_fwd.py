@@ -33,6 +33,7 @@ class MissingCustomFwd(Rule):
     of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand. And so is one whose
     `forward` has autograd differentiate in it, if its `backward` only scales what came out of that. Operations on
     objects of classes that the code defines do not count: such a subclass of tensors decides what autocast does to it.
+    Nor do those of `forward` whose result is only compared with something.
 
     Why it is bad
     -------------
@@ -223,6 +224,20 @@ class RowsLinear(torch.autograd.Function):
         x, weight = (Rows(saved, ctx.scale) for saved in ctx.saved_tensors)
         grad = Rows(grad, ctx.scale)
         return torch.mm(grad, weight.t()), torch.mm(x.t(), grad), None
+
+
+class KeepOneSide(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, planes):
+        sides = torch.matmul(x.detach(), planes).flatten(1)
+        kept = (sides > 0).any(dim=-1, keepdim=True)
+        ctx.save_for_backward(kept)
+        return x * kept
+
+    @staticmethod
+    def backward(ctx, grad):
+        (kept,) = ctx.saved_tensors
+        return grad * kept, None
 
 
 class FrozenLinear(torch.autograd.Function):

@@ -41,7 +41,8 @@ class AutocastScope(Rule):
       `with autocast:` without a call, which raises;
     - `with a() and autocast(...)`, which enters one of the two, and an autocast region that is made and never entered;
     - a region in float32: said outright for a device other than CUDA, or by the dtype of a model, config or tensor
-      without `enabled`, a test of that dtype, or a comparison with another;
+      without `enabled`, a test of that dtype, or a comparison with another, unless the caller switches the region on by
+      an argument and passes that tensor;
     - a forward pass outside any region in a file that scales the loss and has no autocast at all;
     - `get_autocast_dtype(...)` compared with a dtype in a function that never asks whether autocast is on: the answer
       is float16 on CUDA when it is off, too;
@@ -335,6 +336,13 @@ def in_dtype_of(model, x):
 def in_float32_on_cuda(model, x):
     with torch.autocast("cuda", dtype=torch.float32):
         return model(x)
+
+
+def as_the_caller_asks(model, x, autocast=False):
+    if autocast:
+        with torch.autocast(x.device.type, dtype=x.dtype):
+            return model(x)
+    return model.to(x.dtype)(x)
 
 
 def low_precision():
