@@ -30,7 +30,7 @@ def is_on_host(function: ast.AST | None, node: ast.expr | None, around: Surround
                 if device == "cpu":
                     return True
                 continue
-            if ast.unparse(current.func) == "torch.from_numpy":
+            if getattr(current.func, "attr", getattr(current.func, "id", None)) == "from_numpy":
                 return True
         if isinstance(current, ast.Name) and scope is not None:
             given = _last_given(scope, current.id, line)
