@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.infer.origins import deciding
+
 from ._results import uses
 from ._surroundings import FunctionNode, Surroundings, works_on_a_model
 
@@ -26,9 +28,18 @@ def is_idle(facts: FileFacts, conflict: Conflict) -> bool:
         return False
     if _is_compared_with_zero(around, function, node) or _goes_back(around, function, node):
         return True
+    if _is_foreign(facts, conflict):
+        return True
     if _prepares_weights(facts.source.tree, around, function):
         return True
     return not _names_autocast(facts) and _is_of_tests(facts.source.tree, around, function)
+
+
+def _is_foreign(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether another file casts up what is multiplied here: the product was not meant by it."""
+    lane = next(number for number, each in enumerate(facts.scenarios) if each.name == conflict.scenarios[0])
+    decided = [deciding(operand.value.origin, lane) for operand in conflict.operands]
+    return all(origin is not None and origin.filename != str(facts.path) for origin in decided)
 
 
 def _names_autocast(facts: FileFacts) -> bool:

@@ -40,8 +40,8 @@ class UpcastMatmulOperand(Rule):
     A wasted upcast is shown with `--pedantic` only where nobody enters autocast: in what a test runner collects and the
     helpers of it, and in functions outside of `forward` that overwrite a weight's `.data` or take a module and no
     tensor. So it is where nothing is left of float32: the result is cast to the dtype of an argument at once, or
-    compared with zero. And so is an argument of a plain function that is cast up in the operation itself, beside one
-    used as it was passed: callers then have float32 there.
+    compared with zero; and where another file casts up what is multiplied. And so is an argument of a plain function
+    that is cast up in the operation itself, beside one used as it was passed: callers then have float32 there.
 
     Why it is bad
     -------------

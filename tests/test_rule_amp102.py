@@ -186,3 +186,33 @@ def eigenvectors({parameters}):
 )
 def test_the_weights_of_a_module_are_prepared_at_any_time(parameters: str, expected: Certainty, tmp_path: Path) -> None:
     assert certainties(tmp_path, EIGENS.format(parameters=parameters)) == [expected]
+
+
+ENCODER = """\
+import torch
+
+
+def encode(x: torch.Tensor):
+    return x.to(torch.float32)
+"""
+SIMILARITY = """\
+import torch
+
+from encoder import encode
+
+
+def similarity(x: torch.Tensor, y: torch.Tensor):
+    x, y = {x}, {y}
+    return x @ y.T
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [("encode(x)", "encode(y)", Certainty.POSSIBLE), ("encode(x)", "y.float()", Certainty.LIKELY)],
+)
+def test_another_file_casts_up(x: str, y: str, expected: Certainty, tmp_path: Path) -> None:
+    (tmp_path / "encoder.py").write_text(ENCODER)
+    source = Source(tmp_path / "module.py", SIMILARITY.format(x=x, y=y).encode())
+    (finding,) = check_file(source, OPTIONS).findings
+    assert finding.certainty is expected
