@@ -241,6 +241,10 @@ def _isinstance(value: Value, kinds: Value) -> Value:
     return Const(verdicts.pop()) if len(verdicts) == 1 and None not in verdicts else Number("bool")
 
 
+_ARRAY_LIBRARIES = frozenset(("numpy", "PIL", "jax", "tensorflow", "mlx"))
+"""Libraries with arrays and images of their own, none of whose classes is a tensor of torch."""
+
+
 def _is_a(value: Value, kind: Value) -> bool | None:
     """Whether a value is an instance of a type; None where that is not known."""
     if isinstance(kind, TorchName) and kind.name == "torch.Tensor":
@@ -264,6 +268,8 @@ def _is_a(value: Value, kind: Value) -> bool | None:
         return is_layer_of(value, kind.name)
     if isinstance(kind, Builtin) and kind.name == "str" and isinstance(value, Text):
         return True
+    if isinstance(kind, External) and kind.name.partition(".")[0] in _ARRAY_LIBRARIES and isinstance(value, Tensor):
+        return None if value.maybe else False
     if isinstance(kind, (External, Builtin)):
         return is_callable_kind(value, kind.name)
     if isinstance(kind, Class) and isinstance(value, Instance):

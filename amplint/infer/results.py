@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 _INTEGRAL = INTEGERS | BOOL
 _HOLDS = {"everything": -1, "real": FLOATS | INTEGERS, "mixed": FLOATS | INTEGERS, "floating": FLOATS}
 _INT64 = BITS["int64"]
+_OF_ONE_RANK = frozenset(
+    f"torch.{name}"
+    for name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack")
+)
+"""Functions whose tensors all have dimensions or, in ``stack``, none: torch refuses others or reshapes them first."""
 PYTHON = "py:"
 """What rules begin with whose result is a Python number."""
 COMPLEX_NUMBER = "complex"
@@ -70,7 +75,7 @@ def dtypes_by_rule(session: Session, op: Op, rule: str, operands: list[Operand],
     elif rule in _CHANGES:
         if op.even and _uneven(operands):
             return session.unknown
-        dtypes = _promoted(session, operands, widest=rule == "widest")
+        dtypes = _promoted(session, operands, widest=rule == "widest" or op.name in _OF_ONE_RANK)
         integral = any(lane.mask & _INTEGRAL for lane in dtypes)
         if COMPLEX_NUMBER in numbers:
             dtypes = tuple(_changed(lane, complex_of(lane.mask)) for lane in dtypes)
