@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from amplint.finding import Certainty
 from amplint.infer.analysis import analyse
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.source import Source
@@ -93,3 +94,115 @@ def test_what_is_only_called_behind_a_failure_of_the_same_operand_is_none_of_its
     first: str, rows: list[int]
 ) -> None:
     assert rows_of(HELPED.format(first=first)) == rows
+
+
+def told_in(code: str) -> list[int]:
+    source = Source(Path("/project/net.py"), code.encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    told = [conflict for conflict in facts.conflicts if conflict.certainty is not Certainty.POSSIBLE]
+    return sorted(facts.span(conflict.node).start.row for conflict in told)
+
+
+GROUPS = """\
+import numpy as np
+import torch
+from torch import nn
+
+
+def corners(boxes):
+    if isinstance(boxes, torch.Tensor):
+        return torch.stack([boxes[..., 0], boxes[..., 1]], -1)
+    elif isinstance(boxes, np.ndarray):
+        return np.stack([boxes[..., 0], boxes[..., 1]], -1)
+    raise ValueError(boxes)
+
+
+def group(targets, count):
+    boxes = torch.zeros(2, 4, 2)
+    for i in range(2):
+        boxes[i, :1] = targets[i]
+    mask = torch.full((8, 8), 0, dtype=torch.float)
+    return corners(boxes), mask
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x).relu() if i < 1 else layer(x)
+        return x
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = Head()
+        self.proj = nn.Linear(2, 2)
+
+    def forward(self, x, targets=None):
+        points, boxes, mask = self.proj(x), None, None
+        if self.training and targets is not None:
+            boxes, mask = group(targets, 4)
+        if boxes is not None:
+            points = torch.concat([boxes, points], 1)
+        position = {position}
+        scores = x @ x.transpose(1, 2)
+        if mask is not None:
+            scores = scores + mask
+        return scores.softmax(-1) @ x + position
+"""
+
+
+@pytest.mark.parametrize(("position", "told"), [("self.head(points).sum()", [29]), ("0", [49])])
+def test_what_one_call_made_raises_where_it_is_used_first(position: str, told: list[int]) -> None:
+    assert told_in(GROUPS.replace("{position}", position)) == told
+
+
+WRITES = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, index: torch.Tensor, often: bool = False):
+        y = self.proj(x)
+        {first}
+        y.scatter_(1, index, y.sum(1).softmax(-1))
+        return y
+
+
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, index: torch.Tensor):
+        y = self.proj(x)
+        y.scatter_(1, index, y.mean(1).softmax(-1))
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("y.scatter_(0, index, y.sum(0).softmax(-1))", [12, 24]),
+        ("if often: y.scatter_(0, index, y.sum(0).softmax(-1))", [12, 13, 24]),
+        ("for i in range(2): y.scatter_(0, index, y.sum(0).softmax(-1))", [12, 24]),
+        ("y = y + 1", [13, 24]),
+    ],
+)
+def test_what_surely_raises_before_hides_what_is_not_reached(first: str, told: list[int]) -> None:
+    assert told_in(WRITES.replace("{first}", first)) == told
+
+
+def test_another_tensor_of_its_own_dtype_is_told_beside_the_first() -> None:
+    code = COMPOSITE.format(layer="nn.Linear(8, 8)", call="self.inner(x) + self.last(torch.ones(3, 2, 8))")
+    assert told_in(code) == [13, 13]

@@ -25,6 +25,7 @@ from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
+from amplint.infer.reached import hand_on
 from amplint.infer.session import MAX_DEPTH, Applied
 from amplint.infer.values import (
     NEVER,
@@ -129,17 +130,17 @@ def _takes_tensors(value: Value) -> bool:
 
 def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr) -> Value:
     """Call one of several: what does not come back, or cannot be called like this, was not the one."""
-    live, reached = frame.live, 0
+    live, reached, path = frame.live, 0, frame.path
     results: list[Value] = []
     callable_ones = [option for option in callee.options if option.key != NONE.key]
     fitting = [option for option in callable_ones if _accepts(option, arguments)]
     for option in fitting or callable_ones:
-        frame.live = live
+        frame.live, frame.path = live, (*path, id(option))
         result = call(frame, option, arguments, node)
         if frame.live:
             results.append(result)
         reached |= frame.live
-    frame.live = reached
+    frame.live, frame.path = reached, path
     if frame.session.observer is not None:
         results = [result for result in results if _is_tensor(result)] or results
     return unite(*results) if results else UNKNOWN
@@ -330,6 +331,7 @@ def run_function(
         receiver=receiver,
     )
     inner.function = id(function.node)
+    inner.caller = frame
     inner.adding = frame.adding and constructing is not None
     inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
     key = (
@@ -344,6 +346,7 @@ def run_function(
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
     if remember and key in session.memo:
+        hand_on(frame, session.raising.get(key, ()))
         return _came_back(frame, session.memo[key])
     if key in session.active:
         session.project.cut += 1
@@ -377,6 +380,8 @@ def run_function(
         result = UNKNOWN
     if remember:
         session.memo[key] = result
+        if inner.failures:
+            session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
     return _came_back(frame, result)
 
 

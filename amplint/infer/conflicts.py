@@ -120,7 +120,9 @@ def check(
         certainty = Certainty.LIKELY
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
         certainty = Certainty.POSSIBLE
-    Disagreement(node, op.name, kind, chosen, tuple(operands), tuple(sure)).record(frame, certainty, cited=cited)
+    definite = all(worst[lane] >= Strength.ASSUMED for lane in sure)
+    found = Disagreement(node, op.name, kind, chosen, tuple(operands), tuple(sure))
+    found.record(frame, certainty, cited=cited, sure=definite)
     return {lane: worst[lane] for lane in accepted}
 
 

@@ -29,16 +29,19 @@ class Disagreement:
     operands: tuple[Operand, ...]
     lanes: tuple[int, ...]
 
-    def record(self, frame: Frame, certainty: Certainty, *, raises: bool = True, cited: bool = False) -> None:
+    def record(
+        self, frame: Frame, certainty: Certainty, *, raises: bool = True, cited: bool = False, sure: bool = False
+    ) -> None:
         """Note it where it lies in the file that is checked, or fails elsewhere for what that file hands over."""
         if frame.session.recorder.concerns(frame):
-            frame.session.recorder.conflict(frame, self.conflict(frame, certainty, raises=raises, cited=cited))
+            found = self.conflict(frame, certainty, raises=raises, cited=cited)
+            frame.session.recorder.conflict(frame, found, sure=sure)
         elif frame.left is not None and raises and not cited and certainty is not Certainty.POSSIBLE:
             caller, call = frame.left
             brought = brought_lanes(frame, caller, self.kind, self.pair, list(self.lanes))
             if brought and isinstance(call, ast.Call):
                 found = replace(self, lanes=tuple(brought)).conflict(frame, certainty)
-                frame.session.recorder.conflict(caller, seen_from(caller, call, frame, found))
+                frame.session.recorder.conflict(caller, seen_from(caller, call, frame, found), sure=sure)
 
     def conflict(
         self,

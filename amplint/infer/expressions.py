@@ -28,6 +28,7 @@ from amplint.infer.guards import compare_dtypes, device_test, narrow, split, tru
 from amplint.infer.layer_lists import iterated
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
 from amplint.infer.operations import apply_named
+from amplint.infer.reached import branches_met
 from amplint.infer.session import OutOfBudget
 from amplint.infer.texts import joined
 from amplint.infer.traits import negated
@@ -338,16 +339,19 @@ def _is_answer(operand: ast.expr, value: Value) -> bool:
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     yes, no = split(frame, node.test)
-    live, variables = frame.live, frame.variables
+    live, variables, path = frame.live, frame.variables, frame.path
     frame.live, frame.variables = yes, dict(variables)
+    frame.path = taken = (*path, id(node.body)) if no else path
     narrow(frame, node.test, True)
     left = evaluate(frame, node.body) if yes else UNKNOWN
     yes = frame.live
     frame.live, frame.variables = no, dict(variables)
+    frame.path = other = (*path, id(node.orelse)) if yes else path
     narrow(frame, node.test, False)
     right = evaluate(frame, node.orelse) if no else UNKNOWN
     no = frame.live
-    frame.live, frame.variables = live & (yes | no), variables
+    frame.live, frame.variables, frame.path = live & (yes | no), variables, path
+    branches_met(frame, taken, other)
     usual = usually(frame, node.test) if frame.session.observer is not None and yes and no else None
     if usual is not None:
         return left if usual else right

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
     from amplint.infer.facts import Region
     from amplint.infer.namespace import Namespace
+    from amplint.infer.reached import Failure
     from amplint.infer.session import Session
 
 MAX_UNITED = 24
@@ -85,6 +86,11 @@ class Frame:
         self.branches = 0
         self.block = 0
         """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
+        self.path: tuple[int, ...] = ()
+        """The branches that run and might not, each by ``id`` of its statements, outermost first."""
+        self.caller: Frame | None = None
+        self.failures: list[Failure] = []
+        """What raises here, or in a function that was called here."""
         self.returns: list[tuple[int, Value]] = []
         self.returned: list[ast.expr | None] = []
         """The expressions that gave ``returns``."""

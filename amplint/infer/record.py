@@ -23,9 +23,11 @@ from amplint.infer.facts import (
     TorchCall,
     Use,
 )
+from amplint.infer.reached import note_failure, raised_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Sequence as Items
 
     from amplint.infer.dtypes import Dtypes, Lane
     from amplint.infer.frame import Frame
@@ -63,6 +65,7 @@ class Recorder:
         self._conflicts: dict[int, Conflict] = {}
         self._failed: dict[tuple[Kind, Span, int], Conflict] = {}
         self._first: dict[int, set[int]] = {}
+        self._behind: dict[int, list[Items[int]]] = {}
         self._regions: dict[int, Region] = {}
         self._calls: dict[int, TorchCall] = {}
         self._casts: dict[int, CastCall] = {}
@@ -81,9 +84,14 @@ class Recorder:
     def concerns(self, frame: Frame) -> bool:
         return frame.namespace.own
 
-    def conflict(self, frame: Frame, conflict: Conflict) -> None:
+    def conflict(self, frame: Frame, conflict: Conflict, *, sure: bool = False) -> None:
+        """Note operands that disagree. ``sure``: they do on every path, for what callers are taken to pass."""
         if not self.concerns(frame):
             return
+        if conflict.certainty is not Certainty.POSSIBLE:
+            self._behind.setdefault(id(conflict.node), []).append(raised_before(frame, conflict))
+            if conflict.raises and not conflict.cited:
+                note_failure(frame, conflict, sure=sure)
         self._first.setdefault(id(conflict.node), set()).add(id(self._failed_before(frame, conflict)))
         if conflict.culprit is not None and conflict.raises and not frame.block:
             defect = (conflict.kind, conflict.culprit, frame.function)
@@ -290,7 +298,12 @@ class Recorder:
                     continue
                 spoken.add(defect)
             kept.append(conflict)
-        return tuple(kept)
+        told = {id(conflict.node) for conflict in kept if conflict.certainty is not Certainty.POSSIBLE}
+        return tuple(replace(c, certainty=Certainty.POSSIBLE) if self._hidden(c, told) else c for c in kept)
+
+    def _hidden(self, conflict: Conflict, told: set[int]) -> bool:
+        """Whether something that is told raises before an operation wherever that was seen."""
+        return all(told.intersection(before) for before in self._behind.get(id(conflict.node), [()]))
 
     def regions(self) -> tuple[Region, ...]:
         return tuple(self._regions.values())

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from amplint.infer.frame import Frame
     from amplint.infer.namespace import Project
     from amplint.infer.observe import Observer
+    from amplint.infer.reached import Failure
     from amplint.infer.record import Recorder
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Class
@@ -121,6 +122,8 @@ class Session:
         self.steps = 0
         self.limit = MAX_ENTRY_STEPS
         self.memo: dict[Hashable, Value] = {}
+        self.raising: dict[Hashable, tuple[Failure, ...]] = {}
+        """What raises whichever branches are taken, by the same keys."""
         self.active: set[Hashable] = set()
         self.roots: set[int] = set()
         """``id`` of the nodes of classes whose objects only the program's user makes; known where expressions are

@@ -17,6 +17,7 @@ from amplint.infer.frame import Frame, element_of, merge, options_of, unite
 from amplint.infer.guards import narrow, split, usually
 from amplint.infer.layer_lists import iterated
 from amplint.infer.objects import class_value, function_value, imported, set_attribute
+from amplint.infer.reached import branches_met
 from amplint.infer.values import (
     UNKNOWN,
     AutocastContext,
@@ -159,20 +160,23 @@ def _stop(frame: Frame, statement: ast.stmt) -> None:
 def _branch(frame: Frame, statement: ast.If) -> None:
     yes, no = split(frame, statement.test)
     usual = usually(frame, statement.test) if frame.session.observer is not None else None
-    before, live, block = frame.variables, frame.live, frame.block
+    before, live, block, path = frame.variables, frame.live, frame.block, frame.path
     frame.branches += 1
     frame.variables, frame.live, frame.block = dict(before), yes, id(statement.body)
+    frame.path = taken = (*path, id(statement.body)) if no else path
     narrow(frame, statement.test, True)
     unusually = _run_branch(frame, statement.body, unusual=usual is False and bool(no))
     left, left_live = frame.variables, frame.live
     frame.variables, frame.live, frame.block = dict(before), no, id(statement.orelse)
+    frame.path = other = (*path, id(statement.orelse)) if yes else path
     narrow(frame, statement.test, False)
     unusually |= _run_branch(frame, statement.orelse, unusual=usual is True and bool(yes))
     frame.branches -= 1
     if frame.constructing is not None:
         for name, value in unusually.items():
             frame.constructing.attributes.setdefault(name, value)
-    frame.block = block
+    frame.block, frame.path = block, path
+    branches_met(frame, taken, other)
     _meet(frame, left, left_live, frame.variables, frame.live)
     if not live:
         frame.live = 0
@@ -293,6 +297,7 @@ def _with(frame: Frame, statement: ast.With | ast.AsyncWith) -> None:
 def _try(frame: Frame, statement: ast.Try) -> None:
     before, live = dict(frame.variables), frame.live
     block, frame.block = frame.block, id(statement.body)
+    path, frame.path = frame.path, (*frame.path, id(statement.body))
     frame.branches += 1
     execute(frame, statement.body)
     execute(frame, statement.orelse)
@@ -302,12 +307,13 @@ def _try(frame: Frame, statement: ast.Try) -> None:
             continue
         done, done_live = frame.variables, frame.live
         frame.variables, frame.live = dict(before), live
+        frame.path = (*path, id(handler))
         if handler.name:
             frame.variables[handler.name] = UNKNOWN
         execute(frame, handler.body)
         _meet(frame, done, done_live, frame.variables, frame.live)
     frame.branches -= 1
-    frame.block = block
+    frame.block, frame.path = block, path
     reached = frame.live
     frame.live = live
     execute(frame, statement.finalbody)
@@ -325,11 +331,12 @@ def _for_old_releases(handler: ast.ExceptHandler) -> bool:
 
 def _match(frame: Frame, statement: ast.Match) -> None:
     evaluate(frame, statement.subject)
-    before, live, block = dict(frame.variables), frame.live, frame.block
+    before, live, block, path = dict(frame.variables), frame.live, frame.block, frame.path
     frame.branches += 1
     for case in statement.cases:
         done, done_live = frame.variables, frame.live
         frame.variables, frame.live, frame.block = dict(before), live, id(case.body)
+        frame.path = (*path, id(case.body))
         for node in ast.walk(case.pattern):
             name = getattr(node, "name", None) or getattr(node, "rest", None)
             if isinstance(name, str):
@@ -337,7 +344,7 @@ def _match(frame: Frame, statement: ast.Match) -> None:
         execute(frame, case.body)
         _meet(frame, done, done_live, frame.variables, frame.live)
     frame.branches -= 1
-    frame.block = block
+    frame.block, frame.path = block, path
 
 
 def _define(frame: Frame, statement: ast.FunctionDef | ast.AsyncFunctionDef) -> None:

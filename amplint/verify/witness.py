@@ -75,8 +75,8 @@ class Witness(Recorder):
     def concerns(self, frame: Frame) -> bool:
         return not self._looking and super().concerns(frame)
 
-    def conflict(self, frame: Frame, conflict: Conflict) -> None:
-        super().conflict(frame, conflict)
+    def conflict(self, frame: Frame, conflict: Conflict, *, sure: bool = False) -> None:
+        super().conflict(frame, conflict, sure=sure)
         op = _op(conflict.op)
         if op is None or conflict.elsewhere is not None or not self.concerns(frame):
             return

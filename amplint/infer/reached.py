@@ -1,0 +1,114 @@
+"""What is not reached, because an operation that runs before it raises."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from amplint.infer.facts import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence as Items
+
+    from amplint.infer.facts import Conflict
+    from amplint.infer.frame import Frame
+    from amplint.source import Span
+
+
+_KINDS = (Kind.ATTENTION, Kind.INDEX_WRITE, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An operation that raises in some scenarios, in the branches that ``path`` names by ``id``, outermost first.
+
+    ``made`` is the tensor that is out of place, ``maker`` the function that made it, by file and line, both unset where
+    that is not known. ``sure``: it raises on every path. Else only where what ``maker`` made is used, as all that the
+    same call of it made then is.
+    """
+
+    node: ast.expr | ast.stmt
+    scenarios: frozenset[str]
+    path: tuple[int, ...]
+    sure: bool
+    made: tuple[str, Span] | None
+    maker: tuple[str, int] | None
+
+
+def note_failure(frame: Frame, conflict: Conflict, *, sure: bool) -> None:
+    """Note what raises for all that runs behind it: in this activation, and, outside of branches, in its callers."""
+    maker = _maker_of(conflict)
+    if sure or maker is not None:
+        scenarios = frozenset(conflict.scenarios)
+        _note(frame, Failure(conflict.node, scenarios, frame.path, sure, _made(conflict), maker))
+
+
+def _note(frame: Frame, failure: Failure) -> None:
+    activation: Frame | None = frame
+    while activation is not None and activation.function:
+        activation.failures.append(replace(failure, path=activation.path))
+        activation = activation.caller if not activation.path else None
+
+
+def hand_on(frame: Frame, failures: Items[Failure]) -> None:
+    """What raises in a function that is called once more, with what it was called with before."""
+    for failure in failures:
+        _note(frame, failure)
+
+
+def branches_met(frame: Frame, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
+    """Two branches, of these paths, were followed: what raises in both raises whichever is taken."""
+    if not frame.failures or yes == no:
+        return
+    others = [failure for failure in frame.failures if failure.path == no]
+    for failure in [failure for failure in frame.failures if failure.path == yes]:
+        for other in others:
+            both = failure.scenarios & other.scenarios
+            if both and (failure.sure, failure.made, failure.maker) == (other.sure, other.made, other.maker):
+                _note(frame, replace(failure, scenarios=both))
+                break
+
+
+def raised_before(frame: Frame, conflict: Conflict) -> Items[int]:
+    """What raises on the way to an operation in every scenario in which that would, by ``id``; nothing where it is
+    reached.
+
+    Another tensor of a dtype of its own is a mistake of its own, as are a cast that autocast undoes and a region that
+    is left.
+    """
+    if conflict.kind not in _KINDS:
+        return ()
+    rest, found = set(conflict.scenarios), []
+    made, maker = _made(conflict), _maker_of(conflict)
+    activation: Frame | None = frame
+    while activation is not None and rest:
+        for failure in activation.failures:
+            applies = failure.sure and made in (None, failure.made)
+            applies |= not failure.sure and maker is not None and maker == failure.maker
+            if applies and failure.node is not conflict.node and _leads(failure.path, activation.path):
+                found += [id(failure.node)] if rest & failure.scenarios else []
+                rest -= failure.scenarios
+        activation = activation.caller
+    return () if rest else found
+
+
+def _leads(earlier: tuple[int, ...], path: tuple[int, ...]) -> bool:
+    return path[: len(earlier)] == earlier
+
+
+def _made(conflict: Conflict) -> tuple[str, Span] | None:
+    return (conflict.made.maker.filename, conflict.made.maker.span) if conflict.made is not None else None
+
+
+def _maker_of(conflict: Conflict) -> tuple[str, int] | None:
+    """The function that made the operand that is out of place; None for one made at the top level of a file."""
+    if conflict.made is None:
+        return None
+    origin, inner = conflict.made.maker, None
+    for node in ast.walk(origin.source.tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            within = node.lineno <= origin.node.lineno <= (node.end_lineno or node.lineno)
+            if within and (inner is None or node.lineno > inner.lineno):
+                inner = node
+    return (origin.filename, inner.lineno) if inner is not None else None
