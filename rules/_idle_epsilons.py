@@ -6,22 +6,60 @@ import ast
 from typing import TYPE_CHECKING
 
 from ._choices import called, uses_behind
+from ._divisors import may_divide
 from ._guarded import default_of, is_share, kept_as, method, passed_by_calls
 
 if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
 _PICKERS = frozenset(("gather", "topk", "take_along_dim", "index_select", "masked_select"))
+_CHOOSER = "topk"
 _EXPONENTIALS = frozenset(("exp", "exp2"))
+_ANGLE = "atan2"
+_ROOTS = frozenset(("sqrt", "sqrt_"))
 
 
 def is_idle(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt, operand: ast.expr | None) -> bool:
-    """Whether what an epsilon is added to, ``operand``, is far from zero, or the result ``node`` is only multiplied."""
+    """Whether what an epsilon is added to, ``operand``, is far from zero, or the result ``node`` is only multiplied.
+
+    Or it is an argument of ``atan2``, which takes zeros.
+    """
     if operand is not None and (
-        _sums_picked_shares(around, operand) or _is_exponential_by_default(tree, around, operand)
+        _sums_picked_shares(around, operand)
+        or _is_exponential_by_default(tree, around, operand)
+        or _is_tested(around, operand)
     ):
         return True
-    return isinstance(node, ast.expr) and _is_only_multiplied(around, node)
+    return isinstance(node, ast.expr) and (_is_only_multiplied(around, node) or _is_of_angle(around, node))
+
+
+def guards_gradients_alone(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt) -> bool:
+    """Whether what an epsilon gives goes under a root that nothing divides by: the root of zero is zero, and only its
+    gradient is infinite."""
+    parent = around.parent(node)
+    if isinstance(parent, ast.Attribute):
+        parent = around.parent(parent)
+    if not isinstance(node, ast.expr) or not isinstance(parent, ast.Call) or called(parent) not in _ROOTS:
+        return False
+    return not may_divide(tree, around, parent)
+
+
+def _is_of_angle(around: Surroundings, node: ast.expr) -> bool:
+    parent = around.parent(node)
+    return isinstance(parent, ast.Call) and node in parent.args and called(parent) == _ANGLE
+
+
+def _is_tested(around: Surroundings, operand: ast.expr) -> bool:
+    """Whether a test lets only numbers above another one come here: ``if norm > eps:``."""
+    shown = ast.unparse(operand)
+    for test, answer in around.tests(operand):
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and ast.unparse(test.left) == shown:
+            above = isinstance(test.ops[0], ast.Gt | ast.GtE)
+            below = isinstance(test.ops[0], ast.Lt | ast.LtE)
+            bound = test.comparators[0]
+            if (above if answer else below) and not (isinstance(bound, ast.Constant) and not bound.value):
+                return True
+    return False
 
 
 def _is_only_multiplied(around: Surroundings, node: ast.expr) -> bool:
@@ -52,9 +90,10 @@ def _sums_picked_shares(around: Surroundings, node: ast.expr) -> bool:
     """``torch.gather(scores, -1, index).sum(-1)`` of what a sigmoid or softmax gave, by a variable or two."""
     if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
         return False
+    subject = _subject(node)
     return any(
         isinstance(value, ast.Call) and called(value) in _PICKERS and _picks_from_shares(around, value)
-        for value in _values(around, _subject(node))
+        for value in (*_values(around, subject), *_chosen(around, subject))
     )
 
 
@@ -86,6 +125,24 @@ def _values(around: Surroundings, node: ast.expr | None) -> list[ast.expr]:
         n.value
         for n in assigned
         if n.lineno < node.lineno and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets)
+    ]
+
+
+def _chosen(around: Surroundings, node: ast.expr | None) -> list[ast.expr]:
+    """``torch.topk`` that gives a variable its first result, the values: ``best, index = torch.topk(scores, 2)``."""
+    function = around.function(node) if isinstance(node, ast.Name) else None
+    if function is None or not isinstance(node, ast.Name):
+        return []
+    return [
+        n.value
+        for n in ast.walk(function)
+        if isinstance(n, ast.Assign)
+        and n.lineno < node.lineno
+        and isinstance(n.value, ast.Call)
+        and called(n.value) == _CHOOSER
+        and any(
+            isinstance(t, ast.Tuple) and isinstance(t.elts[0], ast.Name) and t.elts[0].id == node.id for t in n.targets
+        )
     ]
 
 

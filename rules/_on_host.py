@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ._guarded import default_of
+from ._surroundings import FunctionNode
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -13,11 +16,14 @@ if TYPE_CHECKING:
 _MAX_STEPS = 40
 
 
-def is_on_host(function: ast.AST | None, node: ast.expr | None, around: Surroundings | None = None) -> bool:
+def is_on_host(
+    function: ast.AST | None, node: ast.expr | None, around: Surroundings | None = None, by_default: bool = False
+) -> bool:
     """Whether what an expression is computed from was moved by ``.cpu()`` or is an array's memory, and not moved on.
 
     Operands of one operation lie on one device, so one of them is enough. ``around``: the file, where the arguments of
-    a private function that nothing but calls name there are to be looked through too.
+    a private function that nothing but calls name there are to be looked through too. ``by_default``: a parameter of
+    the function counts as the device that it is by default.
     """
     pending = [(function, node, node.lineno)] if node is not None else []
     for _ in range(_MAX_STEPS):
@@ -25,7 +31,7 @@ def is_on_host(function: ast.AST | None, node: ast.expr | None, around: Surround
             return False
         scope, current, line = pending.pop()
         if isinstance(current, ast.Call):
-            device = _moved_to(current)
+            device = (_default_device(scope, current) if by_default else None) or _moved_to(current)
             if device is not None:
                 if device == "cpu":
                     return True
@@ -64,18 +70,32 @@ def _passed(around: Surroundings, function: ast.AST, name: str) -> list[ast.expr
 
 def _moved_to(call: ast.Call) -> str | None:
     """The device that ``.cpu()``, ``.cuda()`` or ``.to("cpu")`` moves to; empty where it is another or not known."""
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    if call.func.attr in ("cpu", "cuda"):
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("cpu", "cuda"):
         return call.func.attr
-    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device")]
-    if call.func.attr != "to" or not given:
+    first = _destination(call)
+    if first is None:
         return None
-    (first, *_) = given
     if isinstance(first, ast.Constant):
         return str(first.value)
     text = ast.unparse(first)
     return "" if "device" in text else None
+
+
+def _default_device(function: ast.AST | None, call: ast.Call) -> str | None:
+    """``cpu`` of ``.to(device)`` in a function whose parameter is that by default."""
+    given = _destination(call)
+    if not isinstance(function, FunctionNode) or not isinstance(given, ast.Name):
+        return None
+    default = default_of(function, given.id)
+    return default.value if isinstance(default, ast.Constant) and isinstance(default.value, str) else None
+
+
+def _destination(call: ast.Call) -> ast.expr | None:
+    """What ``.to`` is passed first, or as the device."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "to":
+        return None
+    named = (keyword.value for keyword in call.keywords if keyword.arg == "device")
+    return call.args[0] if call.args else next(named, None)
 
 
 def _sources(node: ast.expr) -> Iterator[ast.expr]:
@@ -84,7 +104,7 @@ def _sources(node: ast.expr) -> Iterator[ast.expr]:
         yield from (node.left, node.right)
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
-    elif isinstance(node, ast.Subscript):
+    elif isinstance(node, ast.Subscript | ast.Attribute):
         yield node.value
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         yield from (node.func.value, *node.args)

@@ -14,7 +14,8 @@ from amplint.rule import Example, Rule, Suspect
 
 from ._disagreement import find_expression, short_name
 from ._guarded import is_overridden, sums_shares
-from ._idle_epsilons import is_idle
+from ._idle_epsilons import guards_gradients_alone, is_idle
+from ._learned import is_learned
 from ._low_precision import (
     by_node,
     causes_of,
@@ -25,6 +26,7 @@ from ._low_precision import (
     strongest,
     surest,
 )
+from ._on_host import is_on_host
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -90,8 +92,10 @@ class EpsUnderflow(Rule):
     below 6e-4 beside a variance or another number that is not negative are reported as well.
 
     With `--pedantic` also where no zero is to be expected, or none that is divided by: beside sums of the largest of
-    shares, and beside what an option makes an exponential that nothing in the file turns off; and in what is only
-    multiplied.
+    shares, beside parameters and buffers, which do not depend on the data, beside what a test lets through only where
+    it is large, and beside what an option makes an exponential that nothing in the file turns off; in what is only
+    multiplied or an argument of `atan2`; without autocast under a root that nothing divides by, whose gradient alone
+    is infinite; and under autocast beside what lies in the host's memory unless a caller names a device.
 
     Why it is bad
     -------------
@@ -285,9 +289,22 @@ def _is_needless(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanis
 
 def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing) -> _Vanishing:
     """Merely possible where no zero is to be expected, or nothing is seen to divide by what the epsilon gives."""
-    if not is_idle(facts.source.tree, surroundings, vanishing.use.node, vanishing.operand.node):
+    tree, node, operand = facts.source.tree, vanishing.use.node, vanishing.operand.node
+    lowered = [facts.scenarios[number].autocast is not None for number in vanishing.lanes]
+    if not (
+        is_idle(tree, surroundings, node, operand)
+        or is_learned(tree, surroundings, operand)
+        or (not any(lowered) and guards_gradients_alone(tree, surroundings, node))
+        or (all(lowered) and facts.device != "cpu" and _is_usually_on_host(surroundings, vanishing))
+    ):
         return vanishing
     return replace(vanishing, lanes=dict.fromkeys(vanishing.lanes, Certainty.POSSIBLE))
+
+
+def _is_usually_on_host(surroundings: Surroundings, vanishing: _Vanishing) -> bool:
+    """Whether the tensor lies where another device's autocast does not act, unless a caller names a device."""
+    function = surroundings.function(vanishing.use.node)
+    return is_on_host(function, vanishing.operand.node, by_default=True)
 
 
 def _cubed(facts: FileFacts, use: Use) -> _Vanishing | None:

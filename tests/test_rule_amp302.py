@@ -16,15 +16,29 @@ RULES = tuple(rule for rule in load_rules() if rule.code == "AMP302")
 OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13))
 MODULE = """\
 import torch
+import torch.nn.functional as F
 from torch import nn
+
+
+def scaled(y, by=2):
+    return y * 2
 
 
 class Snake(nn.Module):
     def __init__(self, dim, logscale=True):
         super().__init__()
         self.beta = nn.Parameter(torch.zeros(dim))
+        self.scale = nn.Parameter(torch.ones(dim))
+        self.register_buffer("window", torch.hann_window(dim))
+        self.filter = nn.Buffer(torch.ones(dim))
+        self.register_buffer("seen", torch.ones(dim))
+        self.register_buffer("count", torch.zeros(dim))
         self.router = nn.Linear(dim, dim)
         self.logscale = logscale
+
+    def moments(self, x):
+        self.seen.mul_(0.9)
+        return x.mean(-1, keepdim=True), torch.sqrt(x.var(-1, keepdim=True))
 
     def forward(self, x: torch.Tensor):
         x = self.router(x)
@@ -36,10 +50,10 @@ def make():
 """
 
 
-def check(*lines: str, arguments: str = "4") -> tuple[int, int]:
+def check(*lines: str, arguments: str = "4", module: str = MODULE) -> tuple[int, int]:
     """How many findings by default, and with what is possible."""
     body = "".join(f"        {line}\n" for line in lines).rstrip()
-    source = Source(Path("/project/snake.py"), MODULE.format(body=body, arguments=arguments).encode())
+    source = Source(Path("/project/snake.py"), module.format(body=body, arguments=arguments).encode())
     results = [check_file(source, replace(OPTIONS, pedantic=pedantic)) for pedantic in (False, True)]
     assert not any(result.failures for result in results)
     return len(results[0].findings), len(results[1].findings)
@@ -87,6 +101,8 @@ SCORES = "scores = torch.sigmoid(x) if self.logscale else torch.softmax(x, -1)"
     [
         ((SCORES, "best = torch.gather(scores, -1, scores.topk(2).indices)"), 0),
         ((SCORES, "best = scores.gather(-1, scores.topk(2).indices)"), 0),
+        ((SCORES, "best, index = torch.topk(scores, k=2, dim=-1)"), 0),
+        ((SCORES, "best, index = torch.topk(x, k=2, dim=-1)"), 1),
         (("best = torch.gather(x, -1, x.topk(2).indices)",), 1),
         ((SCORES.replace("torch.sigmoid(x)", "x"), "best = torch.gather(scores, -1, scores.topk(2).indices)"), 1),
     ],
@@ -115,3 +131,97 @@ def test_a_helper_of_a_module_runs_in_its_scenario(call: str, found: int) -> Non
     result = check_file(Source(Path("/project/loss.py"), HELPER.format(call=call).encode()), OPTIONS)
     assert not result.failures
     assert [finding.span.start.row for finding in result.findings] == [6] * found
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (("scale = self.scale.data", "return x / (scale + 1e-9)"), 0),
+        (("scale = self.scale[None].expand(2, -1)", "return x / (scale * 2 + 1e-9)"), 0),
+        (("return x / F.normalize(self.scale, eps=1e-9)",), 0),
+        (("return x / (self.window.square().sum() + 1e-9)",), 0),
+        (("return x / (self.filter.square().sum() + 1e-9)",), 0),
+        (("return x / (self.seen + 1e-9)",), 1),
+        (("return x / (self.count + 1e-9)",), 1),
+        (("return x / (self.beta + 1e-9)",), 1),
+        (("beta = self.beta.unsqueeze(0)", "beta = torch.exp(beta)", "return x / (beta + 1e-9)"), 0),
+        (("return x / (self.scale - self.beta + 1e-9)",), 1),
+        (("return x / (self.scale * x + 1e-9)",), 1),
+    ],
+)
+def test_what_is_learned_or_kept_is_not_zero(lines: tuple[str, ...], found: int) -> None:
+    assert check(*lines) == (found, 1)
+
+
+@pytest.mark.parametrize(("line", "found"), [("return scaled(x, self.scale)", 0), ("return scaled(x, x)", 1)])
+def test_what_is_learned_and_passed_to_a_function(line: str, found: int) -> None:
+    assert check(line, module=MODULE.replace("return y * 2", "return y / (by + 1e-9)")) == (found, 1)
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        ("if size > 0.9:", 0),
+        ("if x.numel() and size >= bound:", 0),
+        ("if not size < bound:", 0),
+        ("if size > 0:", 1),
+        ("if size < 0.9:", 1),
+        ("if self.training:", 1),
+    ],
+)
+def test_a_number_that_a_test_lets_through(test: str, found: int) -> None:
+    lines = ("size, bound = x.norm(), 0.9", "size = size * 1", test, "    x = x / (size + 1e-9)", "return x")
+    assert check(*lines) == (found, 1)
+
+
+UNLOWERED = MODULE.replace("x = self.router(x)\n", "x = x * 2\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (("return torch.sqrt(x + 1e-9)",), 0),
+        (("std = x.var(-1).clamp(min=1e-9).sqrt()", "return torch.cat([x, std.unsqueeze(1)], dim=1)"), 0),
+        (("std = torch.sqrt(x.var(-1, keepdim=True) + 1e-9).float()", "return x / std"), 1),
+        (("std = torch.sqrt(x + 1e-9)", "return std.log()"), 1),
+        (("std = torch.sqrt(x + 1e-9)", "return torch.log(std.clamp(min=1e-5))"), 0),
+        (("std = torch.sqrt(x + 1e-9)", "return scaled(std)"), 1),
+        (("return torch.atan2(x, x + 1e-9)",), 0),
+    ],
+)
+def test_a_root_that_nothing_divides_by(lines: tuple[str, ...], found: int) -> None:
+    assert check(*lines, module=UNLOWERED) == (found, 1)
+
+
+@pytest.mark.parametrize(("line", "found"), [("return (x - mean) / 2, std", 0), ("return (x - mean) / std", 1)])
+def test_a_root_that_a_method_returns(line: str, found: int) -> None:
+    module = UNLOWERED.replace("keepdim=True))", "keepdim=True) + 1e-9)")
+    assert check("mean, std = self.moments(x)", line, module=module) == (found, 1)
+
+
+def test_under_autocast_the_gradient_of_a_root_counts() -> None:
+    assert check("return torch.sqrt(x + 1e-9)") == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("signature", "given", "found"),
+    [
+        ("samples, device='cpu'", "device", 0),
+        ("samples, device='cpu'", "device=device", 0),
+        ("samples, device='cpu'", "samples.device", 1),
+        ("samples, device='cuda'", "device", 1),
+        ("samples, device", "device", 1),
+    ],
+)
+def test_what_lies_on_the_host_unless_a_caller_names_a_device(signature: str, given: str, found: int) -> None:
+    text = f"""\
+import torch
+
+
+class Features:
+    def log_mel(self, {signature}):
+        filters = torch.from_numpy(self.filters).to({given})
+        mel = filters.T @ samples
+        return mel.clamp(min=1e-10).log10()
+"""
+    source = Source(Path("/project/features.py"), text.encode())
+    results = [check_file(source, replace(OPTIONS, pedantic=pedantic)) for pedantic in (False, True)]
+    assert [len(result.findings) for result in results] == [found, 1]
