@@ -87,8 +87,39 @@ def _drops_places(surroundings: Surroundings, call: ast.Call) -> bool:
     if isinstance(parent, ast.Subscript):
         return isinstance(parent.slice, ast.Constant) and parent.slice.value == 0
     if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
-        last = parent.targets[0].elts[-1]
-        return isinstance(last, ast.Name) and last.id.startswith("_")
+        first, last = parent.targets[0].elts[0], parent.targets[0].elts[-1]
+        dropped = isinstance(last, ast.Name) and last.id.startswith("_")
+        return dropped or (isinstance(first, ast.Name) and _weighs_nothing(surroundings, call, first.id))
+    return False
+
+
+def _weighs_nothing(surroundings: Surroundings, call: ast.Call, name: str) -> bool:
+    """Whether the values that were chosen are returned under a name, and nothing is done with them but reshaping.
+
+    Rounding then decides between values alone that were as good as equal: the order of the others is the same.
+    """
+    function = surroundings.function(call)
+    reads = [
+        n
+        for n in (ast.walk(function) if function is not None else ())
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and n.lineno > call.lineno
+    ]
+    named = any(isinstance(surroundings.parent(read), ast.keyword) for read in reads)
+    return named and all(_is_handed_on(surroundings, read) for read in reads)
+
+
+def _is_handed_on(surroundings: Surroundings, read: ast.Name) -> bool:
+    """``return Output(best=best)``, ``outputs = (best, index)`` or ``best = best.view(-1)``."""
+    parent = surroundings.parent(read)
+    for ancestor in surroundings.ancestors(read):
+        if isinstance(ancestor, ast.Return):
+            return True
+        if isinstance(ancestor, ast.Assign):
+            (target, *others) = ancestor.targets
+            again = isinstance(target, ast.Name) and target.id == read.id and not others
+            return again or (isinstance(parent, ast.Tuple) and ancestor.value is parent)
+        if isinstance(ancestor, ast.BinOp | ast.stmt):
+            return False
     return False
 
 
