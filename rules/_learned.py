@@ -19,6 +19,7 @@ _REGISTERS = frozenset(("register_parameter", "register_buffer"))
 _BUFFER = "Buffer"
 _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 _EXPONENTIALS = frozenset(("exp", "exp2", "softplus"))
+_WINDOWS = frozenset(("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"))
 _KEEPING = frozenset(
     (
         *("abs", "pow", "square", "sqrt", "sum", "mean", "norm", "amax", "fold", "data", "T", "mT", "to", "float"),
@@ -32,7 +33,7 @@ _KEEPING = frozenset(
 def is_learned(tree: ast.Module, around: Surroundings, node: ast.expr | None) -> bool:
     """Whether a tensor is made of parameters and buffers of its module alone, none of which begins as zeros.
 
-    Zeros are let in where their exponential is taken. Buffers count that nothing in the class writes to.
+    Zeros are let in where their exponential is taken. Buffers count that nothing in the class writes to, and windows.
     """
     return node is not None and _Learned(tree, around).made_of(node, _MAX_STEPS) is True
 
@@ -57,12 +58,19 @@ class _Learned:
                 return self._is_kept(node, zeros)
             return node.attr in _KEEPING and self.made_of(node.value, steps - 1, zeros)
         if isinstance(node, ast.Call):
+            if called(node) in _WINDOWS:
+                return True
+            if isinstance(node.func, ast.Name) and node.args and self._is_own(node.func.id):
+                return self._all(node.args, steps - 1, zeros)
             of = _operand(node)
             if of is None:
                 return False
             return self.made_of(of, steps - 1, zeros or called(node) in _EXPONENTIALS)
         parts = _parts(node)
         return self._all(parts, steps - 1, zeros) if parts else False
+
+    def _is_own(self, name: str) -> bool:
+        return any(isinstance(statement, ast.FunctionDef) and statement.name == name for statement in self.tree.body)
 
     def _all(self, nodes: Iterable[ast.expr], steps: int, zeros: bool) -> bool | None:
         found = [self.made_of(node, steps, zeros) for node in nodes]

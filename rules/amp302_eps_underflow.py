@@ -12,6 +12,7 @@ from amplint.infer.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from amplint.infer.values import Limit, Trait
 from amplint.rule import Example, Rule, Suspect
 
+from ._complex_parts import is_modulus
 from ._disagreement import find_expression, short_name
 from ._guarded import is_overridden, sums_shares
 from ._idle_epsilons import guards_gradients_alone, is_idle
@@ -93,9 +94,10 @@ class EpsUnderflow(Rule):
 
     With `--pedantic` also where no zero is to be expected, or none that is divided by: beside sums of the largest of
     shares, beside parameters and buffers, which do not depend on the data, beside what a test lets through only where
-    it is large, and beside what an option makes an exponential that nothing in the file turns off; in what is only
-    multiplied or an argument of `atan2`; without autocast under a root that nothing divides by, whose gradient alone
-    is infinite; and under autocast beside what lies in the host's memory unless a caller names a device.
+    it is large, beside the modulus of what a caller passes as real and imaginary parts, and beside what an option makes
+    an exponential that nothing in the file turns off; in what is only multiplied or an argument of `atan2`; without
+    autocast under a root that nothing divides by, whose gradient alone is infinite; and under autocast beside what lies
+    in the host's memory unless a caller names a device.
 
     Why it is bad
     -------------
@@ -295,6 +297,7 @@ def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing)
         is_idle(tree, surroundings, node, operand)
         or is_learned(tree, surroundings, operand)
         or (not any(lowered) and guards_gradients_alone(tree, surroundings, node))
+        or (Certainty.LIKELY in vanishing.lanes.values() and is_modulus(surroundings, operand))
         or (all(lowered) and facts.device != "cpu" and _is_usually_on_host(surroundings, vanishing))
     ):
         return vanishing

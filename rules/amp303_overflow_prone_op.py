@@ -14,6 +14,7 @@ from amplint.infer.values import Const, Trait
 from amplint.rule import Example, Rule, Suspect
 
 from ._choices import called, decides
+from ._complex_parts import is_modulus
 from ._disagreement import find_expression, find_operand, short_name
 from ._low_precision import (
     by_node,
@@ -415,7 +416,7 @@ def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
         return trait is Trait.BUCKET_SQUARE
     if short in _SUMS:
         rooted = isinstance(use.node, ast.expr) and "dim" in use.arguments and is_rooted(surroundings, use.node)
-        return rooted and not _is_distance(prone.operand.node)
+        return rooted and not _is_distance(prone.operand.node) and not is_modulus(surroundings, prone.operand.node)
     if short == _SHARES:
         return isinstance(use.node, ast.expr) and decides(surroundings, use.node)
     if short in LOGARITHMS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,12 +13,14 @@ from amplint.infer.values import NONE, Const, Number
 from amplint.rule import Example, Rule, Suspect
 
 from ._alignment import dtype_of_tensor
+from ._complex_parts import are_parts
 from ._disagreement import find_operand, short_name
 from ._low_precision import (
     by_node,
     causes_of,
     dtype_name,
     follows_scenario,
+    in_autograd_function,
     is_floating,
     low_lanes,
     quoted,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from amplint.visit import Visit
 
 _NUMPY = "torch.Tensor.numpy"
+_COMPLEX = "torch.complex"
 _INITIALISATION = "torch.nn.init."
 _PROMOTING = ("promote", "float", "complex", "real")
 """Results of operations that bring their operands to one dtype first: a float32 one lets the others in."""
@@ -65,7 +69,8 @@ class UnsupportedOp(Rule):
     from what torch declares for the device. Left alone are operations that autocast computes in float32 where it is on,
     that raise for few rows only, as `cdist` with `p=2`, and that a float32 operand promotes, as `stft` with a window.
     What a function does to the weights of a module that it takes, and that takes no tensor, is only possible under
-    autocast: nobody needs to call it there.
+    autocast, and so is what methods of classes do that are no modules, such as optimizers and transforms of the data:
+    nobody needs to call them there. What a caller passes as pairs of real and imaginary parts is likely float32.
     Where the project supports older releases of torch, what those lack is reported as a warning that names the release,
     such as `triu` of bfloat16 up to torch 2.0.
     `nn.init.orthogonal_` factorises as well: it is reported in methods that initialise a module they are handed, as a
@@ -331,7 +336,7 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     refused = NO_NUMPY if use.op == _NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
     older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
-    if not bits or (op is not None and _runs_large(op, use)):
+    if not bits or _raises_anyway(use) or (op is not None and _runs_large(op, use)):
         return None
     lanes: dict[int, Certainty] = {}
     operands = []
@@ -347,11 +352,16 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
+    if use.op == _COMPLEX and are_parts(
+        Surroundings.of(facts.source.tree), use.nodes.get("real"), use.nodes.get("imag")
+    ):
+        lanes = {n: Certainty.POSSIBLE if c is Certainty.LIKELY else c for n, c in lanes.items()}
     if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
-        function = Surroundings.of(facts.source.tree).function(use.node)
+        surroundings = Surroundings.of(facts.source.tree)
+        function = surroundings.function(use.node)
         if any(is_on_host(function, operand.node) for operand, _ in operands):
             lanes = {n: c for n, c in lanes.items() if not facts.scenarios[n].autocast}
-        if not use.in_module and works_on_a_model(function):
+        if not use.in_module and (works_on_a_model(function) or _is_other_method(facts, use, surroundings)):
             lanes = {n: Certainty.POSSIBLE if facts.scenarios[n].autocast else c for n, c in lanes.items()}
     if not lanes:
         return None
@@ -362,6 +372,18 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     elif use.op.startswith(_INITIALISATION):
         lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else c for n, c in lanes.items()}
     return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
+
+
+def _is_other_method(facts: FileFacts, use: Use, surroundings: Surroundings) -> bool:
+    """Whether an operation stands in a method of a class that is neither a module nor an autograd Function."""
+    function = surroundings.function(use.node)
+    method = function is not None and isinstance(surroundings.parent(function), ast.ClassDef)
+    return method and not in_autograd_function(facts, use)
+
+
+def _raises_anyway(use: Use) -> bool:
+    """``stft`` of a real tensor raises in every dtype where ``return_complex`` is not given."""
+    return short_name(use.op) == "stft" and "return_complex" not in use.arguments
 
 
 def _runs_large(op: Op, use: Use) -> bool:

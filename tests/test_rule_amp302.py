@@ -139,6 +139,8 @@ def test_a_helper_of_a_module_runs_in_its_scenario(call: str, found: int) -> Non
         (("return x / F.normalize(self.scale, eps=1e-9)",), 0),
         (("return x / (self.window.square().sum() + 1e-9)",), 0),
         (("return x / (self.filter.square().sum() + 1e-9)",), 0),
+        (("window = torch.hann_window(8).to(x.dtype)", "return x / scaled(window, window).clamp(min=1e-9)"), 0),
+        (("window = torch.hann_window(8).to(x.dtype)", "return x / scaled(window, x).clamp(min=1e-9)"), 1),
         (("return x / (self.seen + 1e-9)",), 1),
         (("return x / (self.count + 1e-9)",), 1),
         (("return x / (self.beta + 1e-9)",), 1),
@@ -185,6 +187,8 @@ UNLOWERED = MODULE.replace("x = self.router(x)\n", "x = x * 2\n")
         (("std = torch.sqrt(x + 1e-9)", "return torch.log(std.clamp(min=1e-5))"), 0),
         (("std = torch.sqrt(x + 1e-9)", "return scaled(std)"), 1),
         (("return torch.atan2(x, x + 1e-9)",), 0),
+        (("return x / (torch.sqrt(x[..., 0] ** 2 + x[..., 1] ** 2) + 1e-9)",), 0),
+        (("return x / (torch.sqrt(x[..., 0] ** 2 + x[..., 2] ** 2) + 1e-9)",), 1),
     ],
 )
 def test_a_root_that_nothing_divides_by(lines: tuple[str, ...], found: int) -> None:
