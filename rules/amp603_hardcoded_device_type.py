@@ -38,7 +38,7 @@ class HardcodedDeviceType(Rule):
     other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or reads what `torch.cuda` answered,
     where `enabled` depends on the device, where the region is switched off by a constant, and in functions and classes
     for CUDA alone: what calls `x.cuda()` or `torch.cuda.synchronize()`, or puts something on `"cuda"`, without asking
-    first.
+    first. With `--pedantic` also under the option of an object of another class, which runs the model there.
 
     Why it is bad
     -------------
@@ -222,8 +222,9 @@ def build(make, needed, dtype):
                 continue
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
+            certainty = Certainty.POSSIBLE if _is_of_another_object(call, around) else Certainty.LIKELY
             message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, (cause,))
+            yield Suspect(span, span, message, scenarios, certainty, (cause,))
 
 
 def _names_cuda(reference: Reference) -> bool:
@@ -344,6 +345,35 @@ def _found_by_cuda(node: ast.AST, around: Surroundings, answers: CudaAnswers) ->
     """Whether a test decides if a node is evaluated whose answer comes from ``torch.cuda``."""
     function = around.function(node)
     return around.guarded(node, lambda test: not _excludes_a_device(test) and answers.decides(test, function))
+
+
+def _is_of_another_object(call: ast.Call, around: Surroundings) -> bool:
+    """Whether a region stands under the option of an object of another class, which also runs the model there.
+
+    ``if engine.amp:``, then ``engine.inferer(x, engine.network)``: what the option means is that class's to say, and to
+    change.
+    """
+    function = around.function(call)
+    region = next((a for a in around.ancestors(call) if isinstance(a, ast.With)), None)
+    if function is None or region is None:
+        return False
+    here = {a.name for a in around.ancestors(function) if isinstance(a, ast.ClassDef)}
+    others = {
+        argument.arg
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        if argument.annotation is not None and not any(name in ast.unparse(argument.annotation) for name in here)
+    }
+    asked = {
+        test.value.id
+        for test, _ in around.tests(call)
+        if isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name)
+    }
+    running = {
+        node.func.value.id
+        for node in ast.walk(region)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+    }
+    return bool(here and others & asked & running)
 
 
 def _may_be_device(call: ast.Call, value: ast.Name) -> bool:

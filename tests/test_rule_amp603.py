@@ -32,3 +32,35 @@ def build(model, dtype):
 def test_a_region_under_an_answer_of_cuda(imports: str, answer: str, found: int) -> None:
     source = Source(Path("/project/model.py"), f"{imports}\n{CODE.format(answer=answer)}".encode())
     assert len(check_file(source, Options(RULES)).findings) == found
+
+
+LOOP = """
+import torch
+from loops import Engine, Trainer
+
+
+class Clicks:
+    def __call__(self, engine: {annotation}, x: torch.Tensor):
+        x = x.to(engine.device)
+        if {test}:
+            with torch.autocast("cuda"):
+                return {run}
+        return engine.run(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "test", "run", "found"),
+    [
+        ("Engine", "engine.amp", "engine.run(x, engine.network)", 0),
+        ("Engine | Trainer", "engine.amp", "engine.run(x, engine.network)", 0),
+        ("Clicks", "engine.amp", "engine.run(x, engine.network)", 1),
+        ("Engine", "self.amp", "engine.run(x, engine.network)", 1),
+        ("Engine", "engine.amp", "self.run(x)", 1),
+    ],
+)
+def test_an_option_of_an_object_of_another_class(annotation: str, test: str, run: str, found: int) -> None:
+    code = LOOP.format(annotation=annotation, test=test, run=run)
+    source = Source(Path("/project/clicks.py"), code.encode())
+    assert len(check_file(source, Options(RULES)).findings) == found
+    assert len(check_file(source, Options(RULES, pedantic=True)).findings) == 1
