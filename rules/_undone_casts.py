@@ -32,8 +32,28 @@ def decides_nothing(answer: ast.expr, around: Surroundings) -> bool:
     there, back = list(_assignments(first)), [pair for test in others for pair in _assignments(test)]
     if None in there or not all(pair is not None and _is_cast(pair[1]) for pair in back):
         return False
-    cast = {pair[0] for pair in there if pair is not None and not _is_dtype(pair[1])}
+    pairs = [pair for pair in there if pair is not None and not _is_dtype(pair[1])]
+    cast = {name for name, value in pairs if not _joins_at_once(function, first, name, value)}
     return cast.isdisjoint(_deciding(function, [*tests, around.statement(answer)[0]]))
+
+
+def _joins_at_once(function: FunctionNode, test: ast.If, name: str, value: ast.expr) -> bool:
+    """Whether what was cast to a parameter's dtype is replaced next by what a call makes of it and that parameter.
+
+    ``y = cast(y, scale.dtype)``, then ``y = rotate(scale, y)``: promotion gives that dtype without the cast.
+    """
+    lenders = {ast.unparse(node.value) for node in ast.walk(value) if _is_dtype(node)}
+    after = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and node.lineno > (test.end_lineno or test.lineno)
+        and any(_is_named(read, name) for read in ast.walk(node))
+    ]
+    taken = min(after, key=lambda statement: statement.lineno, default=None)
+    if taken is None or not isinstance(taken.value, ast.Call) or not _is_named(taken.targets[0], name):
+        return False
+    return any(ast.unparse(argument) in lenders for argument in taken.value.args)
 
 
 def _variable(answer: ast.expr, around: Surroundings) -> str | None:

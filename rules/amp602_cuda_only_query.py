@@ -38,7 +38,8 @@ class CudaOnlyQuery(Rule):
     Reports `torch.is_autocast_enabled()` without an argument and `torch.get_autocast_gpu_dtype()`. Both together in one
     expression are one finding. Silent under a test for CUDA (`x.is_cuda`, `device.type == "cuda"`), in a function
     that asks another device as well or sets CUDA's state, and where the answer goes straight into CUDA's own autocast.
-    With `--pedantic` also where the answer guards casts alone that it undoes again after the operations.
+    With `--pedantic` also where the answer guards casts alone that it undoes again after the operations, or that the
+    operand beside makes needless by its dtype.
     Reports `torch.get_autocast_gpu_dtype()` instead of AMP601.
 
     Why it is bad

@@ -206,3 +206,33 @@ def test_an_answer_that_guards_casts_alone_decides_nothing_unless_what_was_cast_
     last: str, certainty: Certainty
 ) -> None:
     assert [finding.certainty for finding in findings(RULE, KEPT.format(last=last))] == [certainty]
+
+
+JOINED = """\
+import torch
+
+
+def forward(self, x):
+    y = self.base(x)
+    convert = not torch.is_autocast_enabled()
+    if convert:
+        expected = y.dtype
+        y = self.cast(y, self.angle.dtype)
+    {after}
+    if convert:
+        x = x.to(expected)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "certainty"),
+    [
+        ("y = rotate(self.angle, y)", Certainty.POSSIBLE),
+        ("y = rotate(self.other, y)", Certainty.LIKELY),
+        ("z = rotate(self.angle, y)", Certainty.LIKELY),
+        ("y = y + 1", Certainty.LIKELY),
+    ],
+)
+def test_a_cast_to_the_dtype_of_what_follows_decides_nothing(after: str, certainty: Certainty) -> None:
+    assert [finding.certainty for finding in findings(RULE, JOINED.format(after=after))] == [certainty]
