@@ -11,20 +11,24 @@ if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
 _ROOTS = frozenset(("sqrt", "sqrt_", "rsqrt", "rsqrt_"))
+_GUARDS = frozenset(("add", "add_", "clamp", "clamp_", "clamp_min", "clamp_min_", "clip", "maximum"))
 _POWERS = frozenset(("pow", "pow_"))
 _EXPONENTS = (0.5, -0.5)
 _MAX_VARIABLES = 3
 
 
-def is_rooted(surroundings: Surroundings, node: ast.expr) -> bool:
+def is_rooted(surroundings: Surroundings, node: ast.expr, bare: bool = False) -> bool:
     """Whether the root of a tensor is taken, in the function that the expression stands in.
 
-    Followed through sums, products, reshaping and a few variables, not into other functions.
+    Followed through sums, products, reshaping and a few variables, not into other functions. ``bare``: nothing is added
+    and no limit set before, as where a length is meant and not the scale of a layer.
     """
     pending = [node]
     for _ in range(_MAX_VARIABLES):
         following: list[ast.expr] = []
         for each in pending:
+            if bare and _is_guarded(surroundings, each):
+                continue
             if _root_follows(surroundings, each):
                 return True
             name, function = _bound(surroundings, each), surroundings.function(each)
@@ -47,6 +51,18 @@ def _root_follows(surroundings: Surroundings, node: ast.expr) -> bool:
         elif not isinstance(ancestor, ast.Attribute | ast.Subscript | ast.keyword):
             return False
         current = ancestor
+    return False
+
+
+def _is_guarded(surroundings: Surroundings, node: ast.expr) -> bool:
+    """Whether something is added to a number in its statement, or a limit is set to it."""
+    for ancestor in surroundings.ancestors(node):
+        if isinstance(ancestor, ast.stmt):
+            return False
+        if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Add | ast.Sub):
+            return True
+        if isinstance(ancestor, ast.Call) and called(ancestor) in _GUARDS:
+            return True
     return False
 
 

@@ -77,8 +77,9 @@ class OverflowProneOp(Rule):
     autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1 less such a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
-    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms and sums of
-    squares of gradients of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
+    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses, lengths of vectors whose
+    root nothing is added to), norms and sums of squares of gradients of float16 parameters, and in float16 `exp` and
+    its like of numbers that may be large.
 
     Why it is bad
     -------------
@@ -409,14 +410,18 @@ def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
 
     Norms of gradients are so large only where a loss scale is kept on them, which no ``GradScaler`` does to float16
     parameters. Their squares overflow beyond 256 without one, in the buckets of a communication hook, which may be
-    compressed, and for parameters of float16, which hardly anyone trains.
+    compressed, and for parameters of float16, which hardly anyone trains. A sum of squares whose bare root is taken is
+    the length of a vector, of an embedding say, which stays far below 256; layers that normalise add an epsilon.
     """
     short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
     if trait in (*_GRADIENTS, *_GRADIENT_SQUARES):
         return trait is Trait.BUCKET_SQUARE
     if short in _SUMS:
-        rooted = isinstance(use.node, ast.expr) and "dim" in use.arguments and is_rooted(surroundings, use.node)
-        return rooted and not _is_distance(prone.operand.node) and not is_modulus(surroundings, prone.operand.node)
+        if not isinstance(use.node, ast.expr) or "dim" not in use.arguments or not is_rooted(surroundings, use.node):
+            return False
+        if short != "mean" and is_rooted(surroundings, use.node, bare=True):
+            return False
+        return not _is_distance(prone.operand.node) and not is_modulus(surroundings, prone.operand.node)
     if short == _SHARES:
         return isinstance(use.node, ast.expr) and decides(surroundings, use.node)
     if short in LOGARITHMS:
