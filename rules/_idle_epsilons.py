@@ -16,6 +16,7 @@ _PICKERS = frozenset(("gather", "topk", "take_along_dim", "index_select", "maske
 _CHOOSER = "topk"
 _EXPONENTIALS = frozenset(("exp", "exp2"))
 _ANGLE = "atan2"
+_STEPS = ("training_step", "compute_loss")
 _ROOTS = frozenset(("sqrt", "sqrt_"))
 
 
@@ -42,6 +43,18 @@ def guards_gradients_alone(tree: ast.Module, around: Surroundings, node: ast.exp
     if not isinstance(node, ast.expr) or not isinstance(parent, ast.Call) or called(parent) not in _ROOTS:
         return False
     return not may_divide(tree, around, parent)
+
+
+def is_of_trainer(around: Surroundings, node: ast.expr | ast.stmt) -> bool:
+    """Whether a node stands in a class that makes training steps and is no module: what it trains is not float16, whose
+    gradients no ``GradScaler`` takes.
+    """
+    return any(
+        isinstance(owner, ast.ClassDef)
+        and method(owner, "forward") is None
+        and any(method(owner, name) is not None for name in _STEPS)
+        for owner in around.ancestors(node)
+    )
 
 
 def _is_of_angle(around: Surroundings, node: ast.expr) -> bool:

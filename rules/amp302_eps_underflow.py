@@ -15,7 +15,7 @@ from amplint.rule import Example, Rule, Suspect
 from ._complex_parts import is_modulus
 from ._disagreement import find_expression, short_name
 from ._guarded import is_overridden, sums_shares
-from ._idle_epsilons import guards_gradients_alone, is_idle
+from ._idle_epsilons import guards_gradients_alone, is_idle, is_of_trainer
 from ._learned import is_learned
 from ._low_precision import (
     by_node,
@@ -96,8 +96,8 @@ class EpsUnderflow(Rule):
     shares, beside parameters and buffers, which do not depend on the data, beside what a test lets through only where
     it is large, beside the modulus of what a caller passes as real and imaginary parts, and beside what an option makes
     an exponential that nothing in the file turns off; in what is only multiplied or an argument of `atan2`; without
-    autocast under a root that nothing divides by, whose gradient alone is infinite; and under autocast beside what lies
-    in the host's memory unless a caller names a device.
+    autocast under a root that nothing divides by, whose gradient alone is infinite, and in trainers; and under autocast
+    beside what lies in the host's memory unless a caller names a device.
 
     Why it is bad
     -------------
@@ -296,7 +296,9 @@ def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing)
     if not (
         is_idle(tree, surroundings, node, operand)
         or is_learned(tree, surroundings, operand)
-        or (not any(lowered) and guards_gradients_alone(tree, surroundings, node))
+        or (
+            not any(lowered) and (guards_gradients_alone(tree, surroundings, node) or is_of_trainer(surroundings, node))
+        )
         or (Certainty.LIKELY in vanishing.lanes.values() and is_modulus(surroundings, operand))
         or (all(lowered) and facts.device != "cpu" and _is_usually_on_host(surroundings, vanishing))
     ):

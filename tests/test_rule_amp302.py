@@ -229,3 +229,25 @@ class Features:
     source = Source(Path("/project/features.py"), text.encode())
     results = [check_file(source, replace(OPTIONS, pedantic=pedantic)) for pedantic in (False, True)]
     assert [len(result.findings) for result in results] == [found, 1]
+
+
+TRAINER = """\
+import torch
+from loops import Trainer
+
+
+class Distiller(Trainer):
+    def {method}(self, model, p: torch.Tensor):
+        return self.entropy(p)
+
+    def entropy(self, p: torch.Tensor):
+        return (p.half() + 1e-9).log()
+"""
+
+
+@pytest.mark.parametrize(("method", "found"), [("compute_loss", 0), ("training_step", 0), ("forward", 1)])
+def test_trainers_do_not_run_in_half(method: str, found: int) -> None:
+    source = Source(Path("/project/trainer.py"), TRAINER.format(method=method).encode())
+    options = replace(OPTIONS, scenarios=tuple(s for s in DEFAULT_SCENARIOS if s.name == "fp16"))
+    results = [check_file(source, replace(options, pedantic=pedantic)) for pedantic in (False, True)]
+    assert [len(result.findings) for result in results] == [found, 1]
