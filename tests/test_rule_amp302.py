@@ -131,6 +131,8 @@ def test_a_helper_of_a_module_runs_in_its_scenario(call: str, found: int) -> Non
     result = check_file(Source(Path("/project/loss.py"), HELPER.format(call=call).encode()), OPTIONS)
     assert not result.failures
     assert [finding.span.start.row for finding in result.findings] == [6] * found
+
+
 @pytest.mark.parametrize(
     ("lines", "found"),
     [
