@@ -320,6 +320,33 @@ def reproduce():
 """,
             scenario="bf16-mixed-params",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Recurrent(nn.Module):
+    def __init__(self, dim=4):
+        super().__init__()
+        self.tokens, self.step = nn.Embedding(8, dim), nn.Linear(dim, dim)
+        self.dropout = nn.Dropout(0.25)
+        self.register_buffer("kept", torch.ones(dim))
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        mask = self.dropout(torch.ones(x.shape[-1], device=x.device)) if self.training else self.kept
+        state = torch.zeros_like(x[:, 0])
+        for time in range(x.shape[1]):
+            state = torch.tanh(x[:, time] + self.step(state)) * mask  # expect
+        return state
+
+
+def reproduce():
+    Recurrent().half()(torch.tensor([[1, 2, 3], [4, 5, 6]]))
+""",
+            scenario="fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(

@@ -188,3 +188,58 @@ def test_a_constant_that_no_construction_switches_on_is_possible_only(
     path.write_text(DROPPED.format(passed=passed, after=after))
     assert bool(check_file(path, Options(rules=RULES)).findings) is told
     assert check_file(path, Options(rules=RULES, pedantic=True)).findings
+
+
+RECURRENT = """\
+import torch
+from torch import nn
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.step = nn.Embedding(8, 4), nn.Linear(4, 4)
+        self.register_buffer("kept", torch.ones(4))
+
+    def forward(self, tokens):
+        state, started = self.tokens(tokens), False
+        {before}
+        for _ in range(2):
+            state = torch.tanh(self.step(state)) * 2 + state
+            {inside}
+        return self.step(state)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "told"),
+    [
+        ("mask = torch.ones(4) if self.training else self.kept", "state = state * mask", "self.step(state)"),
+        (
+            "mask = self.kept\n        if self.training: mask = torch.rand(4) * 2",
+            "state = state + mask / 2",
+            "self.step(state)",
+        ),
+        ("mask = self.kept.float() if self.training else self.kept", "state = state * mask", ""),
+        ("mask = torch.ones_like(self.kept) if self.training else self.kept", "state = state * mask", ""),
+        (
+            "total = torch.zeros(4)",
+            "total = state + total if started else state; started = True; state = self.step(total)",
+            "",
+        ),
+        (
+            "mask = torch.ones(4) if self.training else self.kept",
+            "state = state * mask + self.step(mask)",
+            "self.step(mask)",
+        ),
+    ],
+)
+def test_a_constant_that_one_way_brings_into_a_recurrence_is_told(
+    tmp_path: Path, before: str, inside: str, told: str
+) -> None:
+    """Told where the ways to it and past it are both taken, but not where it is a variable's first value only, or fails
+    by itself before."""
+    path = tmp_path / "recurrent.py"
+    path.write_text(RECURRENT.format(before=before, inside=inside))
+    source = Source(path, path.read_bytes())
+    assert {source.segment(found.span) for found in check(source).findings} == ({told} if told else set())

@@ -16,6 +16,7 @@ from amplint.infer.disagreement import Disagreement
 from amplint.infer.dtypes import Symbol
 from amplint.infer.facts import Kind, Operand
 from amplint.infer.frame import Frame, options_of
+from amplint.infer.origins import deciding
 from amplint.infer.provenance import (
     autocast_made,
     beside_its_own,
@@ -115,7 +116,9 @@ def check(
     by_model = [lane for lane in forced if any(follows_default(frame, operand, lane) for operand in chosen)]
     forced = [lane for lane in forced if lane not in by_model] or forced
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
-    certainty = Certainty.PROVEN if forced and not cited else _certainty(frame, kind, chosen, sure[0], worst[sure[0]])
+    certainty = (
+        Certainty.PROVEN if forced and not cited else _certainty(frame, node, kind, chosen, sure[0], worst[sure[0]])
+    )
     if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model):
         certainty = Certainty.LIKELY
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
@@ -172,13 +175,21 @@ def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
     return origin.span
 
 
-def _certainty(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Strength) -> Certainty:
+def _certainty(
+    frame: Frame,
+    node: ast.expr | ast.stmt,
+    kind: Kind,
+    pair: tuple[Operand, Operand],
+    lane: int,
+    found: Strength,
+) -> Certainty:
     """Whether dtypes that differ only on some path are worth saying.
 
     Operands that merely may differ are only possible: the paths that make them differ may not go together. Where the
     code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is enough;
     but not a path that also decides whether the operand exists. One is enough too where a constant comes in on it and
-    the other operand has one dtype whichever way was taken.
+    the other operand has one dtype whichever way was taken; but where other tensors only took their dtype from that
+    constant, what it meets itself fails first.
     """
     if kind is Kind.INDEX_WRITE and _rests_on_anyone(frame, pair, lane, found):
         return Certainty.POSSIBLE
@@ -193,6 +204,9 @@ def _certainty(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lane: in
     if kind in (Kind.CONSTANT, Kind.TABLE):
         made = made_in(pair, lane)
         others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
+        brought = made is not None and deciding(made.operand.value.origin, lane) is not made.maker
+        if made is not None and brought and frame.session.recorder.blamed(made.maker, node):
+            return Certainty.POSSIBLE
         return Certainty.LIKELY if all(other.exact for other in others) else Certainty.POSSIBLE
     return Certainty.POSSIBLE if kind in (Kind.MIXED, Kind.UPCAST) else Certainty.LIKELY
 

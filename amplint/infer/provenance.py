@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Literal
 
+from amplint.infer.bodies import nodes_below
 from amplint.infer.dtypes import FLOAT32, LOW, names_of
 from amplint.infer.facts import MadeOperand
 from amplint.infer.origins import deciding, lineage
@@ -87,6 +88,8 @@ def made_in(pair: tuple[Operand, Operand], lane: int) -> MadeOperand | None:
         if not places or operand.value.leaf or any(place.placed and not place.kept for place in places):
             continue
         maker = places[-1]
+        if maker.made is None and (widener := _widener(operand, lane)) is not None:
+            return MadeOperand(operand, widener, None, widener.made is Made.WRITTEN)
         if maker.made is not None and not maker.dtypes[lane].mask & LOW:
             where = next((place for place in places if place.kept), None)
             kept: Literal["buffer", "attribute"] | None = None
@@ -94,6 +97,60 @@ def made_in(pair: tuple[Operand, Operand], lane: int) -> MadeOperand | None:
                 kept = "buffer" if where.placed else "attribute"
             return MadeOperand(operand, maker, kept, kept is not None or maker.made is Made.WRITTEN)
     return None
+
+
+def _widener(operand: Operand, lane: int) -> Origin | None:
+    """The constructor that brings float32, on some ways, into what is otherwise low precision; the first of several.
+
+    None where float32 comes in at anything but constructors and what plain attributes keep: operations on one of two
+    ways are what widens then, or what a caller passes. None for a variable's first value, which others replace.
+    """
+    origin, dtype = operand.value.origin, operand.value.dtypes[lane]
+    if origin is None or dtype.open or not (dtype.mask & FLOAT32 and dtype.mask & LOW):
+        return None
+    makers = []
+    pending = [origin]
+    seen: set[int] = set()
+    while pending:
+        place = pending.pop()
+        if id(place) in seen:
+            continue
+        if len(seen) == MAX_ORIGINS or (place.placed and not place.kept):
+            return None
+        seen.add(id(place))
+        wide = [parent for parent in place.parents if parent.dtypes[lane].mask & FLOAT32]
+        pending += wide
+        if not wide:
+            makers.append(place)
+    made = [maker for maker in makers if maker.made is not None]
+    fixed = all(maker.dtypes[lane].mask == FLOAT32 and (maker in made or maker.kept) for maker in makers)
+    if not fixed or any(_is_placeholder(maker) for maker in made):
+        return None
+    return min(made, key=lambda maker: maker.span, default=None)
+
+
+def _is_placeholder(maker: Origin) -> bool:
+    """Whether a tensor is what a variable has until its function, in a branch or a loop, puts another one there."""
+    node, tree = maker.node, maker.source.tree
+    around = [part for part in nodes_below(tree) if _holds(part, node)]
+    functions = [part for part in around if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if not functions or any(isinstance(part, (ast.If, ast.IfExp)) for part in around):
+        return False
+    function = max(functions, key=lambda part: part.lineno)
+    bindings = [
+        part for part in nodes_below(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    ]
+    names = {
+        name.id for name in bindings if any(isinstance(part, ast.Assign) and _holds(part, name) for part in around)
+    }
+    return any(name.id in names and name.lineno > (node.end_lineno or 0) for name in bindings)
+
+
+def _holds(part: ast.AST, node: ast.expr | ast.stmt | ast.arg) -> bool:
+    if not isinstance(part, (ast.expr, ast.stmt)):
+        return False
+    first, last = (part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)
+    return first <= (node.lineno, node.col_offset) and (node.end_lineno or 0, node.end_col_offset or 0) <= last
 
 
 def is_upcast(tensor: Tensor, lane: int) -> bool:

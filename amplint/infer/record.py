@@ -101,6 +101,15 @@ class Recorder:
         old = self._conflicts.get(id(conflict.node))
         self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
 
+    def blamed(self, maker: Origin, node: ast.expr | ast.stmt) -> bool:
+        """Whether another operation than ``node`` surely fails for what a constructor makes."""
+        makers = (
+            conflict.made.maker
+            for conflict in self._conflicts.values()
+            if conflict.made is not None and conflict.node is not node and conflict.certainty is not Certainty.POSSIBLE
+        )
+        return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
+
     def _failed_before(self, frame: Frame, conflict: Conflict) -> ast.expr | ast.stmt:
         """What fails first for the same operand: outside of branches of a function that led here, else nothing before
         the operation itself.
