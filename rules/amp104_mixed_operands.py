@@ -28,11 +28,11 @@ class MixedOperands(Rule):
 
     What it does
     ------------
-    Reports matrix products, linear, convolution and recurrent layers, attention layers, `lerp`, `grid_sample`, `cross`,
-    `isclose` and the other operations that do not promote, where their operands differ in dtype in some scenario and no
-    more special rule speaks: attention calls are AMP101's, hardcoded upcasts AMP102's, constants made without a dtype
-    AMP103's, writes by index AMP105's, regions with autocast off AMP106's, `out=` and in-place products AMP107's,
-    tables and buffers of a fixed dtype AMP110's.
+    Reports matrix products, linear, convolution and recurrent layers, attention layers, norms of a float32 tensor by
+    half-precision weights, `lerp`, `grid_sample`, `cross`, `isclose` and the other operations that do not promote,
+    where their operands differ in dtype in some scenario and no more special rule speaks: attention calls are AMP101's,
+    hardcoded upcasts AMP102's, constants made without a dtype AMP103's, writes by index AMP105's, regions with autocast
+    off AMP106's, `out=` and in-place products AMP107's, tables and buffers of a fixed dtype AMP110's.
 
     An operation in another file of the project that fails for what this file hands it is reported at the call that
     leads there, with the operation as a cause.
@@ -369,6 +369,23 @@ def reproduce():
             scenario="autocast-bf16",
             emulated=True,
         ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class PreciseNorm(nn.LayerNorm):
+    def forward(self, x: torch.Tensor):
+        return F.layer_norm(x.float(), self.normalized_shape, self.weight, self.bias, self.eps).to(x.dtype)  # expect
+
+
+def reproduce():
+    PreciseNorm(8).half()(torch.randn(2, 8).half())
+""",
+            scenario="fp16",
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -492,6 +509,33 @@ class Rotated(nn.Module):
         if convert:
             x = x.to(before)
         return self.layer(x)
+"""
+        ),
+        Example(
+            """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class PreciseNorm(nn.LayerNorm):
+    def forward(self, x: torch.Tensor):
+        weight, bias = self.weight.float(), self.bias.float()
+        return F.layer_norm(x.float(), self.normalized_shape, weight, bias, self.eps).to(x.dtype)
+
+
+class Plain(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.norm = nn.LayerNorm(dim, elementwise_affine=False)
+
+    def forward(self, x: torch.Tensor):
+        return self.norm(x.float()).to(x.dtype)
+
+
+def reproduce():
+    for norm in (PreciseNorm(8), Plain()):
+        norm.half()(torch.randn(2, 8).half())
 """
         ),
     )

@@ -7,13 +7,14 @@ float32 control is no precision hazard (or a mistake of the inference) and is dr
 from __future__ import annotations
 
 import ast
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from amplint.finding import Certainty
 from amplint.infer.autocast import switched_off
 from amplint.infer.default_dtype import may_be_low
 from amplint.infer.disagreement import Disagreement
-from amplint.infer.dtypes import Symbol
+from amplint.infer.dtypes import LOW, Symbol
 from amplint.infer.facts import Kind, Operand
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.origins import deciding
@@ -92,13 +93,13 @@ def check(
     worst: dict[int, Strength] = {}
     chosen: tuple[Operand, Operand] | None = None
     best = Strength.NONE
-    for group in _groups(op, operands, out):
-        for index, left in enumerate(group):
-            for right in group[index + 1 :]:
-                lanes = compare(frame, left, right)
-                top = max(lanes.values(), default=Strength.NONE)
-                if top > best:
-                    best, chosen, worst = top, (left, right), lanes
+    pairs = [pair for group in _groups(op, operands, out) for pair in combinations(group, 2)]
+    compared = [(pair, compare(frame, *pair)) for pair in pairs]
+    norms = product([o for o in operands if o.name == "input"], [o for o in operands if o.name in op.not_narrower])
+    for pair, lanes in (*compared, *((pair, _narrowing(frame, pair)) for pair in norms)):
+        top = max(lanes.values(), default=Strength.NONE)
+        if top > best:
+            best, chosen, worst = top, pair, lanes
     if chosen is None:
         _note_callers(frame, node, op, operands)
         return {}
@@ -119,7 +120,8 @@ def check(
     certainty = (
         Certainty.PROVEN if forced and not cited else _certainty(frame, node, kind, chosen, sure[0], worst[sure[0]])
     )
-    if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model):
+    narrowed = chosen[1].name in op.not_narrower
+    if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model or narrowed):
         certainty = Certainty.LIKELY
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
         certainty = Certainty.POSSIBLE
@@ -127,6 +129,22 @@ def check(
     found = Disagreement(node, op.name, kind, chosen, tuple(operands), tuple(sure))
     found.record(frame, certainty, cited=cited, sure=definite)
     return {lane: worst[lane] for lane in accepted}
+
+
+def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strength]:
+    """How surely the parameter of a norm is narrower than its input, by lane: the kernels read it in the input's dtype,
+    or, for low precision, in float32.
+
+    Likely at the most: who casts up before a norm often keeps its weights in float32 too, where nobody sees it here.
+    """
+    given, parameter = pair
+    return {
+        lane: found
+        for lane, found in compare(frame, given, parameter).items()
+        if given.value.dtypes[lane].exact
+        and not given.value.dtypes[lane].mask & LOW
+        and not parameter.value.dtypes[lane].mask & ~LOW
+    }
 
 
 def _only_by_default(frame: Frame, lanes: list[int]) -> bool:

@@ -89,7 +89,8 @@ class Op:
     ``params``: positional parameters in order. ``tensors``: those whose dtype matters; a trailing ``*`` marks a list of
     tensors. ``result``: the dtype of the result, as a function of the operands' as the kernel sees them. ``holds``: the
     operands that it is known for. ``strict``: groups of parameters whose floating dtypes must be equal, else torch
-    raises. ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
+    raises. ``not_narrower``: parameters of a norm that may be wider than its input, but raise where they are narrower.
+    ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
     does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
     ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
     numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device; ``lacked``:
@@ -105,6 +106,7 @@ class Op:
     even: bool
     variadic: str | None
     strict: tuple[tuple[str, ...], ...]
+    not_narrower: tuple[str, ...]
     policy: dict[str, str]
     since: dict[str, tuple[int, int]]
     under: dict[str, Rule]
@@ -268,6 +270,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         even=row.get("even", False),
         variadic=row.get("variadic"),
         strict=_groups(row.get("strict", ())),
+        not_narrower=tuple(b for a, b in row.get("one_way", ()) if a == "input" and b in ("weight", "bias")),
         policy=row.get("policy", {}),
         since={device: v for device, text in row.get("since", {}).items() if (v := _version(text)) > _FIRST_ON_RECORD},
         under={device: _rule(rule) for device, rule in row.get("under", {}).items()},
