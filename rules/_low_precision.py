@@ -42,7 +42,8 @@ def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int
         if scenario.name == "fp32" or not use.live >> number & 1 or not lane.known:
             continue
         if all(fails(number, bit) for bit in bits_of(lane.mask)):
-            found[number] = Certainty.LIKELY if lane.assumed or operand.value.maybe else Certainty.PROVEN
+            likely = lane.assumed or operand.value.maybe or operand.value.unsure
+            found[number] = Certainty.LIKELY if likely else Certainty.PROVEN
     return found
 
 

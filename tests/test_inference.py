@@ -481,3 +481,21 @@ def test_any_file_that_parses_is_analysed(lines: list[str], indent: int) -> None
         except (SyntaxError, ValueError):
             return
     facts_of(source, Path("/nowhere/case.py"))
+
+
+@pytest.mark.parametrize(
+    ("before", "certainty"),
+    [
+        ("y = self.other(x)\nif self.wide:\n    y = self.lin(x).float()", Certainty.LIKELY),
+        ("y = self.other(x)\nif self.wide:\n    y = self.lin(x).float()\ny = y * 2", Certainty.LIKELY),
+        ("y = self.other(x)\nif self.wide:\n    y = self.lin(x)\ny = y.float()", Certainty.PROVEN),
+        ("y = self.lin(x).float()", Certainty.PROVEN),
+    ],
+)
+def test_what_is_unknown_on_another_path_proves_nothing(before: str, certainty: Certainty, tmp_path: Path) -> None:
+    body = textwrap.indent(before + "\nreturn self.lin(y)", "    ")
+    source = module(
+        f"def forward(self, x):\n{body}",
+        "self.lin = nn.Linear(8, 8)\nself.other = mystery()\nself.wide = mystery()",
+    )
+    assert [conflict.certainty for conflict in facts_of(source, tmp_path / "case.py").conflicts] == [certainty]

@@ -120,8 +120,8 @@ def check(
     certainty = (
         Certainty.PROVEN if forced and not cited else _certainty(frame, node, kind, chosen, sure[0], worst[sure[0]])
     )
-    narrowed = chosen[1].name in op.not_narrower
-    if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model or narrowed):
+    unsure = chosen[1].name in op.not_narrower or any(operand.value.unsure for operand in chosen)
+    if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model or unsure):
         certainty = Certainty.LIKELY
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
         certainty = Certainty.POSSIBLE

@@ -252,6 +252,7 @@ def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
         a.leaf and b.leaf,
         a.gradient or b.gradient,
         trait=joined_trait(a.trait, b.trait),
+        unsure=a.unsure or b.unsure,
     )
 
 

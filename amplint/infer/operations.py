@@ -261,7 +261,8 @@ def _tensor(frame: Frame, value: Value) -> Tensor | None:
     options = options_of(value)
     for option in options:
         if isinstance(option, Tensor):
-            return replace(option, optional=True) if len(options) > 1 and NONE in options else option
+            optional, unsure = NONE in options, UNKNOWN in options
+            return replace(option, optional=optional, unsure=unsure) if optional or unsure else option
         if isinstance(option, Sequence):
             element = element_of(frame.session, option)
             if isinstance(element, Tensor):
@@ -417,6 +418,7 @@ class _Result:
             explicit=written or (bool(operands) and all(o.value.explicit for o in operands)),
             gradient=rule == "first" and any(o.value.gradient for o in operands),
             trait=trait,
+            unsure=requested is None and any(o.value.unsure for o in operands),
         )
 
     def _where_it_runs(self, dtypes: Dtypes) -> Dtypes:

@@ -223,7 +223,8 @@ class Tensor(Value):
     ``dim`` is 0 for a 0-dim tensor, 1 with dimensions, None where unknown. ``maybe``: an argument that need not be a
     tensor at all (it may be None or a number) or may be an integer one. ``explicit``: made with a dtype written in the
     code, which survives in scenarios that keep explicit dtypes. ``leaf``: a parameter. ``gradient``: a gradient handed
-    to ``backward``. ``optional``: None on another path. ``trait``: what its values are like.
+    to ``backward``. ``optional``: None on another path. ``unsure``: on another path nothing is known of it, or of what
+    it comes from. ``trait``: what its values are like.
     """
 
     dtypes: Dtypes
@@ -235,10 +236,12 @@ class Tensor(Value):
     gradient: bool = False
     optional: bool = False
     trait: Trait | None = None
+    unsure: bool = False
 
     @property
     def key(self) -> Hashable:
-        return ("tensor", self.dtypes, self.dim, self.maybe, self.explicit, self.gradient, self.optional, self.trait)
+        flags = (self.maybe, self.explicit, self.gradient, self.optional, self.unsure)
+        return ("tensor", self.dtypes, self.dim, flags, self.trait)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
