@@ -88,6 +88,7 @@ def run(tmp_path: Path, clones: Path, cases: list[dict[str, Any]], *options: str
     rows.mkdir(exist_ok=True)
     lines = {"id": "idiom", "repo": "someone/shapes", "sha": before, "path": "shapes/model.py", "why_ok": "it is not"}
     negatives = [lines | {"lines": [7]}, lines | {"id": "quiet", "lines": [5, 6]}]
+    negatives.append(lines | {"id": "corrected", "lines": [7], "right": ["AMP105"], "corrected": "it raises"})
     (rows / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
     (rows / "negatives.jsonl").write_text("".join(json.dumps(negative) + "\n" for negative in negatives))
     (rows / "labels.json").write_text(json.dumps(LABELS))
@@ -119,6 +120,7 @@ def test_found_before_the_fix_and_gone_or_kept_after_it(
     assert {one["id"]: [alarm["code"] for alarm in one["alarms"]] for one in report["negatives"]} == {
         "idiom": ["AMP105"],
         "quiet": [],
+        "corrected": [],
     }
     total = report["figures"]["all"]
     assert (total["cases"], total["hits"], total["fixable"], total["fixed"]) == (4, 2, 2, 1)
@@ -127,7 +129,8 @@ def test_found_before_the_fix_and_gone_or_kept_after_it(
     assert "missed: 2" in output
     assert "hit: 2" in output
     assert "kept: 1" in output
-    assert "1 of 2 flagged" in output
+    assert "1 of 3 flagged" in output
+    assert "1 more are rightly found" in output
 
 
 def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> None:
@@ -250,4 +253,5 @@ def test_the_list_is_whole() -> None:
     assert {case.label for case in cases} <= set(labels)
     assert {case.decidable for case in cases} <= {"local", "file", "cross", "runtime"}
     assert all(row.lines and min(row.lines) >= 1 for row in (*cases, *negatives))
+    assert all(bool(row.right) == bool(row.corrected) for row in negatives)
     assert {rule.code[:4] for rule in load_rules()} & {code[:4] for codes in labels.values() for code in codes}

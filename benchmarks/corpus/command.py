@@ -15,7 +15,8 @@ A case is found if a finding whose code fits its label (``labels.json``) starts 
 the file and names a labelled line among its causes: amplint reports the operation that fails, and many a fix is where
 the dtype came from, so that is where the row is. It
 is gone after the fix if no fitting finding, in a scenario in which it was found, lies where those lines went: a fix for
-autocast may leave what fails in a half-precision model. Any finding on the lines of a negative is a false alarm.
+autocast may leave what fails in a half-precision model. Any finding on the lines of a negative is a false alarm, but
+for codes that a corrected row names as right there: those are counted apart.
 
 Leaves with status 1 where rows could not be had, 2 where none could or ``amplint check`` failed.
 """

@@ -55,10 +55,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class JudgedNegative:
-    """An idiom and the findings on its lines."""
+    """An idiom and the findings on its lines; ``justified`` are those that its row says are right."""
 
     negative: Negative
     alarms: tuple[Found, ...]
+    justified: tuple[Found, ...] = ()
 
 
 class CheckError(Exception):
@@ -104,7 +105,9 @@ def judge(case: Case, codes: Sequence[str], before: Path, after: Path, found: di
 def judge_negative(negative: Negative, file: Path, found: dict[Path, list[Found]]) -> JudgedNegative:
     """The findings on the lines of an idiom that is right."""
     rows = set(negative.lines)
-    return JudgedNegative(negative, tuple(f for f in found[file] if rows & set(range(f.row, f.end_row + 1))))
+    there = [finding for finding in found[file] if rows & set(range(finding.row, finding.end_row + 1))]
+    alarms = tuple(finding for finding in there if finding.code not in negative.right)
+    return JudgedNegative(negative, alarms, tuple(finding for finding in there if finding.code in negative.right))
 
 
 def moved(rows: Iterable[int], old: Sequence[str], new: Sequence[str]) -> set[int]:

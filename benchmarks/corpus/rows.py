@@ -44,12 +44,17 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """Lines that look odd and are right."""
+    """Lines that look odd and are right.
+
+    ``right``: codes that are justified there nonetheless; ``corrected`` says why.
+    """
 
     id: str
     lines: tuple[int, ...]
     place: Place
     why_ok: str
+    right: tuple[str, ...] = ()
+    corrected: str = ""
 
 
 def load_cases(path: Path = HERE / "cases.jsonl") -> list[Case]:
@@ -74,7 +79,14 @@ def load_cases(path: Path = HERE / "cases.jsonl") -> list[Case]:
 def load_negatives(path: Path = HERE / "negatives.jsonl") -> list[Negative]:
     """The idioms that must not be flagged."""
     return [
-        Negative(row["id"], tuple(row["lines"]), Place(row["repo"], row["sha"], row["path"]), row["why_ok"])
+        Negative(
+            id=row["id"],
+            lines=tuple(row["lines"]),
+            place=Place(row["repo"], row["sha"], row["path"]),
+            why_ok=row["why_ok"],
+            right=tuple(row.get("right", ())),
+            corrected=row.get("corrected", ""),
+        )
         for row in _rows(path)
     ]
 

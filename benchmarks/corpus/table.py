@@ -84,7 +84,8 @@ def lines(judged: Sequence[Judged], negatives: Sequence[JudgedNegative]) -> list
         errors = sum(finding.severity == "error" for finding in alarms)
         text.append(
             f"negatives: {sum(bool(one.alarms) for one in negatives)} of {len(negatives)} flagged,"
-            f" {api} of them only by {API}xx; {errors} findings of severity error"
+            f" {api} of them only by {API}xx; {errors} findings of severity error;"
+            f" {sum(bool(one.justified) for one in negatives)} more are rightly found, negatives.jsonl says why"
         )
     return text
 
