@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from amplint.finding import Fix
     from amplint.infer.facts import FileFacts, Operand, Use
-    from amplint.infer.torch_ops import Op
     from amplint.visit import Visit
 
 _NUMPY = "torch.Tensor.numpy"
@@ -336,7 +335,7 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     refused = NO_NUMPY if use.op == _NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
     older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
-    if not bits or _raises_anyway(use) or (op is not None and _runs_large(op, use)):
+    if not bits or _raises_anyway(use) or (op is not None and op.runs_large(use.arguments)):
         return None
     lanes: dict[int, Certainty] = {}
     operands = []
@@ -384,15 +383,6 @@ def _is_other_method(facts: FileFacts, use: Use, surroundings: Surroundings) -> 
 def _raises_anyway(use: Use) -> bool:
     """``stft`` of a real tensor raises in every dtype where ``return_complex`` is not given."""
     return short_name(use.op) == "stft" and "return_complex" not in use.arguments
-
-
-def _runs_large(op: Op, use: Use) -> bool:
-    """Whether the operation is one that many rows run, as these arguments have it, or as unknown ones may."""
-    given = {name: value for name in op.lacks_few if (value := use.arguments.get(name)) is not None}
-    return bool(op.lacks_few) and not any(
-        isinstance(value, Const) and value.value is not None and value.value not in op.lacks_few[name]
-        for name, value in given.items()
-    )
 
 
 def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:

@@ -206,3 +206,33 @@ def test_what_surely_raises_before_hides_what_is_not_reached(first: str, told: l
 def test_another_tensor_of_its_own_dtype_is_told_beside_the_first() -> None:
     code = COMPOSITE.format(layer="nn.Linear(8, 8)", call="self.inner(x) + self.last(torch.ones(3, 2, 8))")
     assert told_in(code) == [13, 13]
+
+
+ROTATED = """\
+import torch
+from torch import nn
+
+
+class Rotated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        y = self.proj(x)
+        {first}
+        return self.proj(torch.ones(8, 8)) + y
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("turn = torch.linalg.eigh(y.mT @ y)", []),
+        ("turn = torch.linalg.eigh((y.mT @ y).float())", [13]),
+        ("turn = torch.cdist(y, y, p=1)", []),
+        ("turn = torch.cdist(y, y)", [13]),
+    ],
+)
+def test_nothing_behind_a_missing_kernel_is_reached(first: str, told: list[int]) -> None:
+    assert told_in(ROTATED.replace("{first}", first)) == told

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer import conflicts, drift, upcasts, uses
+from amplint.infer import conflicts, drift, missing_kernels, upcasts, uses
 from amplint.infer.by_hand import aligned_by_hand, can_be_lowered, cast_alike
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand
@@ -97,6 +97,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         if out is not None and op.dtype_arg != "out_dtype":
             checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
         failing = conflicts.check(frame, node, op, checked, out is not None)
+    if op.lacks and policy != LOWER:
+        failing = {**missing_kernels.refuse(frame, node, op, seen, bound), **failing}
     if out is not None:
         return out
     if strict and not frame.backward:

@@ -25,7 +25,7 @@ class Failure:
 
     ``made`` is the tensor that is out of place, ``maker`` the function that made it, by file and line, both unset where
     that is not known. ``sure``: it raises on every path. Else only where what ``maker`` made is used, as all that the
-    same call of it made then is.
+    same call of it made then is. ``last``: whatever another tensor is, nothing behind it is reached.
     """
 
     node: ast.expr | ast.stmt
@@ -34,6 +34,7 @@ class Failure:
     sure: bool
     made: tuple[str, Span] | None
     maker: tuple[str, int] | None
+    last: bool = False
 
 
 def note_failure(frame: Frame, conflict: Conflict, *, sure: bool) -> None:
@@ -42,6 +43,11 @@ def note_failure(frame: Frame, conflict: Conflict, *, sure: bool) -> None:
     if sure or maker is not None:
         scenarios = frozenset(conflict.scenarios)
         _note(frame, Failure(conflict.node, scenarios, frame.path, sure, _made(conflict), maker))
+
+
+def note_missing_kernel(frame: Frame, node: ast.expr | ast.stmt, scenarios: Items[str]) -> None:
+    """Note what has no kernel for its operand: casts elsewhere do not help it, so nothing behind it is reached."""
+    _note(frame, Failure(node, frozenset(scenarios), frame.path, sure=True, made=None, maker=None, last=True))
 
 
 def _note(frame: Frame, failure: Failure) -> None:
@@ -84,7 +90,7 @@ def raised_before(frame: Frame, conflict: Conflict) -> Items[int]:
     activation: Frame | None = frame
     while activation is not None and rest:
         for failure in activation.failures:
-            applies = failure.sure and made in (None, failure.made)
+            applies = failure.last or (failure.sure and made in (None, failure.made))
             applies |= not failure.sure and maker is not None and maker == failure.maker
             if applies and failure.node is not conflict.node and _leads(failure.path, activation.path):
                 found += [id(failure.node)] if rest & failure.scenarios else []

@@ -23,7 +23,7 @@ from amplint.infer.facts import (
     TorchCall,
     Use,
 )
-from amplint.infer.reached import note_failure, raised_before
+from amplint.infer.reached import note_failure, note_missing_kernel, raised_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -78,6 +78,7 @@ class Recorder:
         self._pairs: dict[int, list[_Pair]] = {}
         self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, tuple[int, Cause]]] = {}
         self._multiplied: set[int] = set()
+        self._refused: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
 
@@ -100,6 +101,12 @@ class Recorder:
                 self._failed[defect] = conflict
         old = self._conflicts.get(id(conflict.node))
         self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
+
+    def no_kernel(self, frame: Frame, node: ast.expr | ast.stmt, scenarios: list[str]) -> None:
+        """Note an operation that raises in these scenarios for want of a kernel."""
+        if self.concerns(frame):
+            self._refused.add(id(node))
+            note_missing_kernel(frame, node, scenarios)
 
     def blamed(self, maker: Origin, node: ast.expr | ast.stmt) -> bool:
         """Whether another operation than ``node`` surely fails for what a constructor makes."""
@@ -307,7 +314,7 @@ class Recorder:
                     continue
                 spoken.add(defect)
             kept.append(conflict)
-        told = {id(conflict.node) for conflict in kept if conflict.certainty is not Certainty.POSSIBLE}
+        told = self._refused | {id(conflict.node) for conflict in kept if conflict.certainty is not Certainty.POSSIBLE}
         return tuple(replace(c, certainty=Certainty.POSSIBLE) if self._hidden(c, told) else c for c in kept)
 
     def _hidden(self, conflict: Conflict, told: set[int]) -> bool:

@@ -140,6 +140,14 @@ class Op:
         """The low-precision dtypes that some release from the oldest on had no kernel for, with the last such one."""
         return {dtype: last for dtype, last in self.lacked.get(device, {}).items() if last >= oldest}
 
+    def runs_large(self, arguments: dict[str, Value]) -> bool:
+        """Whether it is one that many rows run without the kernel, as these arguments have it, or unknown ones may."""
+        given = {name: value for name in self.lacks_few if (value := arguments.get(name)) is not None}
+        return bool(self.lacks_few) and not any(
+            isinstance(value, Const) and value.value is not None and value.value not in self.lacks_few[name]
+            for name, value in given.items()
+        )
+
     def changes(self, device: str) -> list[tuple[int, int]]:
         """The releases of torch from which on it does something else to dtypes."""
         releases = [release for release, _ in self.before]
