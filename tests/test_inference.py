@@ -74,6 +74,14 @@ CASES = {
     "a float32 table drifts": module(
         "def forward(self, x: torch.Tensor):\n    return self.lin(x * torch.arange(8.0))  # constant"
     ),
+    "a norm without weights takes what it gets": module(
+        "def forward(self, x: torch.Tensor):\n    return self.norm(self.lin(x).float())",
+        "self.lin = nn.Linear(8, 8)\nself.norm = nn.InstanceNorm1d(8)",
+    ),
+    "a norm with narrower weights does not": module(
+        "def forward(self, x: torch.Tensor):\n    return self.norm(self.lin(x).float())  # mixed",
+        "self.lin = nn.Linear(8, 8)\nself.norm = nn.InstanceNorm1d(8, affine=True)",
+    ),
     "a 0-dim tensor does not": module(
         "def forward(self, x: torch.Tensor):\n    return self.lin(x * torch.tensor(0.5))"
     ),

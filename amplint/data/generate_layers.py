@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,13 @@ def applied(layer: nn.Module, sample: Sample) -> str | None:
     return name if name.startswith(FUNCTIONAL) and resolve(name) is not None else None
 
 
+def by_default(sample: Sample) -> Sample:
+    """A sample without its switches (``affine=True``): what the layer holds where nobody asks for more."""
+    positional, named = sample.made
+    kept = {name: value for name, value in named.items() if not isinstance(value, bool)}
+    return sample if len(kept) == len(named) else replace(sample, made=(positional, kept))
+
+
 def construction(name: str, cls: type[nn.Module], sample: Sample) -> dict[str, Any] | None:
     """All of an entry but what a call does; None where the layer does not run on CPU."""
     layer = materialized(cls, sample)
@@ -93,10 +101,11 @@ def construction(name: str, cls: type[nn.Module], sample: Sample) -> dict[str, A
     public = type(layer).__name__
     if public != name and public in layer_classes():
         return {**entry, "like": public}
-    parameters, buffers = held(layer)
+    switched = by_default(sample)
+    parameters, buffers = held(layer if switched is sample else materialized(cls, switched) or layer)
     options = {
         text: [*found[0], *found[1]]
-        for text, found in conditions(cls, sample.made).items()
+        for text, found in conditions(cls, switched.made).items()
         if [*found[0], *found[1]] != [*parameters, *buffers]
     }
     optional: dict[str, Any] = {
