@@ -14,7 +14,7 @@ from amplint.finding import Certainty
 from amplint.infer.autocast import switched_off
 from amplint.infer.default_dtype import may_be_low
 from amplint.infer.disagreement import Disagreement
-from amplint.infer.dtypes import LOW, Symbol
+from amplint.infer.dtypes import FLOAT32, LOW, Symbol
 from amplint.infer.facts import Kind, Operand
 from amplint.infer.frame import Frame, options_of
 from amplint.infer.origins import deciding
@@ -211,6 +211,8 @@ def _certainty(
     """
     if kind is Kind.INDEX_WRITE and _rests_on_anyone(frame, pair, lane, found):
         return Certainty.POSSIBLE
+    if kind is Kind.INDEX_WRITE and found is Strength.CALLER and _written_wide(frame, pair, lane):
+        return Certainty.POSSIBLE
     if found is not Strength.PATH:
         return Certainty.LIKELY
     if any(operand.value.optional for operand in pair):
@@ -237,6 +239,15 @@ def _rests_on_anyone(frame: Frame, pair: tuple[Operand, Operand], lane: int, fou
     """
     destination, source = pair
     return from_anyone(frame, source, lane) or (found is Strength.CALLER and from_anyone(frame, destination, lane))
+
+
+def _written_wide(frame: Frame, pair: tuple[Operand, Operand], lane: int) -> bool:
+    """Whether autocast made rows float32 that go where a caller may have passed low precision.
+
+    What a layer gets under autocast is mostly a residual stream, which stays float32, or what a norm gave.
+    """
+    destination, source = (operand.value.dtypes[lane] for operand in pair)
+    return bool(frame.autocast[lane].low) and destination.assumed and source.mask == FLOAT32
 
 
 def _may_follow(pair: tuple[Operand, Operand], lane: int) -> bool:
