@@ -118,6 +118,24 @@ class Surroundings:
                         yield from _answered(before.test, False)
             child = ancestor
 
+    def other_branches(self, node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stmt]]]:
+        """The ``if`` statements in the function around a node: each test, and what runs when its answer is the other.
+
+        That is the other branch, or what follows where the branch of the node leaves the block and there is no other.
+        """
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, FunctionNode):
+                return
+            if isinstance(ancestor, ast.If) and child is not ancestor.test:
+                here, there = ancestor.body, ancestor.orelse
+                if child not in here:
+                    here, there = there, here
+                if not there and _must_leave(here[-1]):
+                    there = _after(ancestor, self.parent(ancestor))
+                yield ancestor.test, there
+            child = ancestor
+
     def statement(self, node: ast.AST) -> tuple[ast.stmt | None, ast.stmt | None]:
         """The statement that a node is part of, and the one after it in its block."""
         for ancestor in (node, *self.ancestors(node)):
@@ -183,6 +201,10 @@ def _leaves(statement: ast.stmt, test: Predicate) -> bool:
     if isinstance(statement, ast.Assert):
         return test(statement.test)
     return isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS) and test(statement.test)
+
+
+def _must_leave(statement: ast.stmt) -> bool:
+    return isinstance(statement, _EXITS) or (isinstance(statement, ast.With) and _must_leave(statement.body[-1]))
 
 
 def tests_version(test: ast.expr) -> bool:

@@ -38,7 +38,8 @@ class HardcodedDeviceType(Rule):
     other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or reads what `torch.cuda` answered,
     where `enabled` depends on the device, where the region is switched off by a constant, and in functions and classes
     for CUDA alone: what calls `x.cuda()` or `torch.cuda.synchronize()`, or puts something on `"cuda"`, without asking
-    first. With `--pedantic` also under the option of an object of another class, which runs the model there.
+    first. With `--pedantic` also under the option of an object of another class, which runs the model there, and where
+    the other branch of a test runs the same statements without a region: float32 is provided for, as for CUDA alone.
 
     Why it is bad
     -------------
@@ -202,6 +203,20 @@ def build(make, needed, dtype):
     if "max_memory" not in kwargs:
         return model, model.device, contextlib.nullcontext()
     return model, model.device, torch.autocast("cuda", dtype=dtype)
+
+
+class Evaluator:
+    def __init__(self, model, device, amp, amp_kwargs):
+        self.model, self.device, self.amp, self.amp_kwargs = model.to(device), device, amp, amp_kwargs
+
+    def __call__(self, x):
+        x = x.to(self.device)
+        if self.amp:
+            with torch.autocast("cuda", **self.amp_kwargs):
+                y = self.model(x)
+        else:
+            y = self.model(x)
+        return y
 """
         ),
     )
@@ -222,7 +237,8 @@ def build(make, needed, dtype):
                 continue
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
-            certainty = Certainty.POSSIBLE if _is_of_another_object(call, around) else Certainty.LIKELY
+            provided = _is_of_another_object(call, around) or _runs_without(call, around)
+            certainty = Certainty.POSSIBLE if provided else Certainty.LIKELY
             message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
             yield Suspect(span, span, message, scenarios, certainty, (cause,))
 
@@ -374,6 +390,27 @@ def _is_of_another_object(call: ast.Call, around: Surroundings) -> bool:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
     }
     return bool(here and others & asked & running)
+
+
+def _runs_without(call: ast.Call, around: Surroundings) -> bool:
+    """Whether the other branch of a test runs what stands in a region, statement for statement, without one.
+
+    Which device has the region is then the caller's to know, who asks for it: elsewhere torch warns, and computes what
+    the other branch does. A test that rules out another device says that this one has it.
+    """
+    region = next((a for a in around.ancestors(call) if isinstance(a, ast.With)), None)
+    if region is None or not any(item.context_expr is call for item in region.items):
+        return False
+    inside = [ast.dump(statement) for statement in region.body]
+    return any(
+        not _excludes_a_device(test) and _runs_in_order(inside, otherwise)
+        for test, otherwise in around.other_branches(region)
+    )
+
+
+def _runs_in_order(wanted: list[str], block: list[ast.stmt]) -> bool:
+    dumped = [ast.dump(statement) for statement in block]
+    return any(dumped[i : i + len(wanted)] == wanted for i in range(len(dumped) - len(wanted) + 1))
 
 
 def _may_be_device(call: ast.Call, value: ast.Name) -> bool:

@@ -64,3 +64,50 @@ def test_an_option_of_an_object_of_another_class(annotation: str, test: str, run
     source = Source(Path("/project/clicks.py"), code.encode())
     assert len(check_file(source, Options(RULES)).findings) == found
     assert len(check_file(source, Options(RULES, pedantic=True)).findings) == 1
+
+
+OPTION = """
+import torch
+
+
+class Evaluator:
+    def __init__(self, model, device, amp):
+        self.model, self.device, self.amp = model.to(device), device, amp
+
+    def __call__(self, x, y=None):
+{body}
+        return y
+"""
+REGION = """
+        if {test}:
+            with torch.autocast("cuda"):
+                y = self.model(x)
+"""
+PLAIN = """
+        else:
+            {otherwise}
+"""
+EARLY = """
+        if self.amp:
+            with torch.autocast("cuda"):
+                return self.model(x)
+        {otherwise}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (REGION.format(test="self.amp") + PLAIN.format(otherwise="y = self.model(x)"), 0),
+        (REGION.format(test="self.amp and x.ndim > 1") + PLAIN.format(otherwise="y = self.model(x); y.sum()"), 0),
+        (EARLY.format(otherwise="return self.model(x)"), 0),
+        (EARLY.format(otherwise="return x"), 1),
+        (REGION.format(test="self.amp"), 1),
+        (REGION.format(test="self.amp") + PLAIN.format(otherwise="y = self.model(x.double())"), 1),
+        (REGION.format(test="self.device != 'mps'") + PLAIN.format(otherwise="y = self.model(x)"), 1),
+    ],
+)
+def test_an_option_whose_other_branch_runs_the_same(body: str, found: int) -> None:
+    source = Source(Path("/project/evaluator.py"), OPTION.format(body=body).encode())
+    assert len(check_file(source, Options(RULES)).findings) == found
+    assert len(check_file(source, Options(RULES, pedantic=True)).findings) == 1
