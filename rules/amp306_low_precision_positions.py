@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Certainty, Severity
@@ -27,15 +27,20 @@ _RATES = (Trait.EXPONENTIAL, Trait.DECAY)
 # another file, and are the ones that the papers on rotary embeddings (theta, inv_freq) and ALiBi (slopes) gave them.
 _RATE = re.compile(r"freq|slope|theta|omega|alibi|decay|angle|div_term|denominator|period|wave|(^|_)rate")
 _TURNS = re.compile(r"(sin|cos|polar|sinc|exp)_?$")
+_EXPONENTIAL = re.compile(r"exp2?_?$")
 
 
 @dataclass(frozen=True, slots=True)
 class _Rounded:
-    """A product with positions, and in which scenarios these are low precision."""
+    """A product with positions, and in which scenarios these are low precision.
+
+    ``exponents``: what counts up are frequencies, and the product is what they are the exponentials of.
+    """
 
     use: Use
     operand: Operand
     lanes: dict[int, Certainty]
+    exponents: bool = False
 
 
 class LowPrecisionPositions(Rule):
@@ -48,13 +53,15 @@ class LowPrecisionPositions(Rule):
     made or cast so. Rotary embeddings, ALiBi and sinusoids are such products: the other tensor holds frequencies or
     slopes, or the sine is taken of the product. Averages over bins and linear blends are not. Positions cast to the
     dtype of a buffer are merely possible there: a buffer of frequencies is often kept in float32 when a model is
-    converted.
+    converted. Where the exponential of a count times a number is taken, it is the frequencies that are counted, exactly
+    as they are few: what is reported is that their exponents are rounded, and no more than likely.
 
     Why it is bad
     -------------
     bfloat16 counts exactly to 256, float16 to 2048. Beyond, neighbouring positions become one, and their angles are off
     by whole radians: a model that is right on short inputs gets worse on long ones, without an error. Autocast lowers
-    `einsum` and `matmul` of float32 operands as well.
+    `einsum` and `matmul` of float32 operands as well. Rounded exponents make frequencies that are off by up to 3% in
+    bfloat16, and the angle of a position by that part of itself.
 
     How it shows
     ------------
@@ -136,6 +143,38 @@ def reproduce():
 """,
             scenario="bf16",
         ),
+        Example(
+            """\
+import torch
+from torch import nn
+
+
+class Sinusoids(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+
+    def rates(self, dim: int, dtype: torch.dtype):
+        index = torch.arange(0, dim, 2, dtype=dtype)
+        return torch.exp(index * (-torch.log(torch.full((), 10000.0)) / dim))  # expect
+
+    def forward(self, x: torch.Tensor):
+        x = self.proj(x)
+        positions = torch.arange(x.shape[1], dtype=torch.float32)
+        return torch.sin(positions[:, None] * self.rates(x.shape[2], x.dtype).float())
+
+
+def reproduce():
+    sinusoids, x = Sinusoids(128), torch.randn(1, 250, 128)
+    expected = sinusoids(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        worst = (sinusoids(x) - expected).abs().max()
+    if worst > 0.1:
+        raise RuntimeError(f"sines are off by {worst:.2f}")
+""",
+            scenario="autocast-bf16",
+            emulated=True,
+        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -198,7 +237,7 @@ def reproduce():
                 continue
             around = around or Surroundings.of(facts.source.tree)
             if any(_are_angles(rounded.use, around) for rounded in found):
-                yield _suspect(facts, found)
+                yield _suspect(facts, [_told_apart(rounded, around) for rounded in found])
 
 
 def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:
@@ -231,6 +270,25 @@ def _are_angles(use: Use, around: Surroundings) -> bool:
     if any(operand.node is not None and _RATE.search(ast.unparse(operand.node).lower()) for operand in others):
         return True
     return _turned(use.node, around)
+
+
+def _told_apart(rounded: _Rounded, around: Surroundings) -> _Rounded:
+    """Whether it is frequencies that count up, not positions: the exponential is taken of the count times a number.
+
+    Few are counted, exactly, and the product is rounded; how much that is to the angles, the positions decide.
+    """
+    use = rounded.use
+    others = [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
+    call = around.parent(use.node)
+    if isinstance(call, ast.Attribute):
+        call = around.parent(call)
+    if not isinstance(call, ast.Call) or not _EXPONENTIAL.match(_called(call)) or any(o.value.dim != 0 for o in others):
+        return rounded
+    lanes: dict[int, Certainty] = {
+        number: Certainty.LIKELY if certainty is Certainty.PROVEN else certainty
+        for number, certainty in rounded.lanes.items()
+    }
+    return replace(rounded, lanes=lanes, exponents=True)
 
 
 def _is_outer(node: ast.expr) -> bool:
@@ -275,10 +333,13 @@ def _suspect(facts: FileFacts, found: list[_Rounded]) -> Suspect:
     dtype = dtype_name(worst.operand, lanes)
     given = f"{dtype} {quoted(worst.operand.node, 'positions')}"
     end = "2048" if dtype == "float16" else "256"
+    message = f"{short_name(worst.use.op)} multiplies {given}, which counts exactly to {end} only"
+    if worst.exponents:
+        message = f"{short_name(worst.use.op)} of {given} rounds the exponents of frequencies, and angles with them"
     return Suspect(
         span=span,
         node=span,
-        message=f"{short_name(worst.use.op)} multiplies {given}, which counts exactly to {end} only",
+        message=message,
         scenarios=facts.names(lanes),
         certainty=certainty,
         causes=causes_of(facts, worst.operand, worst.lanes),
