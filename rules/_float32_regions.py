@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.training.roles import is_autocast
 
+from ._written_float32 import FLOAT32, stay_float32
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
     from ._surroundings import Surroundings
 
-_FLOAT32 = frozenset(f"torch.{name}" for name in ("float32", "float", "float64", "double"))
 _DTYPE_ATTRIBUTES = frozenset({"dtype", "torch_dtype"})
 _OWNER = re.compile(r"config|model", re.IGNORECASE)
 _SETTLED = re.compile(r"dtype|float16|float32|half|fp16|bf16|precision", re.IGNORECASE)
@@ -39,7 +40,7 @@ def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
         call, device, dtype = region
         if device == "cuda":
             continue
-        if program.name(dtype) in _FLOAT32:
+        if program.name(dtype) in FLOAT32:
             yield call, dtype, None
             continue
         scope = scopes.get(id(around.function(call)), program.module)
@@ -48,6 +49,14 @@ def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
             continue
         if not _is_asked_for(around, call, dtype):
             yield call, dtype, source
+
+
+def is_float32_without(call: ast.Call, facts: FileFacts, around: Surroundings) -> bool:
+    """Whether all that a region in float32 holds is computed in float32 where the region is off, too."""
+    region = next((a for a in around.ancestors(call) if isinstance(a, ast.With)), None)
+    if region is None or not any(item.context_expr is call for item in region.items):
+        return False
+    return stay_float32(region.body, facts.training.program)
 
 
 def _asked(reference: Reference) -> tuple[ast.Call, str | None, ast.expr] | None:

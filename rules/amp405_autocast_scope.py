@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Cause, Certainty, Severity
 from amplint.rule import Example, Rule, Suspect
 
-from ._float32_regions import float32_regions
+from ._float32_regions import float32_regions, is_float32_without
 from ._misused_regions import misused_regions
 from ._recomputation import recomputed, speaks_of_autocast
 from ._scaled_forward import uncast_forwards
@@ -48,6 +48,9 @@ class AutocastScope(Rule):
       is float16 on CUDA when it is off, too;
     - a backward that runs the forward function again, as activation checkpointing does, without the autocast state of
       the forward pass.
+
+    With `--pedantic` also a region in float32 that holds only what is computed from tensors cast to float32 in it: the
+    result is the same where the region is off, and torch's warning all that is left.
 
     Why it is bad
     -------------
@@ -333,6 +336,11 @@ def in_dtype_of(model, x):
         return model(x)
 
 
+def angles(positions, rates):
+    with torch.autocast(rates.device.type, torch.float32):
+        return torch.einsum("n,d->nd", positions.to(torch.float32), rates.float())
+
+
 def in_float32_on_cuda(model, x):
     with torch.autocast("cuda", dtype=torch.float32):
         return model(x)
@@ -440,7 +448,8 @@ def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
     for call, dtype, source in float32_regions(facts, around):
         if source is None:
             message = "only CUDA's autocast takes float32, elsewhere this warns and is off: pass enabled=False"
-            yield call, message, Severity.WARNING, Certainty.LIKELY, (), scenarios, ""
+            certainty = Certainty.POSSIBLE if is_float32_without(call, facts, around) else Certainty.LIKELY
+            yield call, message, Severity.WARNING, certainty, (), scenarios, ""
             continue
         wanted = ast.unparse(dtype)
         message = (
