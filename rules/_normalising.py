@@ -17,17 +17,18 @@ _EXPONENTS = (0.5, -0.5)
 _MAX_VARIABLES = 3
 
 
-def is_rooted(surroundings: Surroundings, node: ast.expr, bare: bool = False) -> bool:
+def is_rooted(surroundings: Surroundings, node: ast.expr, bare: bool = False, below: bool = False) -> bool:
     """Whether the root of a tensor is taken, in the function that the expression stands in.
 
     Followed through sums, products, reshaping and a few variables, not into other functions. ``bare``: nothing is added
-    and no limit set before, as where a length is meant and not the scale of a layer.
+    and no limit set in a statement that leads there, as where a length is meant and not the scale of a layer.
+    ``below``: none before the root is taken, so that the root of zero is zero, whatever is added to it.
     """
     pending = [node]
     for _ in range(_MAX_VARIABLES):
         following: list[ast.expr] = []
         for each in pending:
-            if bare and _is_guarded(surroundings, each):
+            if (bare or below) and _is_guarded(surroundings, each, below):
                 continue
             if _root_follows(surroundings, each):
                 return True
@@ -41,24 +42,34 @@ def is_rooted(surroundings: Surroundings, node: ast.expr, bare: bool = False) ->
 def _root_follows(surroundings: Surroundings, node: ast.expr) -> bool:
     current: ast.AST = node
     for ancestor in surroundings.ancestors(node):
-        if isinstance(ancestor, ast.Call):
-            name = called(ancestor)
-            if name in _ROOTS or (name in _POWERS and any(_is_root(part) for part in ancestor.args)):
-                return True
-        elif isinstance(ancestor, ast.BinOp):
+        if _takes_root(ancestor, current):
+            return True
+        if isinstance(ancestor, ast.BinOp):
             if isinstance(ancestor.op, ast.Pow) and ancestor.left is current:
-                return _is_root(ancestor.right)
-        elif not isinstance(ancestor, ast.Attribute | ast.Subscript | ast.keyword):
+                return False
+        elif not isinstance(ancestor, ast.Call | ast.Attribute | ast.Subscript | ast.keyword):
             return False
         current = ancestor
     return False
 
 
-def _is_guarded(surroundings: Surroundings, node: ast.expr) -> bool:
-    """Whether something is added to a number in its statement, or a limit is set to it."""
+def _takes_root(node: ast.AST, operand: ast.AST) -> bool:
+    """Whether an expression is the root of the one in it."""
+    if isinstance(node, ast.Call):
+        name = called(node)
+        return name in _ROOTS or (name in _POWERS and any(_is_root(part) for part in node.args))
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
+        return False
+    return node.left is operand and _is_root(node.right)
+
+
+def _is_guarded(surroundings: Surroundings, node: ast.expr, below: bool) -> bool:
+    """Whether something is added to a number in its statement, or a limit is set to it; ``below``: before its root."""
+    current: ast.AST = node
     for ancestor in surroundings.ancestors(node):
-        if isinstance(ancestor, ast.stmt):
+        if isinstance(ancestor, ast.stmt) or (below and _takes_root(ancestor, current)):
             return False
+        current = ancestor
         if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Add | ast.Sub):
             return True
         if isinstance(ancestor, ast.Call) and called(ancestor) in _GUARDS:

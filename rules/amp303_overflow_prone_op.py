@@ -51,6 +51,7 @@ _LOGARITHMS_OF_SHARES = frozenset(("log_softmax", "logsumexp", "logsigmoid"))
 _TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax", "norm", "vector_norm"))
 _SMALL = (Trait.NEGATIVE, Trait.DECAY, Trait.BOUNDED, Trait.SHARE, Trait.REST)
 _SQUARES = "squares overflow beyond 256"
+_BARE_SQUARES = f"{_SQUARES}, and are zero below 1.7e-4"
 _FLOAT16, _EITHER = BITS["float16"], LOW
 
 
@@ -84,8 +85,9 @@ class OverflowProneOp(Rule):
     Why it is bad
     -------------
     In float16 a square overflows beyond 256 and `exp` beyond 11: a norm of such activations is infinite and what it
-    divides is zero. bfloat16 has the range and 8 bits: a running sum stops growing at 256 times what it adds, a decay
-    of 0.999 is 1, and experts whose shares are close are chosen by their order.
+    divides is zero. Below 1.7e-4 a square is zero, and so is the root of a mean that nothing was added to before: what
+    it divides is infinite. bfloat16 has the range and 8 bits: a running sum stops growing at 256 times what it adds, a
+    decay of 0.999 is 1, and experts whose shares are close are chosen by their order.
 
     How it shows
     ------------
@@ -396,13 +398,20 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
 def _judged(prone: _Prone, surroundings: Surroundings) -> _Prone:
     """Merely possible where it depends on the numbers whether anything is lost that matters.
 
-    The dtype alone proves that sums are rounded, not that squares are so large.
+    The dtype alone proves that sums are rounded, not that squares are so large. Where nothing is added below the root,
+    small squares are lost as well: the root of silence is zero.
     """
     if not _is_plain(prone, surroundings):
         return replace(prone, lanes=dict.fromkeys(prone.lanes, Certainty.POSSIBLE))
-    if prone.what is _SQUARES and Certainty.PROVEN in prone.lanes.values():
-        return replace(prone, lanes=dict.fromkeys(prone.lanes, Certainty.LIKELY))
-    return prone
+    if prone.what is not _SQUARES:
+        return prone
+    bare = isinstance(prone.use.node, ast.expr) and is_rooted(surroundings, prone.use.node, below=True)
+    what = _BARE_SQUARES if bare else _SQUARES
+    lanes: dict[int, Certainty] = {
+        number: Certainty.LIKELY if certainty is Certainty.PROVEN else certainty
+        for number, certainty in prone.lanes.items()
+    }
+    return replace(prone, lanes=lanes, what=what)
 
 
 def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:

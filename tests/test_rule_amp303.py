@@ -176,3 +176,20 @@ class Gate(torch.autograd.Function):
     for returned, count in (("dg.cumsum(-2)", 1), ("dg.float().cumsum(-2)", 0)):
         source = Source(Path("/project/gate.py"), code.format(returned).encode())
         assert len(check_file(source, OPTIONS).findings) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("return x / (logits.pow(2).mean(-1, keepdim=True).sqrt() + 1e-8)", True),
+        ("v = logits.pow(2).mean(-1, keepdim=True)\n        return x / (v**0.5 + 1e-8)", True),
+        ("return x / (logits.pow(2).mean(-1, keepdim=True) + 1e-3).sqrt()", False),
+        ("v = logits.pow(2).mean(-1, keepdim=True) + 1e-3\n        return x / v.sqrt()", False),
+        ("return x / logits.pow(2).mean(-1, keepdim=True).clamp(min=1e-3).sqrt()", False),
+    ],
+)
+def test_small_squares_are_lost_where_nothing_is_added_before_the_root(line: str, said: bool) -> None:
+    source = Source(Path("/project/module.py"), MODULE.format(line).encode())
+    (finding,) = check_file(source, OPTIONS).findings
+    assert "squares overflow beyond 256" in finding.message
+    assert ("are zero below" in finding.message) is said
