@@ -236,3 +236,34 @@ class Rotated(nn.Module):
 )
 def test_nothing_behind_a_missing_kernel_is_reached(first: str, told: list[int]) -> None:
     assert told_in(ROTATED.replace("{first}", first)) == told
+
+
+NESTED = """\
+import torch
+from torch import nn
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.proj({passed})
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        x = self.proj(x).float()
+        return self.inner(x) + self.proj(x)
+"""
+
+
+@pytest.mark.parametrize(("passed", "told"), [("x", [11]), ("x.to(self.proj.weight.dtype)", [22])])
+def test_what_one_cast_makes_fail_is_told_where_it_raises_first(passed: str, told: list[int]) -> None:
+    assert told_in(NESTED.replace("{passed}", passed)) == told

@@ -83,10 +83,10 @@ def raised_before(frame: Frame, conflict: Conflict) -> Items[int]:
     Another tensor of a dtype of its own is a mistake of its own, as are a cast that autocast undoes and a region that
     is left.
     """
-    if conflict.kind not in _KINDS:
+    made, maker = _made(conflict), _maker_of(conflict)
+    if conflict.kind not in _KINDS and not (conflict.kind is Kind.UPCAST and made is not None):
         return ()
     rest, found = set(conflict.scenarios), []
-    made, maker = _made(conflict), _maker_of(conflict)
     activation: Frame | None = frame
     while activation is not None and rest:
         for failure in activation.failures:
@@ -104,6 +104,9 @@ def _leads(earlier: tuple[int, ...], path: tuple[int, ...]) -> bool:
 
 
 def _made(conflict: Conflict) -> tuple[str, Span] | None:
+    """What made the operand that is out of place, by file and place; the file is left out for a cast."""
+    if conflict.kind is Kind.UPCAST:
+        return ("", conflict.culprit) if conflict.culprit is not None else None
     return (conflict.made.maker.filename, conflict.made.maker.span) if conflict.made is not None else None
 
 
