@@ -61,7 +61,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--second", type=Path, default=HERE / "second.jsonl", metavar="FILE", help="judged again, blind"
     )
-    parser.add_argument("--drawn", metavar="DATE", help="count the findings that were drawn on this day")
+    parser.add_argument(
+        "--drawn", metavar="DATE", help="count the findings that were drawn on this day, or at this hour of it"
+    )
     parser.add_argument("--result", type=Path, metavar="FILE", help="count what this result of ecosystem still has")
     parser.add_argument("--show", action="append", default=[], choices=VERDICTS, help="list these, one a line")
     return parser
