@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ._choices import called, uses_behind
+from ._choices import called, only_decides, uses_behind
 from ._divisors import may_divide
 from ._guarded import default_of, is_share, kept_as, method, passed_by_calls
 
@@ -23,7 +23,7 @@ _ROOTS = frozenset(("sqrt", "sqrt_"))
 def is_idle(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt, operand: ast.expr | None) -> bool:
     """Whether what an epsilon is added to, ``operand``, is far from zero, or the result ``node`` is only multiplied.
 
-    Or it is an argument of ``atan2``, which takes zeros.
+    Or it is an argument of ``atan2``, which takes zeros, or only decides a choice.
     """
     if operand is not None and (
         _sums_picked_shares(around, operand)
@@ -31,7 +31,9 @@ def is_idle(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt, o
         or _is_tested(around, operand)
     ):
         return True
-    return isinstance(node, ast.expr) and (_is_only_multiplied(around, node) or _is_of_angle(around, node))
+    return isinstance(node, ast.expr) and (
+        _is_only_multiplied(around, node) or _is_of_angle(around, node) or only_decides(around, node)
+    )
 
 
 def guards_gradients_alone(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt) -> bool:
@@ -100,7 +102,10 @@ def _is_factor(around: Surroundings, node: ast.expr) -> bool:
 
 
 def _sums_picked_shares(around: Surroundings, node: ast.expr) -> bool:
-    """``torch.gather(scores, -1, index).sum(-1)`` of what a sigmoid or softmax gave, by a variable or two."""
+    """``torch.gather(scores, -1, index).sum(-1)`` of what a sigmoid or softmax gave, by a variable or two.
+
+    Or what an activation gave that the configuration names: nothing says that it gives zeros.
+    """
     if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
         return False
     subject = _subject(node)
@@ -115,7 +120,23 @@ def _picks_from_shares(around: Surroundings, call: ast.Call) -> bool:
     arms = [
         arm for value in values for arm in ((value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,))
     ]
-    return bool(arms) and all(map(is_share, arms))
+    return bool(arms) and all(is_share(arm) or _is_of_named_activation(around, arm) for arm in arms)
+
+
+def _is_of_named_activation(around: Surroundings, node: ast.expr) -> bool:
+    """``self.activation(logits)`` where the class takes that from a table: ``self.activation = ACTIVATIONS[name]``."""
+    owner = next((a for a in around.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+    function = node.func if isinstance(node, ast.Call) else None
+    if owner is None or not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+        return False
+    given = [
+        statement.value
+        for statement in ast.walk(owner)
+        if isinstance(statement, ast.Assign)
+        and any(isinstance(target, ast.Attribute) and target.attr == function.attr for target in statement.targets)
+    ]
+    taken = [value for value in given if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Constant)]
+    return function.value.id == "self" and bool(given) and len(taken) == len(given)
 
 
 def _subject(call: ast.Call) -> ast.expr | None:

@@ -19,6 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+ACTIVATIONS = {{"relu": nn.ReLU(), "softplus": nn.Softplus()}}
+
 
 def scaled(y, by=2):
     return y * 2
@@ -35,6 +37,8 @@ class Snake(nn.Module):
         self.register_buffer("count", torch.zeros(dim))
         self.router = nn.Linear(dim, dim)
         self.logscale = logscale
+        self.activation = ACTIVATIONS[dim]
+        self.relu = ACTIVATIONS["relu"]
 
     def moments(self, x):
         self.seen.mul_(0.9)
@@ -74,6 +78,20 @@ def test_a_factor_that_is_kept_in_a_variable(lines: tuple[str, ...], found: int)
     assert check(*lines) == (found, 1)
 
 
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (("p = x.relu() + 1e-8", "return x, torch.zeros_like(p), p.topk(2, dim=-1).indices"), 0),
+        (("p = x.new_zeros(x.shape)", "p[:2] = x.relu() + 1e-8", "return p.shape, p.argmax(-1)"), 0),
+        (("p = x.relu() + 1e-8", "return p.topk(2, dim=-1).values"), 1),
+        (("p = x.relu() + 1e-8", "best, index = p.topk(2, dim=-1)", "return x / best"), 1),
+        (("p = x.relu() + 1e-8", "return p.argmax(-1), x / p"), 1),
+    ],
+)
+def test_what_only_decides_a_choice(lines: tuple[str, ...], found: int) -> None:
+    assert check(*lines) == (found, 1)
+
+
 OF_AN_OPTION = "beta = self.beta if not self.logscale else torch.exp(self.beta)"
 TURNED = "beta = torch.exp(self.beta) if not self.logscale else self.beta"
 
@@ -105,6 +123,8 @@ SCORES = "scores = torch.sigmoid(x) if self.logscale else torch.softmax(x, -1)"
         ((SCORES, "best, index = torch.topk(x, k=2, dim=-1)"), 1),
         (("best = torch.gather(x, -1, x.topk(2).indices)",), 1),
         ((SCORES.replace("torch.sigmoid(x)", "x"), "best = torch.gather(scores, -1, scores.topk(2).indices)"), 1),
+        (("scores = self.activation(x)", "best = scores.gather(-1, scores.topk(2).indices)"), 0),
+        (("scores = self.relu(x)", "best = scores.gather(-1, scores.topk(2).indices)"), 1),
     ],
 )
 def test_a_sum_of_picked_shares(lines: tuple[str, ...], found: int) -> None:
