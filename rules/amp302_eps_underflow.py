@@ -14,6 +14,7 @@ from amplint.rule import Example, Rule, Suspect
 
 from ._complex_parts import is_modulus
 from ._disagreement import find_expression, short_name
+from ._floors import has_floor, sums_whole
 from ._guarded import is_overridden, sums_shares
 from ._idle_epsilons import guards_gradients_alone, is_idle, is_of_trainer
 from ._learned import is_learned
@@ -94,7 +95,8 @@ class EpsUnderflow(Rule):
 
     With `--pedantic` also where no zero is to be expected, or none that is divided by: beside sums of the largest of
     shares or of what a configured activation gives, beside parameters and buffers, which do not depend on the data,
-    beside what a test lets through only where it is large, beside the modulus of what a caller passes as real and
+    beside what a test lets through only where it is large, beside sums of all squares of a tensor and what a number is
+    added to before it is filtered, beside the modulus of what a caller passes as real and
     imaginary parts, and beside what an option makes an exponential that nothing in the file turns off; in what is only
     multiplied, an argument of `atan2` or asked for the places of its largest numbers; without
     autocast under a root that nothing divides by, whose gradient alone is infinite, and in trainers; and under autocast
@@ -297,6 +299,8 @@ def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing)
     if not (
         is_idle(tree, surroundings, node, operand)
         or is_learned(tree, surroundings, operand)
+        or has_floor(surroundings, operand)
+        or sums_whole(surroundings, operand)
         or (
             not any(lowered) and (guards_gradients_alone(tree, surroundings, node) or is_of_trainer(surroundings, node))
         )

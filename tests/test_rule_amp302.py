@@ -92,6 +92,39 @@ def test_what_only_decides_a_choice(lines: tuple[str, ...], found: int) -> None:
     assert check(*lines) == (found, 1)
 
 
+SMOOTHED = "p = F.conv1d((x.relu() + 1e-6) * 100, weights)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (("weights = x.exp()", SMOOTHED, "p = p.log()[0]"), 1),
+        (("weights = x.exp()[None]", f"{SMOOTHED}[0]"), 0),
+        (("weights = x.exp()", SMOOTHED.replace("* 100", "* 1e-6")), 1),
+        (("weights = x.exp()", SMOOTHED.replace("1e-6", "1e-9")), 1),
+        (("weights = x.exp()", SMOOTHED.replace("1e-6", "1")), 1),
+        (("weights = x", SMOOTHED), 1),
+    ],
+)
+def test_an_epsilon_that_was_added_before(lines: tuple[str, ...], found: int) -> None:
+    assert check(*lines, "return x / (p + 1e-9)")[0] == found
+
+
+@pytest.mark.parametrize(
+    ("of", "found"),
+    [
+        ("torch.sum(x ** 2)", 0),
+        ("x.abs().sum() + (x * x).sum()", 0),
+        ("x.pow(2).sum() + x.sum()", 1),
+        ("torch.sum(x ** 2, -1)", 1),
+        ("x.square().sum(dim=-1)", 1),
+        ("torch.sum(x.relu())", 1),
+    ],
+)
+def test_the_sum_of_all_squares(of: str, found: int) -> None:
+    assert check(f"return x / ({of} + 1e-9)") == (found, 1)
+
+
 OF_AN_OPTION = "beta = self.beta if not self.logscale else torch.exp(self.beta)"
 TURNED = "beta = torch.exp(self.beta) if not self.logscale else self.beta"
 
