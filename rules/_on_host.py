@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
 _MAX_STEPS = 40
+_MAKERS = frozenset(("rand", "randn", "randint", "zeros", "ones", "empty", "full", "eye", "linspace"))
+_SCALAR = (ast.List, ast.Tuple)
 
 
 def is_on_host(
@@ -23,7 +25,7 @@ def is_on_host(
 
     Operands of one operation lie on one device, so one of them is enough. ``around``: the file, where the arguments of
     a private function that nothing but calls name there are to be looked through too. ``by_default``: a parameter of
-    the function counts as the device that it is by default.
+    the function counts as the device that it is by default, and what is made on none lies on torch's default one.
     """
     pending = [(function, node, node.lineno)] if node is not None else []
     for _ in range(_MAX_STEPS):
@@ -32,6 +34,8 @@ def is_on_host(
         scope, current, line = pending.pop()
         if isinstance(current, ast.Call):
             device = (_default_device(scope, current) if by_default else None) or _moved_to(current)
+            if by_default and device is None:
+                device = _made_on(current)
             if device is not None:
                 if device == "cpu":
                     return True
@@ -79,6 +83,25 @@ def _moved_to(call: ast.Call) -> str | None:
         return str(first.value)
     text = ast.unparse(first)
     return "" if "device" in text else None
+
+
+def _made_on(call: ast.Call) -> str | None:
+    """``cpu`` of ``torch.rand(4)``, of which more than one number is made; empty of what goes to the device of another.
+
+    Where a device is named the call itself says nothing.
+    """
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return None
+    destination = _destination(call)
+    if function.attr == "type_as" or (isinstance(destination, ast.Name) and "dtype" not in destination.id):
+        return ""
+    of_torch = isinstance(function.value, ast.Name) and function.value.id == "torch"
+    if not of_torch or function.attr not in _MAKERS or not call.args:
+        return None
+    scalar = isinstance(call.args[0], _SCALAR) and not call.args[0].elts
+    placed = any(keyword.arg in ("device", "out", None) for keyword in call.keywords)
+    return None if scalar or placed else "cpu"
 
 
 def _default_device(function: ast.AST | None, call: ast.Call) -> str | None:

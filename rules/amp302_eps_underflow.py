@@ -100,7 +100,7 @@ class EpsUnderflow(Rule):
     imaginary parts, and beside what an option makes an exponential that nothing in the file turns off; in what is only
     multiplied, an argument of `atan2` or asked for the places of its largest numbers; without
     autocast under a root that nothing divides by, whose gradient alone is infinite, and in trainers; and under autocast
-    beside what lies in the host's memory unless a caller names a device.
+    beside what lies in the host's memory unless a caller names a device, or is made on none.
 
     Why it is bad
     -------------

@@ -286,6 +286,34 @@ class Features:
     assert [len(result.findings) for result in results] == [found, 1]
 
 
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("torch.rand(8, 4)", 0),
+        ("0.1 * torch.rand(8, 4).to(torch.float32)", 0),
+        ("torch.rand(8, 4, device=samples.device)", 1),
+        ("torch.rand(8, 4).to(samples)", 1),
+        ("torch.rand(8, 4).type_as(samples)", 1),
+        ("samples.new_ones(8, 4)", 1),
+    ],
+)
+def test_what_is_made_on_no_device(made: str, found: int) -> None:
+    text = f"""\
+import torch
+
+
+def separate(samples, weights):
+    shares = {made}
+    for _ in range(100):
+        ratio = samples / (torch.matmul(weights, shares) + 1e-20)
+        shares = shares * torch.matmul(weights.t(), ratio)
+    return shares
+"""
+    source = Source(Path("/project/nmf.py"), text.encode())
+    results = [check_file(source, replace(OPTIONS, pedantic=pedantic)) for pedantic in (False, True)]
+    assert [len(result.findings) for result in results] == [found, 1]
+
+
 TRAINER = """\
 import torch
 from loops import Trainer
