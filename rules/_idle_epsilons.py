@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _PICKERS = frozenset(("gather", "topk", "take_along_dim", "index_select", "masked_select"))
 _CHOOSER = "topk"
+_ADDERS = frozenset(("scatter_add_", "index_add_"))
+_RESHAPED = frozenset(("view", "reshape", "flatten", "transpose", "permute", "squeeze", "unsqueeze", "to", "type_as"))
+_MAX_STEPS = 8
 _EXPONENTIALS = frozenset(("exp", "exp2"))
 _ANGLE = "atan2"
 _STEPS = ("training_step", "compute_loss")
@@ -104,8 +107,11 @@ def _is_factor(around: Surroundings, node: ast.expr) -> bool:
 def _sums_picked_shares(around: Surroundings, node: ast.expr) -> bool:
     """``torch.gather(scores, -1, index).sum(-1)`` of what a sigmoid or softmax gave, by a variable or two.
 
-    Or what an activation gave that the configuration names: nothing says that it gives zeros.
+    Or what an activation gave that the configuration names: nothing says that it gives zeros. Or such shares are added
+    up by ``scatter_add_`` at the places that they are then divided by.
     """
+    if _gathers_added_shares(around, node):
+        return True
     if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
         return False
     subject = _subject(node)
@@ -115,12 +121,50 @@ def _sums_picked_shares(around: Surroundings, node: ast.expr) -> bool:
     )
 
 
+def _gathers_added_shares(around: Surroundings, node: ast.expr) -> bool:
+    """``sums[index]`` behind ``sums.scatter_add_(0, index, picked)``: no sum is read that nothing was added to."""
+    function = around.function(node)
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name) or function is None:
+        return False
+    place = ast.dump(node.slice)
+    for call in ast.walk(function):
+        added = isinstance(call, ast.Call) and called(call) in _ADDERS and len(call.args) == 3
+        if not added or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        to = call.func.value
+        if isinstance(to, ast.Name) and to.id == node.value.id and ast.dump(call.args[1]) == place:
+            return _is_picked(around, call.args[2], _MAX_STEPS)
+    return False
+
+
+def _is_picked(around: Surroundings, node: ast.expr, steps: int) -> bool:
+    """Whether a tensor is what was picked of shares, reshaped or not."""
+    if isinstance(node, ast.Call) and called(node) in _PICKERS:
+        return _picks_from_shares(around, node)
+    return any(_is_picked(around, source, steps - 1) for source in _sources(around, node)) if steps else False
+
+
 def _picks_from_shares(around: Surroundings, call: ast.Call) -> bool:
-    values = _values(around, _subject(call))
-    arms = [
-        arm for value in values for arm in ((value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,))
-    ]
-    return bool(arms) and all(is_share(arm) or _is_of_named_activation(around, arm) for arm in arms)
+    subject = _subject(call)
+    return subject is not None and _holds_shares(around, subject, _MAX_STEPS)
+
+
+def _holds_shares(around: Surroundings, node: ast.expr, steps: int) -> bool:
+    """Whether a tensor is shares on every way, reshaped or cast or not."""
+    if is_share(node) or _is_of_named_activation(around, node):
+        return True
+    sources = _sources(around, node) if steps else []
+    return bool(sources) and all(_holds_shares(around, source, steps - 1) for source in sources)
+
+
+def _sources(around: Surroundings, node: ast.expr) -> list[ast.expr]:
+    """What a variable is assigned above, both arms of a choice, and what is reshaped or cast."""
+    if isinstance(node, ast.Name):
+        return _values(around, node)
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    subject = _subject(node) if isinstance(node, ast.Call) and called(node) in _RESHAPED else None
+    return [] if subject is None else [subject]
 
 
 def _is_of_named_activation(around: Surroundings, node: ast.expr) -> bool:

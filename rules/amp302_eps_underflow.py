@@ -94,13 +94,13 @@ class EpsUnderflow(Rule):
     below 6e-4 beside a variance or another number that is not negative are reported as well.
 
     With `--pedantic` also where no zero is to be expected, or none that is divided by: beside sums of the largest of
-    shares or of what a configured activation gives, beside parameters and buffers, which do not depend on the data,
-    beside what a test lets through only where it is large, beside sums of all squares of a tensor and what a number is
-    added to before it is filtered, beside the modulus of what a caller passes as real and
+    shares, added up in any way, or of what a configured activation gives, beside parameters and buffers, which do not
+    depend on the data, beside what a test lets through only where it is large, beside sums of all squares of a tensor
+    and what a number is added to before it is filtered, beside the modulus of what a caller passes as real and
     imaginary parts, and beside what an option makes an exponential that nothing in the file turns off; in what is only
-    multiplied, an argument of `atan2` or asked for the places of its largest numbers; without
-    autocast under a root that nothing divides by, whose gradient alone is infinite, and in trainers; and under autocast
-    beside what lies in the host's memory unless a caller names a device, or is made on none.
+    multiplied, an argument of `atan2` or asked for the places of its largest numbers; without autocast under a root
+    that nothing divides by, whose gradient alone is infinite, and in trainers; and under autocast beside what lies in
+    the host's memory unless a caller names a device, or is made on none.
 
     Why it is bad
     -------------

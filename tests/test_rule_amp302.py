@@ -92,6 +92,31 @@ def test_what_only_decides_a_choice(lines: tuple[str, ...], found: int) -> None:
     assert check(*lines) == (found, 1)
 
 
+ADDED = (
+    "scores = x.sigmoid().to(x.dtype).transpose(0, 1)",
+    "index = scores.topk(2, dim=-1).indices",
+    "best = scores.gather(-1, index).reshape(-1)",
+    "places = index.reshape(-1)",
+    "sums = torch.zeros(len(x), device=x.device, dtype=best.dtype)",
+    "sums.scatter_add_(0, places, best)",
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "new", "found"),
+    [
+        (0, ADDED[0], 0),
+        (5, "sums.index_add_(0, places, best)", 0),
+        (0, "scores = x.relu().transpose(0, 1)", 1),
+        (5, "sums.scatter_add_(0, index[0], best)", 1),
+        (2, "best = x.relu().reshape(-1)", 1),
+    ],
+)
+def test_picked_shares_that_are_added_up(changed: int, new: str, found: int) -> None:
+    lines = [new if place == changed else line for place, line in enumerate(ADDED)]
+    assert check(*lines, "return best / (sums[places] + 1e-9)") == (found, 1)
+
+
 SMOOTHED = "p = F.conv1d((x.relu() + 1e-6) * 100, weights)"
 
 
