@@ -1,4 +1,4 @@
-"""Branches that an option of the constructor switches on, which every construction in the file leaves off."""
+"""Branches and layers that an option of the constructor switches on, and every construction in the file leaves off."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ._guarded import default_of, kept_as, last, method, passed
 
 if TYPE_CHECKING:
     from ._surroundings import FunctionNode, Surroundings
+
+_NOTHING = "Identity"
 
 
 def is_switched_off(tree: ast.Module, around: Surroundings, node: ast.AST) -> bool:
@@ -31,6 +33,63 @@ def is_switched_off(tree: ast.Module, around: Surroundings, node: ast.AST) -> bo
         if not _is_set_again(tree, owner, option) and _all_leave(tree, owner.name, made, parameter):
             return True
     return False
+
+
+def is_projection_left_off(tree: ast.Module, around: Surroundings, node: ast.AST) -> bool:
+    """Whether a node calls a layer of ``self`` that is made only where two sizes differ, one of which is the other's
+    unless an option says otherwise, which every construction in the file leaves off.
+
+    ``self.proj = nn.Linear(inner, size) if size != inner else nn.Identity()``, where ``size`` is
+    ``inner if dim is None else dim``.
+    """
+    called = node.func if isinstance(node, ast.Call) else None
+    owner = next((a for a in around.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+    made = method(owner, "__init__") if owner is not None else None
+    if not isinstance(called, ast.Attribute) or owner is None or made is None:
+        return False
+    layer = _only_given(made, called)
+    test = _traced(made, layer.test) if isinstance(layer, ast.IfExp) else None
+    if not isinstance(layer, ast.IfExp) or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    others = {ast.NotEq: layer.orelse, ast.Eq: layer.body}
+    other = others.get(type(test.ops[0]))
+    if not isinstance(other, ast.Call) or last(other.func) != _NOTHING:
+        return False
+    options = {_filled_in(_traced(made, side)) for side in (test.left, *test.comparators)} - {None}
+    return any(_is_none(default_of(made, p)) and _all_leave(tree, owner.name, made, p) for p in options if p)
+
+
+def _traced(made: FunctionNode, node: ast.expr) -> ast.expr:
+    """What a variable or attribute of the constructor is given, where it is given one thing."""
+    return _only_given(made, node) or node
+
+
+def _only_given(made: FunctionNode, node: ast.expr) -> ast.expr | None:
+    """What the constructor assigns to a name or attribute, where it does so once."""
+    shown = ast.unparse(node)
+    given = [
+        n.value
+        for n in ast.walk(made)
+        if isinstance(n, ast.Assign) and any(ast.unparse(target) == shown for target in n.targets)
+    ]
+    return given[0] if len(given) == 1 else None
+
+
+def _filled_in(node: ast.expr) -> str | None:
+    """``option`` of ``size if option is None else option`` and of ``option or size``."""
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and isinstance(node.values[0], ast.Name):
+        return node.values[0].id
+    if not isinstance(node, ast.IfExp) or not isinstance(node.test, ast.Compare):
+        return None
+    asked = node.test.left
+    if not isinstance(asked, ast.Name) or not _is_none(node.test.comparators[0]):
+        return None
+    kept = {ast.Is: node.orelse, ast.IsNot: node.body}.get(type(node.test.ops[0]))
+    return asked.id if isinstance(kept, ast.Name) and kept.id == asked.id else None
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _option(test: ast.expr) -> str | None:

@@ -16,7 +16,7 @@ from ._exact_constants import EXACT, is_exact, names_in
 from ._forgotten_dtype import forgotten, report_forgotten
 from ._makers import find_call, message
 from ._surroundings import Surroundings
-from ._switched_off import is_switched_off
+from ._switched_off import is_projection_left_off, is_switched_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,8 @@ class UntypedConstant(Rule):
     where one operand comes from `torch.zeros`, `ones`, `eye`, `full`, `randn`, `linspace`, `arange` over floats,
     `torch.tensor` of Python floats and their like without `dtype=`, or from integers made floats by `.float()` or by
     arithmetic (`one_hot(...).float()`, `torch.arange(n) / n`), on whatever way it takes to the operation. Only with
-    `--pedantic` where it is made under an option of the constructor that every construction in the file leaves off.
+    `--pedantic` where it is made under an option of the constructor that every construction in the file leaves off, or
+    meets a projection that is only made for another size than such an option leaves.
 
     Also, as a warning, what a feature extractor or numpy makes of a tensor, where it gets the device of that tensor
     back, not its dtype, and is given to a module.
@@ -467,7 +468,10 @@ class Gated(nn.Module):
 
 
 def _is_left_off(facts: FileFacts, conflict: Conflict) -> bool:
-    """Whether the constant is made only where an option is on that all of the file's constructions leave off."""
+    """Whether the constant is made, or the layer it meets, only where an option is on that all of the file's
+    constructions leave off."""
+    if is_projection_left_off(facts.source.tree, Surroundings.of(facts.source.tree), conflict.node):
+        return True
     maker = conflict.made.maker if conflict.made is not None else None
     if maker is None or maker.filename != str(facts.path):
         return False

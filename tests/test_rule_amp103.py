@@ -243,3 +243,56 @@ def test_a_constant_that_one_way_brings_into_a_recurrence_is_told(
     path.write_text(RECURRENT.format(before=before, inside=inside))
     source = Source(path, path.read_bytes())
     assert {source.segment(found.span) for found in check(source).findings} == ({told} if told else set())
+
+
+QUANTIZER = """\
+import torch
+from torch import nn
+
+
+class Quantizer(nn.Module):
+    def __init__(self, levels: int, dim=None):
+        super().__init__()
+        self.dim = {size}
+        differs = self.dim != levels
+        self.out = nn.Linear(levels, self.dim) if {test} else nn.{other}
+        self.register_buffer("steps", torch.arange(levels, dtype=torch.int32))
+
+    def forward(self, indices: torch.LongTensor):
+        codes = indices[..., None] // (self.steps + 1) / 2
+        return self.out(codes)
+
+
+{make}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({}, 0),
+        ({"test": "self.dim != levels"}, 0),
+        ({"size": "dim or levels"}, 0),
+        ({"size": "dim if dim is not None else levels"}, 0),
+        ({"make": "quantizer = Quantizer(5, 6)"}, 1),
+        ({"make": "quantizer = Quantizer(5, dim=6)"}, 1),
+        ({"make": ""}, 1),
+        ({"test": "levels > 4"}, 1),
+        ({"size": "dim if dim is None else levels"}, 1),
+        ({"other": "Linear(levels, levels)"}, 1),
+    ],
+)
+def test_a_projection_that_no_construction_needs_is_possible_only(changed: dict[str, str], found: int) -> None:
+    usual = {
+        "size": "levels if dim is None else dim",
+        "test": "differs",
+        "other": "Identity()",
+        "make": "quantizer = Quantizer(5)",
+    }
+    source = Source(Path("/project/quantizer.py"), QUANTIZER.format(**usual | changed).encode())
+    results = [
+        check_file(source, Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13), pedantic=pedantic))
+        for pedantic in (False, True)
+    ]
+    assert not any(result.failures for result in results)
+    assert [len(result.findings) for result in results] == [found, 1]
