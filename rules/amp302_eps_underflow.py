@@ -29,6 +29,7 @@ from ._low_precision import (
     surest,
 )
 from ._on_host import is_on_host
+from ._refused import refused_above
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ class EpsUnderflow(Rule):
     depend on the data, beside what a test lets through only where it is large, beside sums of all squares of a tensor
     and what a number is added to before it is filtered, beside the modulus of what a caller passes as real and
     imaginary parts, and beside what an option makes an exponential that nothing in the file turns off; in what is only
-    multiplied, an argument of `atan2` or asked for the places of its largest numbers; without autocast under a root
-    that nothing divides by, whose gradient alone is infinite, and in trainers; and under autocast beside what lies in
-    the host's memory unless a caller names a device, or is made on none.
+    multiplied, an argument of `atan2` or asked for the places of its largest numbers; behind a constant that float16
+    refuses; without autocast under a root that nothing divides by, whose gradient alone is infinite, and in trainers;
+    and under autocast beside what lies in the host's memory unless a caller names a device, or is made on none.
 
     Why it is bad
     -------------
@@ -306,6 +307,7 @@ def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing)
         )
         or (Certainty.LIKELY in vanishing.lanes.values() and is_modulus(surroundings, operand))
         or (all(lowered) and facts.device != "cpu" and _is_usually_on_host(surroundings, vanishing))
+        or refused_above(facts, surroundings, node) >= vanishing.lanes.keys()
     ):
         return vanishing
     return replace(vanishing, lanes=dict.fromkeys(vanishing.lanes, Certainty.POSSIBLE))

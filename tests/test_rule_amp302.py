@@ -339,6 +339,31 @@ def separate(samples, weights):
     assert [len(result.findings) for result in results] == [found, 1]
 
 
+FILLED = "y = x.masked_fill(mask, 1e30)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ((FILLED, "return x / (x.amax(1) + 1e-8)"), 0),
+        ((FILLED, "if len(x) > 1:", "    return x / (x.amax(1) + 1e-8)"), 0),
+        (("return x / (x.amax(1) + 1e-8), x.masked_fill(mask, 1e30)",), 1),
+        (("y = x / (x.amax(1) + 1e-8)", f"return {FILLED[4:]}"), 1),
+        (("if len(x) > 1:", f"    {FILLED}", "return x / (x.amax(1) + 1e-8)"), 1),
+        ((FILLED.replace("1e30", "1e4"), "return x / (x.amax(1) + 1e-8)"), 1),
+        ((FILLED.replace("1e30", "torch.inf"), "return x / (x.amax(1) + 1e-8)"), 1),
+        ((FILLED.replace("x.", "x.float()."), "return x / (x.amax(1) + 1e-8)"), 1),
+    ],
+)
+def test_behind_a_constant_that_raises(lines: tuple[str, ...], found: int) -> None:
+    body = "".join(f"        {line}\n" for line in lines)
+    text = "import torch\nfrom torch import nn\n\n\nclass Range(nn.Module):\n"
+    text += f"    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):\n{body}"
+    source = Source(Path("/project/range.py"), text.encode())
+    results = [check_file(source, replace(OPTIONS, pedantic=pedantic)) for pedantic in (False, True)]
+    assert [len(result.findings) for result in results] == [found, 1]
+
+
 TRAINER = """\
 import torch
 from loops import Trainer
