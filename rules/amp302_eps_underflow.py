@@ -58,6 +58,9 @@ _GUARDS = {
 }
 """By which parameter operations get an epsilon."""
 
+_USUAL = {"normalize": 1e-12, "cosine_similarity": 1e-8}
+"""The epsilons that torch takes where none is passed (torch/nn/functional.py)."""
+
 _VANISHING = ("tiny", "smallest_normal", "smallest_subnormal")
 _WIDE = BFLOAT16 | FLOAT32 | FLOAT64
 
@@ -100,8 +103,9 @@ class EpsUnderflow(Rule):
     and what a number is added to before it is filtered, beside the modulus of what a caller passes as real and
     imaginary parts, and beside what an option makes an exponential that nothing in the file turns off; in what is only
     multiplied, an argument of `atan2` or asked for the places of its largest numbers; behind a constant that float16
-    refuses; without autocast under a root that nothing divides by, whose gradient alone is infinite, and in trainers;
-    and under autocast beside what lies in the host's memory unless a caller names a device, or is made on none.
+    refuses; where torch's own default epsilon is passed; without autocast under a root that nothing divides by, whose
+    gradient alone is infinite, and in trainers; and under autocast beside what lies in the host's memory unless a
+    caller names a device, or is made on none.
 
     Why it is bad
     -------------
@@ -307,6 +311,7 @@ def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing)
         )
         or (Certainty.LIKELY in vanishing.lanes.values() and is_modulus(surroundings, operand))
         or (all(lowered) and facts.device != "cpu" and _is_usually_on_host(surroundings, vanishing))
+        or vanishing.use.numbers[vanishing.parameter] == _USUAL.get(short_name(vanishing.use.op))
         or refused_above(facts, surroundings, node) >= vanishing.lanes.keys()
     ):
         return vanishing

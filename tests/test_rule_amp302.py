@@ -364,6 +364,23 @@ def test_behind_a_constant_that_raises(lines: tuple[str, ...], found: int) -> No
     assert [len(result.findings) for result in results] == [found, 1]
 
 
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("F.normalize(x, eps=1e-12)", 0),
+        ("F.normalize(x, eps=1e-8)", 1),
+        ("F.cosine_similarity(x, x, eps=1e-8)", 0),
+        ("F.cosine_similarity(x, x, eps=1e-12)", 1),
+    ],
+)
+def test_the_epsilon_that_torch_takes_by_default(call: str, found: int) -> None:
+    body = f"    def forward(self, x: torch.Tensor):\n        return {call}\n"
+    text = f"import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\nclass Norm(nn.Module):\n{body}"
+    source = Source(Path("/project/norm.py"), text.encode())
+    results = [check_file(source, replace(OPTIONS, pedantic=pedantic)) for pedantic in (False, True)]
+    assert [len(result.findings) for result in results] == [found, 1]
+
+
 TRAINER = """\
 import torch
 from loops import Trainer
