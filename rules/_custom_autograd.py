@@ -186,7 +186,9 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     own = function.sensitive_forward if method is function.forward else function.sensitive_backward
     own = own or function.sensitive_forward
     causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
-    return Suspect(span, span, message, autocast_scenarios(facts), Certainty.LIKELY, causes, data=function)
+    known = any(operation.known for operation in function.sensitive_forward)
+    certainty = Certainty.LIKELY if known else Certainty.POSSIBLE
+    return Suspect(span, span, message, autocast_scenarios(facts), certainty, causes, data=function)
 
 
 def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:

@@ -33,7 +33,8 @@ class MissingCustomFwd(Rule):
     of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand. And so is one whose
     `forward` has autograd differentiate in it, if its `backward` only scales what came out of that. Operations on
     objects of classes that the code defines do not count: such a subclass of tensors decides what autocast does to it.
-    Nor do those of `forward` whose result is only compared with something.
+    Nor do those of `forward` whose result is only compared with something. Where no operand of those in `forward` has a
+    dtype that is known, the finding is possible only: what made them may have made such objects.
 
     Why it is bad
     -------------
@@ -224,6 +225,18 @@ class RowsLinear(torch.autograd.Function):
         x, weight = (Rows(saved, ctx.scale) for saved in ctx.saved_tensors)
         grad = Rows(grad, ctx.scale)
         return torch.mm(grad, weight.t()), torch.mm(x.t(), grad), None
+
+
+class BlockedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return torch.mm(to_blocks(x), to_blocks(weight))
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        return torch.mm(to_blocks(grad), to_blocks(weight.t())), torch.mm(to_blocks(x.t()), to_blocks(grad))
 
 
 class KeepOneSide(torch.autograd.Function):

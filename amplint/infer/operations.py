@@ -83,7 +83,9 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
     if lowered and session.recorder.in_function and can_be_lowered(operands) and not _dispatches(op, bound):
         written = [arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound]
-        session.recorder.sensitive(frame, node, op.name, aligned_by_hand(operands) or cast_alike(written))
+        by_hand = aligned_by_hand(operands) or cast_alike(written)
+        known = any(lane.mask for operand in operands for lane in operand.value.dtypes)
+        session.recorder.sensitive(frame, node, op.name, by_hand=by_hand, known=known)
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)

@@ -282,12 +282,13 @@ class Recorder:
         """Whether an autograd Function's methods are being run for what autocast decides in them."""
         return bool(self._sensitive)
 
-    def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str, by_hand: bool) -> None:
+    def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str, *, by_hand: bool, known: bool) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
         for found in self._sensitive:
-            if id(node) not in found:
+            before = found.get(id(node))
+            if before is None or (known and not before.known):
                 span = frame.namespace.source.span(node)
-                found[id(node)] = Sensitive(Cause(frame.namespace.path, span, name), name, by_hand)
+                found[id(node)] = Sensitive(Cause(frame.namespace.path, span, name), name, by_hand, known)
 
     @contextmanager
     def watching(self) -> Iterator[dict[int, Sensitive]]:
