@@ -187,7 +187,9 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     own = own or function.sensitive_forward
     causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
     known = any(operation.known for operation in function.sensitive_forward)
-    certainty = Certainty.LIKELY if known else Certainty.POSSIBLE
+    in_backward = function.sensitive_backward
+    cast = bool(in_backward) and all(operation.by_hand or operation.all_cast for operation in in_backward)
+    certainty = Certainty.LIKELY if known and not cast else Certainty.POSSIBLE
     return Suspect(span, span, message, autocast_scenarios(facts), certainty, causes, data=function)
 
 

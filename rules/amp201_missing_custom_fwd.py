@@ -33,8 +33,11 @@ class MissingCustomFwd(Rule):
     of autocast, or whose `backward` casts the operands of all such operations to one dtype by hand. And so is one whose
     `forward` has autograd differentiate in it, if its `backward` only scales what came out of that. Operations on
     objects of classes that the code defines do not count: such a subclass of tensors decides what autocast does to it.
-    Nor do those of `forward` whose result is only compared with something. Where no operand of those in `forward` has a
-    dtype that is known, the finding is possible only: what made them may have made such objects.
+    Nor do those of `forward` whose result is only compared with something.
+
+    The finding is possible only where no operand of those in `forward` has a dtype that is known, since what made them
+    may have made such objects; and where all operands of those in `backward` are cast by the code, though on some ways
+    through it alone: the gradient to the dtype of what was saved, say, and that by `forward` when it got float16.
 
     Why it is bad
     -------------

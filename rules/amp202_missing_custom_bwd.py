@@ -168,11 +168,31 @@ class CastByHand(torch.autograd.Function):
         return grad @ weight.t(), x.t() @ grad
 
 
+class Mix(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores, values):
+        given = scores.dtype
+        assert values.dtype == given
+        if given == torch.float16:
+            scores, values = scores.float(), values.float()
+        probs = scores.softmax(dim=-1)
+        ctx.save_for_backward(probs, values)
+        return (probs @ values).to(given)
+
+    @staticmethod
+    def backward(ctx, grad):
+        probs, values = ctx.saved_tensors
+        grad = grad.to(probs.dtype)
+        grad_probs = grad @ values.t()
+        grad_scores = probs * (grad_probs - (probs * grad_probs).sum(dim=-1, keepdim=True))
+        return grad_scores, probs.t() @ grad
+
+
 def reproduce():
     x = torch.randn(3, 4, requires_grad=True)
     weight = torch.randn(4, 5, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = CastByHand.apply(x, weight).sum()
+        loss = CastByHand.apply(x, weight).sum() + Mix.apply(x, weight).sum()
     loss.backward()
 """,
             scenario="autocast-bf16",

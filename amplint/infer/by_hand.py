@@ -33,6 +33,12 @@ def aligned_by_hand(operands: Sequence[Operand]) -> bool:
     return cast > 0 and cast >= len(operands) - 1
 
 
+def all_cast(operands: Sequence[Operand]) -> bool:
+    """Whether the code casts all operands, on one way at least, to dtypes that are not known to differ."""
+    masks = {tuple(lane.mask for lane in operand.value.dtypes) for operand in operands}
+    return len(masks) == 1 and all(_is_cast(operand.value) for operand in operands)
+
+
 def cast_alike(expressions: Sequence[ast.expr | None]) -> bool:
     """Whether one operand is as it is and all others are written as cast to its dtype: ``g @ w.to(g.dtype).t()``.
 

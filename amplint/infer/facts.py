@@ -261,13 +261,15 @@ class DecoratorFact:
 class Sensitive:
     """An operation that autocast casts or would be expected to: its place and torch name.
 
-    ``by_hand``: the code casts the operands to one dtype itself. ``known``: the dtype of one of them is known, or
+    ``by_hand``: the code casts the operands to one dtype itself. ``all_cast``: it casts all of them, on one way at
+    least, and nothing says that their dtypes differ. ``known``: the dtype of one of them is known, or
     assumed as that of an argument; what made the others may decide itself what autocast does to them.
     """
 
     cause: Cause
     name: str
     by_hand: bool
+    all_cast: bool
     known: bool
 
 

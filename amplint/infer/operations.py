@@ -6,10 +6,11 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amplint.finding import Cause
 from amplint.infer import conflicts, drift, missing_kernels, upcasts, uses
-from amplint.infer.by_hand import aligned_by_hand, can_be_lowered, cast_alike
+from amplint.infer.by_hand import aligned_by_hand, all_cast, can_be_lowered, cast_alike
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
-from amplint.infer.facts import Operand
+from amplint.infer.facts import Operand, Sensitive
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
 from amplint.infer.results import (
     COMPLEX_NUMBER,
@@ -83,9 +84,10 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
     if lowered and session.recorder.in_function and can_be_lowered(operands) and not _dispatches(op, bound):
         written = [arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound]
+        place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
         by_hand = aligned_by_hand(operands) or cast_alike(written)
         known = any(lane.mask for operand in operands for lane in operand.value.dtypes)
-        session.recorder.sensitive(frame, node, op.name, by_hand=by_hand, known=known)
+        session.recorder.sensitive(node, Sensitive(place, op.name, by_hand, all_cast(operands), known))
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)

@@ -282,13 +282,12 @@ class Recorder:
         """Whether an autograd Function's methods are being run for what autocast decides in them."""
         return bool(self._sensitive)
 
-    def sensitive(self, frame: Frame, node: ast.expr | ast.stmt, name: str, *, by_hand: bool, known: bool) -> None:
+    def sensitive(self, node: ast.expr | ast.stmt, operation: Sensitive) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
         for found in self._sensitive:
             before = found.get(id(node))
-            if before is None or (known and not before.known):
-                span = frame.namespace.source.span(node)
-                found[id(node)] = Sensitive(Cause(frame.namespace.path, span, name), name, by_hand, known)
+            if before is None or (operation.known and not before.known):
+                found[id(node)] = operation
 
     @contextmanager
     def watching(self) -> Iterator[dict[int, Sensitive]]:
