@@ -34,7 +34,8 @@ class BackwardDtype(Rule):
     ------------
     Reports an operation in `backward` of a `torch.autograd.Function` between a gradient and a tensor of another dtype;
     and, as a warning, `torch.zeros_like(weight)` where a Function, or a function that it calls, adds a gradient to it
-    in a loop and returns it.
+    in a loop and returns it. A gradient is not taken for low precision where `forward` combines what autocast lowered
+    with a tensor that some object was constructed with: the output is as wide as that, and nothing says how wide.
 
     Why it is bad
     -------------
@@ -275,6 +276,38 @@ def reproduce():
     x = torch.randn(3, 8, dtype=torch.bfloat16, requires_grad=True)
     ScaledGradient.apply(x, torch.tensor([2.0])).sum().backward()
 """
+        ),
+        Example(
+            """\
+import torch
+
+
+class Rows:
+    def __init__(self, codes: torch.Tensor, scale: torch.Tensor):
+        self.codes, self.scale = codes, scale
+
+
+class RowsLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, rows: Rows):
+        ctx.save_for_backward(x, weight)
+        ctx.scale = rows.scale
+        return ((x @ weight.t()) + x @ rows.codes.t().to(x.dtype)) * rows.scale
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return None, (grad_output.t() @ x) * ctx.scale.unsqueeze(1), None
+
+
+def reproduce():
+    rows = Rows(torch.ones(4, 8, dtype=torch.int8), torch.rand(4))
+    x, weight = torch.randn(3, 8), torch.randn(4, 8, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = RowsLinear.apply(x, weight, rows)
+    out.sum().backward()
+""",
+            device="cpu",
         ),
         Example(
             """\

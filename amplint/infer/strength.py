@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from amplint.infer.dtypes import FLOATS, LOW, Lane
-from amplint.infer.provenance import autocast_made
+from amplint.infer.provenance import autocast_made, came_with
 
 if TYPE_CHECKING:
     from amplint.infer.facts import Operand
@@ -68,6 +68,12 @@ def gradient_strength(gradient: Lane, other: Lane) -> Strength:
     return Strength.NONE
 
 
+def _may_be_wide(frame: Frame, gradient: Operand, lane: int) -> bool:
+    """Whether forward combined, on every path, what autocast lowered with what some object was constructed with: nobody
+    knows the dtype of that, and the output is as wide."""
+    return not gradient.value.dtypes[lane].certain & LOW and came_with(frame, gradient)
+
+
 def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
     """How surely two operands differ, by lane of the scenarios in which they do.
 
@@ -81,7 +87,8 @@ def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
         found = strength(a, b)
         if gradient is not None and frame.backward and left.value.gradient != right.value.gradient:
             of_gradient = gradient_strength(*((a, b) if gradient is left else (b, a)))
-            found = max(found, of_gradient if of_gradient and autocast_made(gradient, number) else Strength.NONE)
+            lowered = autocast_made(gradient, number) and not _may_be_wide(frame, gradient, number)
+            found = max(found, of_gradient if lowered else Strength.NONE)
         if found:
             lanes[number] = found
     if lanes.pop(0, Strength.NONE) >= Strength.PATH and not autocast_made(left, 0) and not autocast_made(right, 0):
