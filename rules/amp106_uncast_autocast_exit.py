@@ -37,7 +37,8 @@ class UncastAutocastExit(Rule):
     ------------
     Reports an operation in a region or function with `autocast(enabled=False)` whose operands disagree because one of
     them comes from outside, where autocast was on, and is used as it arrives. Also, as a warning, arithmetic of which
-    one side is cast to float32 there, while of the other something is computed in the dtype that it came in.
+    one side is cast to float32 there, while of the other something is computed in the dtype that it came in. Possible
+    only: an operand that a caller may pass, in whose place there is a number, or something unknown, where none does.
 
     Why it is bad
     -------------
@@ -245,6 +246,20 @@ class LowPrecisionLinear(nn.Linear):
             return F.linear(x, self.weight.to(x.dtype), bias)
 
 
+class RunningMean(nn.Module):
+    \"\"\"What is passed for the weight is the caller's affair; without one a number takes its place.\"\"\"
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(8))
+
+    @torch.autocast("cpu", enabled=False)
+    def forward(self, x: torch.Tensor, weight: torch.Tensor | None = None):
+        weight = weight if weight is not None else 1.0
+        self.mean.lerp_(x.mean(dim=0).to(self.mean.dtype), 0.1 * weight)
+        return x
+
+
 class Router(nn.Module):
     def __init__(self):
         super().__init__()
@@ -260,9 +275,9 @@ class Router(nn.Module):
 
 
 def reproduce():
-    router = Router()
+    router, mean = Router(), RunningMean()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        router(router.expert(torch.randn(2, 8)))
+        router(mean(router.expert(torch.randn(2, 8))))
 """,
             device="cpu",
         ),

@@ -207,11 +207,14 @@ def _certainty(
     code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is enough;
     but not a path that also decides whether the operand exists. One is enough too where a constant comes in on it and
     the other operand has one dtype whichever way was taken; but where other tensors only took their dtype from that
-    constant, what it meets itself fails first.
+    constant, what it meets itself fails first. Behind a region left, what a caller may pass, and a number may stand
+    for, is possible only: the number fits.
     """
     if kind is Kind.INDEX_WRITE and _rests_on_anyone(frame, pair, lane, found):
         return Certainty.POSSIBLE
     if kind is Kind.INDEX_WRITE and found is Strength.CALLER and _written_wide(frame, pair, lane):
+        return Certainty.POSSIBLE
+    if kind is Kind.AUTOCAST_EXIT and found is Strength.CALLER and any(o.value.unsure for o in pair):
         return Certainty.POSSIBLE
     if found is not Strength.PATH:
         return Certainty.LIKELY

@@ -267,7 +267,8 @@ def _tensor(frame: Frame, value: Value) -> Tensor | None:
     options = options_of(value)
     for option in options:
         if isinstance(option, Tensor):
-            optional, unsure = NONE in options, UNKNOWN in options
+            optional = NONE in options
+            unsure = UNKNOWN in options or any(isinstance(other, Number) for other in options)
             return replace(option, optional=optional, unsure=unsure) if optional or unsure else option
         if isinstance(option, Sequence):
             element = element_of(frame.session, option)

@@ -224,7 +224,7 @@ class Tensor(Value):
     tensor at all (it may be None or a number) or may be an integer one. ``explicit``: made with a dtype written in the
     code, which survives in scenarios that keep explicit dtypes. ``leaf``: a parameter. ``gradient``: a gradient handed
     to ``backward``. ``optional``: None on another path. ``unsure``: on another path nothing is known of it, or of what
-    it comes from. ``trait``: what its values are like.
+    it comes from, or that is a number. ``trait``: what its values are like.
     """
 
     dtypes: Dtypes
