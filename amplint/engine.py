@@ -151,7 +151,11 @@ def _judged(
     scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
     try:
         facts = analyse(
-            source, scenarios=scenarios, device=options.device, torch_version=release, oldest_torch=torch.oldest
+            source,
+            scenarios=scenarios,
+            device=options.device,
+            torch_version=release,
+            oldest_torch=torch.oldest if options.torch_version or torch.stated_in else None,
         )
     except RecursionError as error:
         raise SourceError("nested too deeply to be analysed") from error

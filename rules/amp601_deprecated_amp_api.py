@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from amplint.source import Source
     from amplint.visit import Visit
 
+_FIRST_OF_2 = (2, 0)
 _SILENCED = re.compile(r"#.*(amplint:\s*ignore|noqa\s*($|[^:\s])|noqa:.*AMP)", re.IGNORECASE)
 
 
@@ -79,7 +80,8 @@ class DeprecatedAmpApi(Rule):
     whatever import or alias. An import that the file itself never uses is reported where it stands. Silent below
     torch 2.4, and where the file chooses by torch's version or falls back after an exception. Where the project still
     supports a release without the successor (`torch.amp.autocast` is there from 1.13 on, `torch.amp.GradScaler` from
-    2.3, the others from 2.4), the finding has no fix.
+    2.3, the others from 2.4), the finding has no fix. It is no more than likely there, and where nothing states which
+    releases the project supports, unless all of torch 2 have the successor.
 
     A `torch.get_autocast_gpu_dtype()` that may ask the wrong device is AMP602's.
 
@@ -236,7 +238,8 @@ scaler = GradScaler()
             span = facts.source.span(use.node)
             group = groups.get(_root(use.reference), _Group([use]))
             data = (use, group if use in group.uses else _Group([use]))
-            certainty = Certainty.LIKELY if use.form in ("value", "annotation") else Certainty.PROVEN
+            likely = use.form in ("value", "annotation") or not _is_replaceable(use.legacy, facts)
+            certainty = Certainty.LIKELY if likely else Certainty.PROVEN
             if named_only:
                 certainty = Certainty.POSSIBLE
             yield Suspect(span, span, message, facts.all_scenarios(), certainty, data=data)
@@ -275,6 +278,12 @@ scaler = GradScaler()
             visit.report(suspect)
             return
         visit.report(suspect, visit.fix(applicability, f"Use {use.legacy.modern}", *dict.fromkeys(edits)))
+
+
+def _is_replaceable(legacy: Legacy, facts: FileFacts) -> bool:
+    """Whether every torch that the file has to run with has what replaces a name; where nothing says which those are,
+    every one of torch 2."""
+    return legacy.successor_since <= (facts.oldest or _FIRST_OF_2)
 
 
 def _successor(legacy: Legacy, facts: FileFacts) -> str:

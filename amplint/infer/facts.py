@@ -291,7 +291,8 @@ class AutogradFunction:
 class FileFacts:
     """All facts about one file, under one device's cast policy, for several scenarios at once.
 
-    ``torch_version`` is the release that they are true of, ``changes`` those from which on one of them became true.
+    ``torch_version`` is the release that they are true of, ``oldest`` the oldest that the file has to run with, None
+    where nothing says; ``changes`` are the releases from which on one of them became true.
     """
 
     source: Source
@@ -314,7 +315,8 @@ class FileFacts:
 
     @property
     def oldest_torch(self) -> tuple[int, int]:
-        """The oldest release of torch that the file has to run with: what is written must exist there."""
+        """The oldest release of torch that the file has to run with, that of the facts where nothing says: what is
+        written must exist there."""
         return self.oldest or self.torch_version
 
     @cached_property

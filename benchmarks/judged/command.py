@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,12 +80,14 @@ def _drawn(judged: Sequence[Judged], day: str | None) -> list[Judged]:
 
 
 def _still_reported(judged: Sequence[Judged], result: Path) -> list[Judged]:
+    """What a result still has, as severe and as certain as it is there."""
     reported = {
-        (Place(one.release.package, one.release.version, finding.path, finding.line), finding.code)
+        (Place(one.release.package, one.release.version, finding.path, finding.line), finding.code): finding
         for one in load(result)
         for finding in one.findings
     }
-    return [one for one in judged if (one.place, one.code) in reported]
+    found = [(one, reported.get((one.place, one.code))) for one in judged]
+    return [replace(one, severity=now.severity, certainty=now.certainty) for one, now in found if now is not None]
 
 
 def _table(judged: Sequence[Judged]) -> Iterator[str]:
