@@ -13,7 +13,7 @@ if BENCHMARKS not in sys.path:
     sys.path.append(BENCHMARKS)
 
 from differential.command import main  # noqa: E402
-from differential.judging import Finding, Judgement  # noqa: E402
+from differential.judging import Finding, Judgement, findings  # noqa: E402
 from differential.outcome import Crash, Outcome  # noqa: E402
 
 BLOCKS = """\
@@ -77,6 +77,28 @@ def test_classes_of_any_package_run_one_by_one(
     assert [one["found"] for one in judged["failures"]] == [[], [], ["AMP103"], ["AMP103"]]
     assert main(["--library", package, "--runs", str(kept)]) == 0
     assert capsys.readouterr().err == "", "what the file has is not run again"
+
+
+PINNED = """\
+import torch
+from torch import nn
+
+
+class Pinned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4, dtype=torch.float32)
+
+    def forward(self, x: torch.Tensor):
+        return self.linear(x)
+"""
+
+
+def test_each_scenario_can_be_asked_for_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "pinned.py").write_text(PINNED)
+    assert findings(tmp_path, ["pinned.py"], "cuda") == []
+    [found] = findings(tmp_path, ["pinned.py"], "cuda", ["fp16", "bf16-mixed-params"])
+    assert (found.first, found.scenarios) == (11, ("bf16-mixed-params",))
 
 
 def test_a_proven_error_on_a_line_that_ran_clean_is_refuted() -> None:

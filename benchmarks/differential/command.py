@@ -2,7 +2,7 @@
 
     python benchmarks/differential [--library transformers|timm|diffusers|PACKAGE]...
                                    [--models llama,bert,...|random:COUNT]
-                                   [--device cuda] [--runs FILE] [--json FILE]
+                                   [--device cuda] [--by-scenario] [--runs FILE] [--json FILE]
 
 Builds small, randomly initialised models without downloads (those of ``benchmarks/dtype_truth``), runs each forward
 and backward in float32 and in every default scenario by CUDA's policy over CPU kernels, and checks the files that ran.
@@ -14,6 +14,9 @@ nothing.
 
 Of any other installed PACKAGE, or a part of one such as ``diffusers.models``, every class of layers and autograd
 Function runs alone, named ``package.file:Class``: blocks show what the arguments that a whole model gives them hide.
+
+``--by-scenario`` asks ``amplint check`` for each scenario by itself, as somebody does who runs in it: by default it is
+silent where operands differ only because a model is constructed under a 16-bit default dtype.
 
 ``--runs FILE`` keeps outcomes: what it has is not run again, and without ``--models`` it says what to judge.
 Needs torch and the library; transformers is pinned to 5.23.0, diffusers to 0.36.0, timm to 1.0.31.
@@ -33,6 +36,7 @@ from children import answers
 from dtype_truth.libraries import DEFAULT_MODELS
 from dtype_truth.recording import known_models
 
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from differential.judging import Judgement, findings
 from differential.outcome import Outcome, load, save
 
@@ -55,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if chosen.runs:
                 save(chosen.runs, known)
         outcomes = [known[library, name] for name in names]
-        everything.append(_judge(library, outcomes, chosen.device))
+        everything.append(_judge(library, outcomes, chosen.device, chosen.by_scenario))
     if chosen.json:
         chosen.json.write_text(json.dumps(everything, indent=1))
     return 0
@@ -73,6 +77,7 @@ def _options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of a random draw (default: 1)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--by-scenario", action="store_true", help="ask amplint for each scenario by itself")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="keep outcomes here, and use those it has")
     parser.add_argument("--seconds", type=float, default=240, help="time limit of a model (default: 240)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what is printed as data")
@@ -96,12 +101,13 @@ def _outcomes(library: str, device: str, models: list[str], seconds: float) -> I
             yield Outcome.from_json(json.loads(answer.line))
 
 
-def _judge(library: str, outcomes: list[Outcome], device: str) -> dict[str, object]:
+def _judge(library: str, outcomes: list[Outcome], device: str, by_scenario: bool) -> dict[str, object]:
     ran = [one for one in outcomes if one.error is None]
     files = {file for one in ran for rows in one.clean.values() for file in rows}
     files |= {file for one in ran for crash in one.crashes for file, _ in crash.frames}
     root = Path(ran[0].root) if ran else Path()
-    judged = Judgement(library, ran, findings(root, files, device) if files else ())
+    scenarios = [scenario.name for scenario in DEFAULT_SCENARIOS] if by_scenario else []
+    judged = Judgement(library, ran, findings(root, files, device, scenarios) if files else ())
     failures = sorted(judged.failures, key=lambda one: (bool(one.found), one.place or ("", 0)))
     refuted = [*judged.refuted]
     print(f"{library}: {len(ran)} of {len(outcomes)} models ran, {len(files)} files of the package")

@@ -53,13 +53,16 @@ class Failure:
     """Codes of the findings there, in any of these scenarios."""
 
 
-def findings(root: Path, files: Iterable[str], device: str) -> list[Finding]:
-    """What ``amplint check`` says of files of a package, with default settings."""
+def findings(root: Path, files: Iterable[str], device: str, scenarios: Iterable[str] = ()) -> list[Finding]:
+    """What ``amplint check`` says of files of a package, with default settings, or of each scenario by itself."""
     paths = [str(root / file) for file in sorted(files)]
     command = [sys.executable, "-m", "amplint", "check", "--isolated"]
     options = ["--device", device, "--exit-zero", "--output-format", "json"]
-    done = subprocess.run([*command, *options, *paths], capture_output=True, text=True, check=True)
-    return [_finding(one, root) for one in json.loads(done.stdout)]
+    found: list[Finding] = []
+    for asked in [["--scenario", scenario] for scenario in scenarios] or [[]]:
+        done = subprocess.run([*command, *options, *asked, *paths], capture_output=True, text=True, check=True)
+        found += [_finding(one, root) for one in json.loads(done.stdout)]
+    return found
 
 
 def _finding(one: dict[str, Any], root: Path) -> Finding:
