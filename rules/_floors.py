@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 from ._choices import called
-from ._guarded import last
 
 if TYPE_CHECKING:
     from ._surroundings import Surroundings
@@ -17,7 +16,6 @@ _EPSILONS = (2.0**-24, 1e-2)
 _CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
 _POSITIVE = frozenset(("exp", "exp2", "softmax", "ones", "ones_like"))
 _SQUARES = frozenset(("square", "abs"))
-_LIBRARIES = frozenset(("torch", "F", "functional"))
 
 
 def has_floor(around: Surroundings, node: ast.expr | None) -> bool:
@@ -74,10 +72,9 @@ def sums_whole(around: Surroundings, node: ast.expr | None) -> bool:
         return sums_whole(around, node.left) and sums_whole(around, node.right)
     if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
         return False
-    of_library = last(node.func.value) in _LIBRARIES
-    given = [*node.args, *node.keywords]
-    summed = node.args[0] if of_library and node.args else node.func.value
-    return len(given) == of_library and _is_square(summed)
+    summed = around.subject(node)
+    given = len(node.args) + len(node.keywords)
+    return summed is not None and given == around.is_torch(node.func.value) and _is_square(summed)
 
 
 def _is_square(node: ast.expr) -> bool:

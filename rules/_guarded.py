@@ -33,8 +33,8 @@ def sums_shares(around: Surroundings, node: ast.expr | None) -> bool:
     """Whether a tensor is a sum of probabilities: ``p.sum(-1)`` of a ``p`` that is made by a sigmoid or softmax."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sum":
         return False
-    of = node.args[0] if isinstance(node.func.value, ast.Name) and node.func.value.id == "torch" else node.func.value
-    if is_share(of):
+    of = around.subject(node)
+    if of is not None and is_share(of):
         return True
     function = around.function(node)
     if function is None or not isinstance(of, ast.Name):

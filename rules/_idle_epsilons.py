@@ -114,7 +114,7 @@ def _sums_picked_shares(around: Surroundings, node: ast.expr) -> bool:
         return True
     if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
         return False
-    subject = _subject(node)
+    subject = around.subject(node)
     return any(
         isinstance(value, ast.Call) and called(value) in _PICKERS and _picks_from_shares(around, value)
         for value in (*_values(around, subject), *_chosen(around, subject))
@@ -145,7 +145,7 @@ def _is_picked(around: Surroundings, node: ast.expr, steps: int) -> bool:
 
 
 def _picks_from_shares(around: Surroundings, call: ast.Call) -> bool:
-    subject = _subject(call)
+    subject = around.subject(call)
     return subject is not None and _holds_shares(around, subject, _MAX_STEPS)
 
 
@@ -163,7 +163,7 @@ def _sources(around: Surroundings, node: ast.expr) -> list[ast.expr]:
         return _values(around, node)
     if isinstance(node, ast.IfExp):
         return [node.body, node.orelse]
-    subject = _subject(node) if isinstance(node, ast.Call) and called(node) in _RESHAPED else None
+    subject = around.subject(node) if isinstance(node, ast.Call) and called(node) in _RESHAPED else None
     return [] if subject is None else [subject]
 
 
@@ -181,16 +181,6 @@ def _is_of_named_activation(around: Surroundings, node: ast.expr) -> bool:
     ]
     taken = [value for value in given if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Constant)]
     return function.value.id == "self" and bool(given) and len(taken) == len(given)
-
-
-def _subject(call: ast.Call) -> ast.expr | None:
-    """``x`` of ``x.sum(-1)`` and of ``torch.sum(x, -1)``."""
-    function = call.func
-    if isinstance(function, ast.Attribute) and not (
-        isinstance(function.value, ast.Name) and function.value.id == "torch"
-    ):
-        return function.value
-    return call.args[0] if call.args else None
 
 
 def _values(around: Surroundings, node: ast.expr | None) -> list[ast.expr]:

@@ -62,7 +62,7 @@ class _Learned:
                 return True
             if isinstance(node.func, ast.Name) and node.args and self._is_own(node.func.id):
                 return self._all(node.args, steps - 1, zeros)
-            of = _operand(node)
+            of = _operand(self.around, node)
             if of is None:
                 return False
             return self.made_of(of, steps - 1, zeros or called(node) in _EXPONENTIALS)
@@ -118,15 +118,15 @@ class _Learned:
                 yield from self._with_bases(statement, levels - 1)
 
 
-def _operand(call: ast.Call) -> ast.expr | None:
+def _operand(around: Surroundings, call: ast.Call) -> ast.expr | None:
     """The tensor that a call reshapes, or is the power, norm or exponential of; what a method of ``self`` is passed."""
     function = call.func
     own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"
     if not own and called(call) not in _KEEPING | _EXPONENTIALS:
         return None
-    if isinstance(function, ast.Attribute) and not own and last(function.value) not in ("torch", "F", "functional"):
-        return function.value
-    return call.args[0] if call.args else None
+    if own:
+        return call.args[0] if call.args else None
+    return around.subject(call)
 
 
 def _parts(node: ast.expr) -> tuple[ast.expr, ...]:

@@ -20,6 +20,14 @@ _VERSION_NAME = re.compile(
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
+def _imported_of_torch(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """The names that an import gives to torch, its modules and what they hold."""
+    for alias in node.names:
+        module = alias.name if isinstance(node, ast.Import) else node.module or ""
+        if module.partition(".")[0] == "torch" and not getattr(node, "level", 0):
+            yield alias.asname or alias.name.partition(".")[0]
+
+
 class Surroundings:
     """The parents of all nodes of one file."""
 
@@ -31,9 +39,12 @@ class Surroundings:
 
     def __init__(self, tree: ast.Module) -> None:
         self._parents: dict[int, ast.AST] = {}
+        self._of_torch: set[str] = set()
         pending: list[ast.AST] = [tree]
         while pending:
             node = pending.pop()
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self._of_torch.update(_imported_of_torch(node))
             for child in ast.iter_child_nodes(node):
                 self._parents[id(child)] = node
                 pending.append(child)
@@ -47,6 +58,18 @@ class Surroundings:
         while parent is not None:
             yield parent
             parent = self.parent(parent)
+
+    def subject(self, call: ast.Call) -> ast.expr | None:
+        """``x`` of ``x.sum(-1)`` and of ``torch.sum(x, -1)``, under whatever name torch was imported."""
+        if isinstance(call.func, ast.Attribute) and not self.is_torch(call.func.value):
+            return call.func.value
+        return call.args[0] if call.args else None
+
+    def is_torch(self, node: ast.expr) -> bool:
+        """Whether an expression is torch or a module of it: ``torch``, ``F``, ``torch.nn.functional``."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self._of_torch
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """The innermost function whose body holds a node."""

@@ -401,3 +401,27 @@ def test_trainers_do_not_run_in_half(method: str, found: int) -> None:
     options = replace(OPTIONS, scenarios=tuple(s for s in DEFAULT_SCENARIOS if s.name == "fp16"))
     results = [check_file(source, replace(options, pedantic=pedantic)) for pedantic in (False, True)]
     assert [len(result.findings) for result in results] == [found, 1]
+
+
+RENAMED = """\
+import torch as name
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x):
+        p = self.proj(x)
+        return p / (name.sum({summed}) + 1e-12)
+"""
+
+
+@pytest.mark.parametrize(("summed", "found"), [("p ** 2", 0), ("p.softmax(-1), -1", 0), ("p, -1", 1)])
+def test_torch_under_another_name_is_torch(summed: str, found: int) -> None:
+    code = RENAMED.format(summed=summed)
+    result = check_file(Source(Path("/project/scaled.py"), code.encode()), OPTIONS)
+    assert not result.failures
+    assert len(result.findings) == found
