@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
-from halves import HALVES, half, project  # noqa: E402
+from halves import HALVES, half, project
 
 
 @pytest.mark.parametrize("name", ["Owner/My_Model.zoo", "other/my-model-zoo", "my_model_zoo"])
