@@ -2,7 +2,7 @@
 
     python benchmarks/corpus --clones FOLDER [--cache FOLDER] [--label LABEL]... [--id ID]...
                              [--show missed|hit|kept|negatives]... [--extend-select RULES] [--pedantic]
-                             [--json FILE]
+                             [--json FILE] [--figures]
 
 ``cases.jsonl`` lists bugs of public repositories: the commit before the fix, the fix, the file, the lines that are
 wrong, a label; ``negatives.jsonl`` lists lines that look odd and are right. FOLDER holds git clones of the
@@ -16,7 +16,8 @@ the file and names a labelled line among its causes: amplint reports the operati
 the dtype came from, so that is where the row is. It
 is gone after the fix if no fitting finding, in a scenario in which it was found, lies where those lines went: a fix for
 autocast may leave what fails in a half-precision model. Any finding on the lines of a negative is a false alarm, but
-for codes that a corrected row names as right there: those are counted apart.
+for codes that a corrected row names as right there: those are counted apart. ``--figures`` keeps the figures of all
+rows for ``docs/figures.md``.
 
 Leaves with status 1 where rows could not be had, 2 where none could or ``amplint check`` failed.
 """
@@ -31,7 +32,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpus import table
+from corpus import summary, table
 from corpus.exports import ExportError, Exports
 from corpus.judging import CheckError, check, judge, judge_negative
 from corpus.rows import load_cases, load_labels, load_negatives
@@ -47,7 +48,10 @@ SHOWN = ("missed", "hit", "kept", "negatives")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; prints the rows asked for and the table."""
-    chosen = _options().parse_args(arguments)
+    parser = _options()
+    chosen = parser.parse_args(arguments)
+    if chosen.figures and (chosen.label or chosen.id or chosen.extend_select or chosen.pedantic):
+        parser.error("--figures are those of all rows at default settings")
     labels = load_labels(chosen.rows / "labels.json")
     cases = [
         case
@@ -84,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print(chosen.show, judged, alarms)
     if chosen.json:
         chosen.json.write_text(json.dumps(_document(judged, alarms), indent=1) + "\n", encoding="utf-8")
+    if chosen.figures:
+        summary.keep(judged, alarms, len(set(lacking)))
     return 1 if lacking else 0
 
 
@@ -105,6 +111,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--extend-select", metavar="RULES", help="besides those on by default")
     parser.add_argument("--pedantic", action="store_true", help="count findings that are merely possible, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows and figures")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     return parser
 
 
