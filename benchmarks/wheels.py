@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from packaging.utils import parse_wheel_filename
 
 _UNREACHABLE = re.compile(
     r"\(from versions: none\)|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError",
@@ -35,9 +35,28 @@ def unpacked(requirement: str, into: Path, reuse: Path | None = None) -> Path:
     wheel = _find(requirement, reuse) if reuse is not None else None
     if wheel is None:
         wheel = _download(requirement, into / "wheels")
+    _unpack(wheel, folder)
+    return folder
+
+
+def newest(name: str, into: Path) -> str:
+    """The version of the newest wheel of a package, whose Python files are unpacked in ``into / "NAME-VERSION"``.
+
+    Raises DownloadError.
+    """
+    with tempfile.TemporaryDirectory(prefix="wheel-", dir=into) as folder:
+        done = _pip_download(name, Path(folder))
+        wheel = next(Path(folder).glob("*.whl"), None)
+        if done.returncode != 0 or wheel is None:
+            raise DownloadError(name, done.stdout + done.stderr)
+        _, version, *_ = parse_wheel_filename(wheel.name)
+        _unpack(wheel, into / f"{name}-{version}")
+    return str(version)
+
+
+def _unpack(wheel: Path, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder, [name for name in archive.namelist() if name.endswith(".py")])
-    return folder
 
 
 def _find(requirement: str, folder: Path) -> Path | None:
@@ -46,11 +65,15 @@ def _find(requirement: str, folder: Path) -> Path | None:
 
 
 def _download(requirement: str, folder: Path) -> Path:
-    options = ["--no-deps", "--only-binary=:all:", "--platform=manylinux_2_24_x86_64", "--quiet", "--dest", str(folder)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *options, requirement], capture_output=True, text=True, check=False
-    )
+    done = _pip_download(requirement, folder)
     wheel = _find(requirement, folder)
     if done.returncode != 0 or wheel is None:
         raise DownloadError(requirement, done.stdout + done.stderr)
     return wheel
+
+
+def _pip_download(requirement: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Only wheels: for a source archive pip would run the package's own code."""
+    options = ["--no-deps", "--only-binary=:all:", "--platform=manylinux_2_24_x86_64", "--quiet", "--dest", str(folder)]
+    command = [sys.executable, "-m", "pip", "download", *options, requirement]
+    return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -237,6 +237,14 @@ def test_rules_and_packages_take_turns_in_a_draw() -> None:
     assert len(drawing.draw(result, 10_000, seed=1)) == 404
 
 
+def test_no_package_has_more_than_its_share_of_a_draw() -> None:
+    many = [found(line=line) for line in range(1, 9)]
+    result = [checked("large", *many, found("b.py", code="AMP104")), checked("small", found())]
+    drawn = drawing.draw(result, 5, seed=1, most=3)
+    assert Counter(release.package for release, _ in drawn) == {"large": 3, "small": 1}
+    assert {one.code for release, one in drawn if release.package == "large"} == {"AMP104", "AMP105"}
+
+
 def test_density_leaves_the_api_out() -> None:
     result = [checked("p", found(), found(code="AMP601"), lines=5000), checked("q", found(line=2), lines=15000)]
     assert table.density(result) == 1.0

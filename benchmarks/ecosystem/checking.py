@@ -23,10 +23,12 @@ class CheckError(Exception):
     """``amplint check`` did not do its work."""
 
 
-def check(release: Release, folder: Path, jobs: int, extra: Sequence[str] = ()) -> Checked:
+def check(
+    release: Release, folder: Path, jobs: int, extra: Sequence[str] = (), seconds: float | None = None
+) -> Checked:
     """Check the files of a release for the rules that are on by default and for ``extra`` ones.
 
-    Raises CheckError, also where amplint fails on one of them.
+    Raises CheckError, also where amplint fails on one of them or takes longer than ``seconds``.
     """
     files = [file.path for file in find_files([str(folder)]).files]
     if not files:
@@ -35,7 +37,10 @@ def check(release: Release, folder: Path, jobs: int, extra: Sequence[str] = ()) 
     command += ["--jobs", str(jobs), "--output-format", "json"]
     command += [f"--extend-select={rules}" for rules in extra] + [str(folder)]
     before, start = os.times(), time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise CheckError(f"{release}: amplint check takes longer than {seconds:.0f} s") from error
     wall, after = time.monotonic() - start, os.times()
     if done.returncode != 0:
         raise CheckError(f"{release}: amplint check left with status {done.returncode}:\n{done.stderr.strip()}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import zip_longest
+from collections import Counter
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from ecosystem.releases import Release
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def draw(checked: Sequence[Checked], count: int, seed: int) -> list[tuple[Release, Found]]:
+def draw(checked: Sequence[Checked], count: int, seed: int, most: int | None = None) -> list[tuple[Release, Found]]:
     """``count`` findings, or all where there are fewer, in the order of release and place.
 
     The rules take turns, and within a rule the packages do, so that neither a noisy rule nor a large package crowds
-    the others out. The same result, count and seed give the same findings, and a smaller count some of them.
+    the others out; with ``most``, no package has more of them. The same result, count and seed give the same findings,
+    and a smaller count some of them.
     """
     random_order = random.Random(seed)
     rules: dict[str, dict[str, list[tuple[Release, Found]]]] = {}
@@ -34,7 +36,15 @@ def draw(checked: Sequence[Checked], count: int, seed: int) -> list[tuple[Releas
         random_order.shuffle(shuffled)
         queues.append(_in_turn(shuffled))
     random_order.shuffle(queues)
-    return sorted(_in_turn(queues)[:count])
+    return sorted(islice(_at_most(_in_turn(queues), most), count))
+
+
+def _at_most(drawn: Iterable[tuple[Release, Found]], most: int | None) -> Iterator[tuple[Release, Found]]:
+    counts: Counter[str] = Counter()
+    for release, finding in drawn:
+        counts[release.package] += 1
+        if most is None or counts[release.package] <= most:
+            yield release, finding
 
 
 def _in_turn(queues: Iterable[list[T]]) -> list[T]:

@@ -1,6 +1,7 @@
 """How often is amplint right about released packages?
 
     python benchmarks/judged [--drawn DATE] [--result FILE [--figures]] [--show right|wrong|arguable]...
+    python benchmarks/judged --fresh ...
 
 ``findings.jsonl`` holds findings drawn at random over rules and packages (``benchmarks/ecosystem --draw``), each read
 in its source, and run where it claims a crash, with a verdict and a reason; ``second.jsonl`` what a second reader said
@@ -13,6 +14,8 @@ There are several draws, each from what amplint reported on a day, read by peopl
 ``--result FILE`` is a kept result of ``benchmarks/ecosystem``: only what it still has is counted, so the figures are
 of the version that made it. Findings that came since are in nobody's judgement. ``--figures`` keeps them for
 ``docs/figures.md``.
+
+``--fresh`` is about packages that nobody had looked at: see ``blind.py``.
 """
 
 from __future__ import annotations
@@ -27,20 +30,25 @@ from typing import TYPE_CHECKING
 from ecosystem.result import ResultError, load
 from figures.results import save as keep
 
+from judged import blind
 from judged.rows import VERDICTS, Judged, Place, RowsError, findings, second_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+FRESH = "--fresh"
 HERE = Path(__file__).resolve().parent
 COMMAND = "python benchmarks/ecosystem --json FILE\npython benchmarks/judged --result FILE --figures"
 ABOUT = "How often findings in the releases of `benchmarks/ecosystem` were right: drawn at random, read, and run."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures."""
+    """Print the figures, or do what is asked of fresh rounds."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if FRESH in given:
+        return blind.main([one for one in given if one != FRESH])
     parser = _options()
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args(given)
     if chosen.figures and not chosen.result:
         parser.error("--figures needs --result: the figures are of the version that made it")
     try:
@@ -77,6 +85,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--result", type=Path, metavar="FILE", help="count what this result of ecosystem still has")
     parser.add_argument("--show", action="append", default=[], choices=VERDICTS, help="list these, one a line")
     parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
+    parser.add_argument(FRESH, action="store_true", help="rounds in packages never used: --fresh --help says more")
     return parser
 
 

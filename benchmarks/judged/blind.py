@@ -1,0 +1,125 @@
+"""How often is amplint right on packages that nobody had looked at?
+
+    python benchmarks/judged --fresh [--drawn NAME] [--figures]
+    python benchmarks/judged --fresh --draw FOLDER [--count 120] [--packages 40] [--most 5] [--seed S] [--drawn NAME]
+    python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
+
+``--draw`` makes a round, named by the day: packages of ``pool.txt`` that no list of the project has used
+(``benchmarks/used.py``) are downloaded as wheels and checked at default settings, in a random order, until they give
+the findings asked for; rules take turns, and within a rule the packages. FOLDER, outside of any project, gets the
+unpacked packages and ``rows.jsonl``, to which readers add a verdict and a reason; a draw that was interrupted goes on
+when it is called again. ``fresh/NAME.jsonl`` gets the round, ``drawn.txt`` its releases, which no later round takes.
+
+Two readers judge each finding. They see the row and the package, and neither each other nor amplint's code:
+
+- *right*: it holds in a realistic use, a crash that is claimed was run, and a maintainer who supports that scenario
+  would want to know;
+- *arguable*: it is true, but nobody would run it so;
+- *wrong*.
+
+``--import`` takes a reader's rows into the round. Without either, the figures of all rounds are printed: by reader,
+and pooled by certainty, severity and rule. Pooled, a finding counts for each verdict with the share of its readers who
+gave it: with two readers, the mean of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from figures.results import save, today
+
+from judged import pool, tally
+from judged.rounds import HERE, Rounds, judged_by, read_verdicts
+from judged.rows import RowsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMAND = "python benchmarks/judged --fresh --figures"
+ABOUT = (
+    "How often findings were right in packages that nobody had looked at before they were drawn, by two readers who "
+    "know neither each other's verdicts nor amplint's code. Each round is of the amplint of its day."
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw, import or print, and say the exit status."""
+    parser = _options()
+    chosen = parser.parse_args(arguments)
+    rounds = Rounds(chosen.rounds)
+    try:
+        if chosen.draw is not None:
+            return _draw(rounds, chosen)
+        if chosen.judged is not None:
+            return _import(rounds, Path(chosen.judged[0]), chosen.judged[1], chosen.drawn)
+        names = [chosen.drawn] if chosen.drawn else rounds.names()
+        found = {name: rounds.load(name) for name in names}
+    except RowsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if not found:
+        print("there is no round yet: --draw makes one", file=sys.stderr)
+        return 2
+    for name, rows in found.items():
+        print("\n".join(tally.lines(name, rows)), end="\n\n")
+    if chosen.figures:
+        judged = {name: rows for name, rows in found.items() if any(one.verdicts for one in rows)}
+        shown = {f"round of {name}, {rows[0].amplint}": tally.figures(rows) for name, rows in judged.items()}
+        save("judged-fresh", COMMAND, about=ABOUT, first_sight=shown)
+    return 0
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="judged --fresh", description="Findings in packages never used, judged.")
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--draw", type=Path, metavar="FOLDER", help="make a round, with its packages in FOLDER")
+    asked.add_argument(
+        "--import", nargs=2, dest="judged", metavar=("JUDGED.jsonl", "READER"), help="take a reader's verdicts"
+    )
+    asked.add_argument("--figures", action="store_true", help="keep the figures of all rounds for docs/figures.md")
+    parser.add_argument("--drawn", metavar="NAME", help="of the round (default: the day; to print: all; else the last)")
+    parser.add_argument("--count", type=int, default=120, help="findings to draw (default: 120)")
+    parser.add_argument("--packages", type=int, default=40, help="from at least so many packages (default: 40)")
+    parser.add_argument("--most", type=int, default=5, help="from a package (default: 5)")
+    parser.add_argument("--checked", type=int, default=60, help="packages to check at least (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="(default: 0)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each CPU)")
+    parser.add_argument("--seconds", type=float, default=1800, help="time limit of a package (default: 1800)")
+    parser.add_argument(
+        "--rounds",
+        type=Path,
+        default=HERE,
+        metavar="FOLDER",
+        help="with pool.txt, drawn.txt and fresh/ (default: the project's own)",
+    )
+    return parser
+
+
+def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
+    name = chosen.drawn or today()
+    if name in rounds.names():
+        raise RowsError(f"there is a round {name} already: name this one with --drawn")
+    how = pool.Draw(
+        chosen.count, chosen.packages, chosen.most, chosen.checked, chosen.seed, chosen.jobs, chosen.seconds
+    )
+    folder = chosen.draw.resolve()
+    drawn = pool.draw(pool.candidates(rounds), folder, how)
+    rounds.save(name, drawn)
+    rounds.note(name, drawn)
+    packages = len({one.place.package for one in drawn})
+    print(f"{name}: {len(drawn)} findings from {packages} packages; readers fill in {folder / 'rows.jsonl'}")
+    return 0
+
+
+def _import(rounds: Rounds, path: Path, reader: str, name: str | None) -> int:
+    if not rounds.names():
+        raise RowsError("there is no round yet: --draw makes one")
+    name = name or rounds.names()[-1]
+    rows = judged_by(reader, rounds.load(name), read_verdicts(path))
+    rounds.save(name, rows)
+    print(f"{name}: {sum(reader in one.verdicts for one in rows)} of {len(rows)} findings judged by {reader}")
+    return 0

@@ -1,0 +1,108 @@
+"""A fresh round: packages of the pool that nothing of the project has used are downloaded, checked and drawn from."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ecosystem import drawing, result
+from ecosystem.checking import CheckError, check
+from ecosystem.releases import Release
+from figures.results import version
+from halves import project
+from used import used
+from wheels import DownloadError, newest
+
+from judged.rounds import Drawn
+from judged.rows import RowsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from ecosystem.result import Checked, Found
+
+    from judged.rounds import Rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How to draw: ``count`` findings from at least ``packages`` packages, at most ``most`` of each. At least
+    ``checked`` packages are checked for that, each within ``seconds``."""
+
+    count: int
+    packages: int
+    most: int
+    checked: int
+    seed: int
+    jobs: int
+    seconds: float
+
+
+def candidates(rounds: Rounds) -> list[str]:
+    """The names of the pool that no list of the project uses; what is left out is said on standard error."""
+    pool = (rounds.pool,)
+    taken = {**used(rounds.pool.parent, besides=pool), **used(besides=pool)}
+    lines = (line.strip() for line in rounds.pool.read_text(encoding="utf-8").splitlines())
+    names = [line for line in lines if line and not line.startswith("#")]
+    for where in sorted({taken[project(name)] for name in names if project(name) in taken}):
+        gone = [name for name in names if taken.get(project(name)) == where]
+        print(f"used before, in {where}: {', '.join(gone)}", file=sys.stderr)
+    return [name for name in names if project(name) not in taken]
+
+
+def draw(names: Sequence[str], folder: Path, how: Draw) -> list[Drawn]:
+    """Draw from packages, checked one by one in a random order until they are enough.
+
+    ``folder`` gets the unpacked packages, what was found in each (a draw that was interrupted goes on from there), and
+    ``rows.jsonl`` for the readers. Raises RowsError where the packages are too few.
+    """
+    amplint = _same_version(folder)
+    checked: list[Checked] = []
+    for one in _checked(random.Random(how.seed).sample(sorted(names), len(names)), folder, how):
+        checked.append(one)
+        drawn = drawing.draw(checked, how.count, how.seed, how.most)
+        if len(checked) >= how.checked and len(drawn) == how.count and _packages(drawn) >= how.packages:
+            drawing.save(drawn, folder / "rows.jsonl")
+            return [Drawn.of(release, found, amplint) for release, found in drawn]
+    drawn = drawing.draw(checked, how.count, how.seed, how.most)
+    raise RowsError(
+        f"the pool is too small: {len(drawn)} of {how.count} findings, from {_packages(drawn)} packages of "
+        f"{len(checked)} that were checked"
+    )
+
+
+def _packages(drawn: Sequence[tuple[Release, Found]]) -> int:
+    return len({release.package for release, _ in drawn})
+
+
+def _same_version(folder: Path) -> str:
+    """The version of amplint, which must be the one that began this draw. Raises RowsError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept, now = folder / "amplint.txt", version()
+    if kept.exists() and kept.read_text(encoding="utf-8") != now:
+        raise RowsError(f"{folder} was begun with amplint {kept.read_text(encoding='utf-8')}, this is {now}")
+    kept.write_text(now, encoding="utf-8")
+    return now
+
+
+def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]:
+    """What is found in each package, of one finding of a rule on a line only the first."""
+    kept = folder / "checked.json"
+    known = {one.release.package: one for one in result.load(kept)} if kept.exists() else {}
+    packages = folder / "packages"
+    packages.mkdir(exist_ok=True)
+    for name in names:
+        if name not in known:
+            try:
+                release = Release(name, newest(name, packages))
+                known[name] = check(release, packages / str(release), how.jobs, seconds=how.seconds)
+            except (DownloadError, CheckError) as error:
+                print(str(error).splitlines()[0][:300], file=sys.stderr)
+                continue
+            result.save(list(known.values()), kept)
+            print(f"{release}: {len(known[name].findings)} findings, {known[name].wall:.0f} s", file=sys.stderr)
+        places = {(found.path, found.line, found.code): found for found in reversed(known[name].findings)}
+        yield replace(known[name], findings=tuple(sorted(places.values())))

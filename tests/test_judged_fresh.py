@@ -1,0 +1,164 @@
+"""benchmarks/judged --fresh: a round is drawn from made-up packages, judged by two readers, and counted."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from conftest import ROOT
+
+BENCHMARKS = str(ROOT / "benchmarks")
+if BENCHMARKS not in sys.path:
+    sys.path.append(BENCHMARKS)
+
+from judged import blind, pool  # noqa: E402
+from judged.command import main  # noqa: E402
+from judged.rounds import Rounds  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WRITES = """\
+import torch
+
+
+def write(x: torch.Tensor):
+    out = torch.zeros(4, 4)
+    out[torch.arange(2)] = x
+    out[torch.arange(3)] = x
+    return out
+"""
+OLD = "import torch\n\n\ndef step(model, x):\n    with torch.cuda.amp.autocast():\n        return model(x)\n"
+
+
+def wheel(index: Path, name: str, source: str) -> None:
+    with zipfile.ZipFile(index / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}/model.py", source)
+        info = {
+            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "RECORD": "",
+        }
+        for file, text in info.items():
+            archive.writestr(f"{name}-1.0.dist-info/{file}", text)
+
+
+@pytest.fixture
+def rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a pool of packages of a local index, one of which is none, and one that the project has used."""
+    index, folder = tmp_path / "index", tmp_path / "rounds"
+    index.mkdir()
+    folder.mkdir()
+    for name, source in {"made_up_one": WRITES, "made_up_two": WRITES + OLD, "made_up_none": "X = 1\n"}.items():
+        wheel(index, name, source)
+    (folder / "pool.txt").write_text("# a pool\nmade-up-one\nmade-up-two\nmade-up-none\nmade-up-gone\ntimm\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    return folder
+
+
+def fresh(rounds: Path, *options: str) -> int:
+    return main(["--fresh", "--rounds", str(rounds), *options])
+
+
+def drawn(rounds: Path, tmp_path: Path, *options: str, name: str = "first", count: int = 3) -> list[dict[str, Any]]:
+    """The rows of a round, as its readers get them."""
+    how = ["--drawn", name, "--count", str(count), "--packages", "2", "--most", "2", "--checked", "1", "--jobs", "1"]
+    assert fresh(rounds, "--draw", str(tmp_path / name), *how, *options) == 0
+    return [json.loads(line) for line in (tmp_path / name / "rows.jsonl").read_text().splitlines()]
+
+
+def judged(path: Path, rows: list[dict[str, Any]], *verdicts: str) -> Path:
+    said = [row | {"verdict": verdict, "reason": "ran it"} for row, verdict in zip(rows, verdicts, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in said))
+    return path
+
+
+def test_a_round_is_drawn_from_what_nothing_has_used(
+    rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = drawn(rounds, tmp_path)
+    said = capsys.readouterr()
+    assert "first: 3 findings from 2 packages" in said.out
+    assert "used before, in ecosystem/releases.txt: timm" in said.err
+    assert "cannot download made-up-gone" in said.err
+    assert {row["package"] for row in rows} == {"made-up-one", "made-up-two"}
+    assert {(row["code"], row["verdict"], row["reason"]) for row in rows} >= {("AMP105", "", ""), ("AMP601", "", "")}
+    kept = Rounds(rounds).load("first")
+    assert [(one.place.package, one.place.line, one.code) for one in kept] == [
+        (row["package"], row["line"], row["code"]) for row in rows
+    ]
+    assert all(not one.verdicts and one.amplint for one in kept)
+    assert (rounds / "drawn.txt").read_text() == "first made-up-one==1.0\nfirst made-up-two==1.0\n"
+    assert fresh(rounds, "--draw", str(tmp_path / "again"), "--drawn", "first") == 2
+    assert fresh(rounds, "--draw", str(tmp_path / "again"), "--drawn", "second", "--jobs", "1") == 2
+    said = capsys.readouterr()
+    assert "there is a round first already" in said.err
+    assert "used before, in drawn.txt: made-up-one, made-up-two" in said.err
+    assert "the pool is too small: 0 of 120 findings, from 0 packages of 1 that were checked" in said.err
+
+
+def test_an_interrupted_draw_goes_on_with_the_same_amplint_only(
+    rounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--count", "9", "--packages", "3", "--jobs", "1", "--drawn", "first"]
+    assert fresh(rounds, "--draw", str(tmp_path / "first"), *few) == 2
+    assert "too small" in capsys.readouterr().err
+    monkeypatch.setattr(pool, "check", None)
+    assert len(drawn(rounds, tmp_path)) == 3
+    (rounds / "drawn.txt").unlink()
+    (rounds / "fresh" / "first.jsonl").unlink()
+    (tmp_path / "first" / "amplint.txt").write_text("0.0.1")
+    assert fresh(rounds, "--draw", str(tmp_path / "first"), *few) == 2
+    assert "was begun with amplint 0.0.1" in capsys.readouterr().err
+
+
+def test_two_readers_are_counted_alone_and_pooled(
+    rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = drawn(rounds, tmp_path)
+    ann = judged(tmp_path / "ann.jsonl", rows, "right", "right", "wrong")
+    bob = judged(tmp_path / "bob.jsonl", rows, "right", "wrong", "arguable")
+    assert fresh(rounds, "--import", str(ann), "ann") == 0
+    assert fresh(rounds, "--import", str(bob), "bob") == 0
+    assert "first: 3 of 3 findings judged by bob" in capsys.readouterr().out
+    kept = {}
+    monkeypatch.setattr(blind, "save", lambda name, how, *, about, first_sight: kept.update({name: first_sight}))
+    assert fresh(rounds, "--figures") == 0
+    said = capsys.readouterr().out.splitlines()
+    table = {" ".join(words[:-4]): words[-4:] for words in map(str.split, said) if len(words) > 4}
+    assert table["reader ann"] == ["3", "66.7", "0.0", "33.3"]
+    assert table["reader bob"] == ["3", "33.3", "33.3", "33.3"]
+    assert table["pooled"] == ["3", "50.0", "16.7", "33.3"]
+    assert "judged twice: 3, 1 with the same verdict, 1 right for one and wrong for the other" in said
+    ((title, shown),) = kept["judged-fresh"].items()
+    assert title.startswith("round of first, ")
+    assert shown["pooled"] == {"judged": 3, "right": "50%", "arguable": "17%", "wrong": "33%"}
+    assert sum(shown[code]["judged"] for code in ("AMP105", "AMP601")) == 3
+
+
+def test_a_readers_file_that_does_not_fit_changes_nothing(
+    rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = drawn(rounds, tmp_path)
+    before = (rounds / "fresh" / "first.jsonl").read_text()
+    other = [*rows[:2], rows[2] | {"line": 999}]
+    for wrong, told in (
+        (judged(tmp_path / "a.jsonl", rows, "right", "true", "wrong"), "needs a verdict of right, wrong, arguable"),
+        (judged(tmp_path / "b.jsonl", other, "right", "right", "right"), "not drawn in this round"),
+        (tmp_path / "rounds" / "pool.txt", "has a row that is no judgement"),
+    ):
+        assert fresh(rounds, "--import", str(wrong), "ann") == 2
+        assert told in capsys.readouterr().err
+    assert (rounds / "fresh" / "first.jsonl").read_text() == before
+    assert fresh(rounds, "--import", str(judged(tmp_path / "c.jsonl", rows[:1], "right")), "ann") == 0
+    assert fresh(rounds, "--import", str(judged(tmp_path / "d.jsonl", rows[:1], "wrong")), "ann") == 2
+    assert "has judged made-up-one" in capsys.readouterr().err
+
+
+def test_without_a_round_there_is_nothing_to_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fresh(tmp_path) == 2
+    assert "there is no round yet" in capsys.readouterr().err
