@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.source import Source, Span
+    from amplint.source import Location, Source, Span
 
 
 def is_caught(source: Source, span: Span) -> bool:
@@ -16,7 +19,16 @@ def is_caught(source: Source, span: Span) -> bool:
 
     A handler that ends in ``raise`` hands the error on. Which errors a handler takes is not asked.
     """
-    return any(source.span(statement).contains(span) for node in ast.walk(source.tree) for statement in _catching(node))
+    starts, farthest = _caught_spans(source)
+    index = bisect_right(starts, span.start)
+    return index > 0 and span.end <= farthest[index - 1]
+
+
+@lru_cache(maxsize=1)
+def _caught_spans(source: Source) -> tuple[list[Location], list[Location]]:
+    """Where the statements start whose errors a file catches, and how far those up to each of them reach."""
+    spans = sorted(source.span(statement) for node in ast.walk(source.tree) for statement in _catching(node))
+    return [span.start for span in spans], list(accumulate((span.end for span in spans), max))
 
 
 def _catching(node: ast.AST) -> Iterator[ast.stmt]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
+from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
@@ -21,20 +24,14 @@ def without_orphans(source: Source, edits: Sequence[Edit]) -> list[Edit]:
     Names that others may read out of the file stay (:func:`is_exported`), and so does what had no use before.
     """
     replaced = [edit.span for edit in edits if edit.span.start != edit.span.end]
-    inside: set[str] = set()
-    outside: set[str] = set()
-    for node in ast.walk(source.tree) if replaced else ():
-        if isinstance(node, ast.Name):
-            span = source.span(node)
-            (inside if any(place.contains(span) for place in replaced) else outside).add(node.id)
-    gone = inside - outside
+    if not replaced:
+        return []
+    names = _Names.of(source)
+    gone = names.used_only_in(replaced)
     gone -= {name for name in gone for edit in edits if re.search(rf"(?<![\w.]){re.escape(name)}\b", edit.content)}
-    imports: dict[str, list[tuple[ast.AST, _Statement, ast.alias]]] = {}
-    for parent, statement, alias in _imports(source.tree) if gone else ():
-        imports.setdefault(alias.asname or alias.name.partition(".")[0], []).append((parent, statement, alias))
     return [
         _removal(source, parent, statement, alias)
-        for name, found in imports.items()
+        for name, found in names.imports.items()
         if name in gone and all(_of_torch(*entry[1:]) for entry in found) and not is_exported(source, name)
         for parent, statement, alias in found
     ]
@@ -42,27 +39,56 @@ def without_orphans(source: Source, edits: Sequence[Edit]) -> list[Edit]:
 
 def is_exported(source: Source, local: str) -> bool:
     """Whether others may read a name out of a file: a package's ``__init__``, ``__all__``, a quoted annotation."""
-    if source.path.name == "__init__.py":
-        return True
-    word = re.compile(rf"\b{re.escape(local)}\b")
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Constant) and node.value == local:
-            return True
-        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
-        if isinstance(annotation, ast.expr):
-            for part in ast.walk(annotation):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str) and word.search(part.value):
-                    return True
-    return False
+    return source.path.name == "__init__.py" or local in _Names.of(source).quoted
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[ast.AST, _Statement, ast.alias]]:
-    """Every imported name, with its statement and what that stands in."""
-    for parent in ast.walk(tree):
-        for statement in ast.iter_child_nodes(parent):
-            if isinstance(statement, _Statement):
-                for alias in statement.names:
-                    yield parent, statement, alias
+class _Names:
+    """The names that a file uses, imports and quotes; read once for all fixes of the file."""
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def of(source: Source) -> _Names:
+        return _Names(source)
+
+    def __init__(self, source: Source) -> None:
+        self.imports: dict[str, list[tuple[ast.AST, _Statement, ast.alias]]] = {}
+        self.quoted: set[str] = set()
+        """Names that stand as a string of their own, and the words of quoted annotations."""
+        uses: list[tuple[Span, str]] = []
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name):
+                uses.append((source.span(node), node.id))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                self.quoted.add(node.value)
+            for statement in ast.iter_child_nodes(node):
+                if isinstance(statement, _Statement):
+                    for alias in statement.names:
+                        entry = (node, statement, alias)
+                        self.imports.setdefault(alias.asname or alias.name.partition(".")[0], []).append(entry)
+            annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
+            if isinstance(annotation, ast.expr):
+                self.quoted.update(_words(annotation))
+        self._uses = sorted(uses, key=lambda use: use[0])
+        self._starts = [span.start for span, _ in self._uses]
+        self._count = Counter(name for _, name in uses)
+
+    def used_only_in(self, places: Sequence[Span]) -> set[str]:
+        """Names of which every use lies in one of the places, and of which there is one."""
+        inside = {
+            index
+            for place in places
+            for index in range(bisect_left(self._starts, place.start), bisect_left(self._starts, place.end))
+            if place.contains(self._uses[index][0])
+        }
+        found = Counter(self._uses[index][1] for index in inside)
+        return {name for name, count in found.items() if count == self._count[name]}
+
+
+def _words(annotation: ast.expr) -> Iterator[str]:
+    """The words of the strings in an annotation."""
+    for part in ast.walk(annotation):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield from re.findall(r"\w+", part.value)
 
 
 def _of_torch(statement: _Statement, alias: ast.alias) -> bool:

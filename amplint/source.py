@@ -10,6 +10,7 @@ import ast
 import io
 import re
 import tokenize
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -156,6 +157,11 @@ class Source:
     def offset(self, location: Location) -> int:
         """The index into :attr:`text` of a location."""
         return self._line_offsets[location.row - 1] + location.column - 1
+
+    def location(self, offset: int) -> Location:
+        """The location of an index into :attr:`text`."""
+        row = bisect_right(self._line_offsets, offset)
+        return Location(row, offset - self._line_offsets[row - 1] + 1)
 
     @cached_property
     def _line_offsets(self) -> list[int]:

@@ -178,6 +178,8 @@ class Visit:
         self._imports: Imports | None = None
         self._rule: Rule | None = None
         self._findings: list[Finding] = []
+        self._last_edits: tuple[tuple[Edit, ...], tuple[Edit, ...]] = ((), ())
+        """The edits of the fix reported last, and those with the imports that they orphan: fixes may share them all."""
 
     def _begin(self, rule: Rule, findings: list[Finding]) -> None:
         self._rule, self._findings = rule, findings
@@ -197,12 +199,10 @@ class Visit:
         assert self._rule is not None
         raises = (suspect.severity or self._rule.severity) is Severity.ERROR
         caught = fix.applicability is Applicability.SAFE and raises and is_caught(self.source, suspect.span)
-        orphans = without_orphans(self.source, fix.edits)
-        return Fix(
-            Applicability.UNSAFE if caught else fix.applicability,
-            fix.message,
-            tuple(sorted({*fix.edits, *orphans})) if orphans else fix.edits,
-        )
+        if fix.edits is not self._last_edits[0]:
+            orphans = without_orphans(self.source, fix.edits)
+            self._last_edits = (fix.edits, tuple(sorted({*fix.edits, *orphans})) if orphans else fix.edits)
+        return Fix(Applicability.UNSAFE if caught else fix.applicability, fix.message, self._last_edits[1])
 
     def fix(self, applicability: Applicability, message: str, *edits: Edit) -> Fix:
         """A fix of several edits, in source order."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
+from amplint.infer.bodies import once_for_each_node
 from amplint.infer.dtypes import BITS, FLOATS
 from amplint.source import Span
 
@@ -81,8 +83,7 @@ def layer_class(facts: FileFacts, operand: Operand) -> str | None:
     origin = operand.value.origin
     if origin is None or origin.filename != str(facts.path):
         return None
-    calls = (reference for reference in facts.references if reference.call is not None)
-    return next((r.name for r in calls if r.call is not None and facts.span(r.call) == origin.span), None)
+    return _called_names(facts).get(origin.span)
 
 
 def _hidden(facts: FileFacts, operand: Operand, layer: str) -> bool:
@@ -94,25 +95,55 @@ def _hidden(facts: FileFacts, operand: Operand, layer: str) -> bool:
     origin = operand.value.origin
     if origin is None or operand.node is None:
         return True
-    names = {facts.span(r.call): r.name for r in facts.references if r.call is not None}
-    if any(name == "torch.nn.Sequential" and span.contains(origin.span) for span, name in names.items()):
+    names = _called_names(facts)
+    if any(span.contains(origin.span) for span, name in names.items() if name == "torch.nn.Sequential"):
         return True
-    if any(reference.node is operand.node for reference in facts.references):
+    if operand.node in _referring(facts):
         return True
-    spelled = ast.unparse(operand.node) if isinstance(operand.node, ast.Attribute) else None
-    for node in ast.walk(_class_around(facts, origin.span)):
-        if isinstance(node, ast.IfExp) and facts.span(node).contains(origin.span):
-            return True
-        assigned = isinstance(node, ast.Assign) and any(ast.unparse(target) == spelled for target in node.targets)
-        if assigned and isinstance(node, ast.Assign) and names.get(facts.span(node.value)) != layer:
-            return True
-    return False
+    around = _class_around(facts, origin.span)
+    if any(facts.span(choice).contains(origin.span) for choice in _choices_in(around)):
+        return True
+    spelled = ast.unparse(operand.node) if isinstance(operand.node, ast.Attribute) else ""
+    return any(names.get(facts.span(value)) != layer for value in _assigned_in(around).get(spelled, ()))
+
+
+@lru_cache(maxsize=1)
+def _called_names(facts: FileFacts) -> dict[Span, str]:
+    """What the calls of a file call that its imports resolve, by where the calls lie."""
+    return {facts.span(r.call): r.name for r in facts.references if r.call is not None}
+
+
+@lru_cache(maxsize=1)
+def _referring(facts: FileFacts) -> frozenset[ast.AST]:
+    """The nodes of a file that its imports resolve."""
+    return frozenset(reference.node for reference in facts.references)
+
+
+@once_for_each_node
+def _choices_in(node: ast.AST) -> list[ast.IfExp]:
+    return [below for below in ast.walk(node) if isinstance(below, ast.IfExp)]
+
+
+@once_for_each_node
+def _assigned_in(node: ast.AST) -> dict[str, list[ast.expr]]:
+    """What is assigned below a node, by the attribute as it is written."""
+    found: dict[str, list[ast.expr]] = {}
+    for below in ast.walk(node):
+        if isinstance(below, ast.Assign):
+            for target in below.targets:
+                if isinstance(target, ast.Attribute):
+                    found.setdefault(ast.unparse(target), []).append(below.value)
+    return found
+
+
+@once_for_each_node
+def _classes_in(tree: ast.Module) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
 
 def _class_around(facts: FileFacts, span: Span) -> ast.AST:
     """The innermost class that a place stands in, else the file."""
-    classes = (node for node in ast.walk(facts.source.tree) if isinstance(node, ast.ClassDef))
-    around = [node for node in classes if facts.span(node).contains(span)]
+    around = [node for node in _classes_in(facts.source.tree) if facts.span(node).contains(span)]
     return around[-1] if around else facts.source.tree
 
 

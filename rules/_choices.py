@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from typing import TYPE_CHECKING
+
+from amplint.infer.bodies import once_for_each_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,12 +86,28 @@ def _assigned(surroundings: Surroundings, node: ast.expr) -> str | None:
 
 def uses_behind(function: ast.AST, name: str, behind: ast.expr) -> Iterator[ast.Name]:
     """Where a variable is read behind an expression, until it is bound anew."""
+    found = _uses_of(function).get(name, ())
     end = (behind.end_lineno or behind.lineno, behind.end_col_offset or 0)
-    found = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and _place(n) > end]
-    rebound = min((_place(n) for n in found if isinstance(n.ctx, ast.Store)), default=None)
-    for use in sorted(found, key=_place):
-        if isinstance(use.ctx, ast.Load) and (rebound is None or use.lineno <= rebound[0]):
+    rebound: int | None = None
+    for use in found[bisect_right(found, end, key=_place) :]:
+        if rebound is not None and use.lineno > rebound:
+            return
+        if isinstance(use.ctx, ast.Load):
             yield use
+        elif isinstance(use.ctx, ast.Store) and rebound is None:
+            rebound = use.lineno
+
+
+@once_for_each_node
+def _uses_of(function: ast.AST) -> dict[str, list[ast.Name]]:
+    """Where variables stand in a function, in the order of the source."""
+    found: dict[str, list[ast.Name]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            found.setdefault(node.id, []).append(node)
+    for uses in found.values():
+        uses.sort(key=_place)
+    return found
 
 
 def _place(node: ast.expr) -> tuple[int, int]:

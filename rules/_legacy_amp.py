@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Edit
-from amplint.source import Location, Source, Span
+from amplint.source import Source, Span
 
 if TYPE_CHECKING:
     from amplint.infer.references import Reference
@@ -218,7 +216,6 @@ class _Layout:
     def __init__(self, source: Source, call: ast.Call) -> None:
         self._source = source
         self._text = source.text
-        self._offsets = [0, *accumulate(len(line) for line in source.lines)]
         self._close = source.offset(source.span(call).end) - 1
         place = self._skip(source.offset(source.span(call.func).end), ")")
         place += 1
@@ -258,6 +255,5 @@ class _Layout:
         return offset
 
     def _edit(self, offset: int, text: str) -> Edit:
-        row = bisect_right(self._offsets, offset)
-        place = Location(row, offset - self._offsets[row - 1] + 1)
+        place = self._source.location(offset)
         return Edit(Span(place, place), text)

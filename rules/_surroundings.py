@@ -40,6 +40,9 @@ class Surroundings:
     def __init__(self, tree: ast.Module) -> None:
         self._parents: dict[int, ast.AST] = {}
         self._of_torch: set[str] = set()
+        self._settling: dict[int, dict[int, tuple[list[ast.Assert | ast.If], int]]] = {}
+        """By the node around blocks and the statement in one: the statements there that settle a test, and how many of
+        them stand before it."""
         pending: list[ast.AST] = [tree]
         while pending:
             node = pending.pop()
@@ -118,10 +121,25 @@ class Surroundings:
                 test(value) for value in ancestor.values if value is not child
             ):
                 return True
-            if isinstance(child, ast.stmt) and any(_leaves(before, test) for before in _before(child, ancestor)):
+            if isinstance(child, ast.stmt) and any(test(before.test) for before in self._settled(child, ancestor)):
                 return True
             child = ancestor
         return False
+
+    def _settled(self, statement: ast.stmt, owner: ast.AST) -> list[ast.Assert | ast.If]:
+        """The statements before one in its block that settle a test for it."""
+        found = self._settling.get(id(owner))
+        if found is None:
+            found = self._settling[id(owner)] = {}
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(owner, name, None)
+                settling: list[ast.Assert | ast.If] = []
+                for item in block if isinstance(block, list) else ():
+                    found[id(item)] = (settling, len(settling))
+                    if isinstance(item, ast.Assert | ast.If) and _settles(item):
+                        settling.append(item)
+        settling, count = found.get(id(statement), ([], 0))
+        return settling[:count]
 
     def tests(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
         """The tests that decide whether a node is evaluated, each with the answer that leads there.
@@ -134,11 +152,8 @@ class Surroundings:
                 body = ancestor.body if isinstance(ancestor.body, list) else [ancestor.body]
                 yield from _answered(ancestor.test, any(item is child for item in body))
             if isinstance(child, ast.stmt):
-                for before in _before(child, ancestor):
-                    if isinstance(before, ast.Assert):
-                        yield from _answered(before.test, True)
-                    elif isinstance(before, ast.If) and isinstance(before.body[-1], _EXITS):
-                        yield from _answered(before.test, False)
+                for before in self._settled(child, ancestor):
+                    yield from _answered(before.test, isinstance(before, ast.Assert))
             child = ancestor
 
     def other_branches(self, node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stmt]]]:
@@ -202,15 +217,6 @@ def _answered(test: ast.expr, answer: bool) -> Iterator[tuple[ast.expr, bool]]:
         yield test, answer
 
 
-def _before(statement: ast.stmt, owner: ast.AST) -> list[ast.stmt]:
-    """The statements before one in its block."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(owner, name, None)
-        if isinstance(block, list) and any(item is statement for item in block):
-            return block[: next(i for i, item in enumerate(block) if item is statement)]
-    return []
-
-
 def _after(statement: ast.stmt, owner: ast.AST | None) -> list[ast.stmt]:
     """The statements after one in its block."""
     for name in ("body", "orelse", "finalbody"):
@@ -220,10 +226,11 @@ def _after(statement: ast.stmt, owner: ast.AST | None) -> list[ast.stmt]:
     return []
 
 
-def _leaves(statement: ast.stmt, test: Predicate) -> bool:
-    if isinstance(statement, ast.Assert):
-        return test(statement.test)
-    return isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS) and test(statement.test)
+def _settles(statement: ast.stmt) -> bool:
+    """Whether what follows in a block runs for one answer of a test alone."""
+    return isinstance(statement, ast.Assert) or (
+        isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS)
+    )
 
 
 def _must_leave(statement: ast.stmt) -> bool:

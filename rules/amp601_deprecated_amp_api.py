@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Edit, Severity
+from amplint.finding import Applicability, Certainty, Edit, Fix, Severity
 from amplint.orphans import is_exported
 from amplint.rule import Example, Rule, Suspect
 
@@ -68,6 +68,28 @@ class _Group:
     """The uses through one imported name, whose imports go when all of them are rewritten."""
 
     uses: list[_Use] = field(default_factory=list)
+    _done: _Rewritten | None = None
+
+    def rewritten(self, visit: Visit) -> _Rewritten:
+        """The rewrites of all uses, made once for all their findings."""
+        if self._done is None:
+            imports: list[Edit] = []
+            rewrites = {id(use): _rewrite(use, visit, imports) for use in self.uses}
+            self._done = _Rewritten(rewrites, tuple(dict.fromkeys(imports)))
+        return self._done
+
+
+class _Rewritten:
+    """How the uses of a group are rewritten, by ``id``, and what that needs imported."""
+
+    def __init__(self, rewrites: dict[int, Rewrite | None], imports: tuple[Edit, ...]) -> None:
+        self.rewrites = rewrites
+        self.imports = imports
+        made = [rewrite for rewrite in rewrites.values() if rewrite is not None]
+        self.whole = len(made) == len(rewrites)
+        """Whether all uses can be rewritten: then they are so together, as the import goes."""
+        self.edits = tuple(sorted({*imports, *(edit for rewrite in made for edit in rewrite.edits)}))
+        self.safe = all(rewrite.applicability is Applicability.SAFE for rewrite in made)
 
 
 class DeprecatedAmpApi(Rule):
@@ -264,20 +286,19 @@ scaler = GradScaler()
             visit.report(suspect)
             return
         use, group = suspect.data
-        edits: list[Edit] = []
-        applicability = Applicability.SAFE
-        rewrites = [(member, _rewrite(member, visit, edits)) for member in group.uses]
-        whole = all(rewrite is not None for _, rewrite in rewrites)
-        for member, rewrite in rewrites:
-            if rewrite is None or not (whole or member is use):
-                continue
-            edits += rewrite.edits
-            if not member.exact or rewrite.applicability is not Applicability.SAFE:
-                applicability = Applicability.UNSAFE
-        if not any(member is use and rewrite is not None for member, rewrite in rewrites):
+        done = group.rewritten(visit)
+        rewrite = done.rewrites[id(use)]
+        if rewrite is None:
             visit.report(suspect)
             return
-        visit.report(suspect, visit.fix(applicability, f"Use {use.legacy.modern}", *dict.fromkeys(edits)))
+        message = f"Use {use.legacy.modern}"
+        if done.whole:
+            safe = done.safe and all(member.exact for member in group.uses)
+            edits = done.edits
+        else:
+            safe = use.exact and rewrite.applicability is Applicability.SAFE
+            edits = tuple(sorted({*done.imports, *rewrite.edits}))
+        visit.report(suspect, Fix(Applicability.SAFE if safe else Applicability.UNSAFE, message, edits))
 
 
 def _is_replaceable(legacy: Legacy, facts: FileFacts) -> bool:

@@ -14,7 +14,7 @@ from ._from_cuda import CudaAnswers
 from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from amplint.infer.facts import FileFacts
     from amplint.infer.references import Reference
@@ -227,10 +227,11 @@ class Evaluator:
         if not regions or not scenarios:
             return
         around = Surroundings.of(facts.source.tree)
+        owners = _Owners(around)
         for reference in regions:
             call = reference.call
             assert call is not None
-            evidence = _other_devices(call, around) or _chosen_outside(call, around, facts.source.tree)
+            evidence = _other_devices(call, around, owners) or _chosen_outside(call, around, owners, facts.source.tree)
             if evidence is None or _asked(call, around) or around.version_guarded(call):
                 continue
             if _found_by_cuda(call, around, CudaAnswers(facts)):
@@ -259,7 +260,37 @@ def _names_cuda(reference: Reference) -> bool:
     return enabled is None or ("device" not in ast.unparse(enabled) and "cuda" not in ast.unparse(enabled))
 
 
-def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
+class _Owners:
+    """What functions and classes say of devices, read once for all regions in them."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._needing: dict[int, list[ast.AST]] = {}
+        self._elsewhere: dict[int, ast.expr | None] = {}
+        self._read: dict[int, frozenset[str]] = {}
+
+    def for_cuda_alone(self, owner: ast.AST, region: ast.Call) -> bool:
+        """Whether a function or class needs CUDA beside a region, or is decorated as what does."""
+        if id(owner) not in self._needing:
+            decorated = any(_CUDA.search(ast.unparse(d)) for d in getattr(owner, "decorator_list", ()))
+            needing = (n for n in ast.walk(owner) if _needs_cuda(n) and not _asked(n, self._around))
+            self._needing[id(owner)] = [owner] if decorated else list(needing)
+        return any(node is not region for node in self._needing[id(owner)])
+
+    def device_from_elsewhere(self, owner: ast.AST) -> ast.expr | None:
+        """The first expression of a function or class that takes its device from elsewhere."""
+        if id(owner) not in self._elsewhere:
+            self._elsewhere[id(owner)] = next(_devices_from_elsewhere(owner, self._around), None)
+        return self._elsewhere[id(owner)]
+
+    def names_read(self, function: ast.AST) -> frozenset[str]:
+        """The names in a function."""
+        if id(function) not in self._read:
+            self._read[id(function)] = frozenset(n.id for n in ast.walk(function) if isinstance(n, ast.Name))
+        return self._read[id(function)]
+
+
+def _other_devices(call: ast.Call, around: Surroundings, owners: _Owners) -> ast.expr | None:
     """The first expression of the function or class around a call that takes its device from elsewhere.
 
     None where the same function or class is for CUDA alone: it puts something there, or calls ``torch.cuda``, without
@@ -268,29 +299,32 @@ def _other_devices(call: ast.Call, around: Surroundings) -> ast.expr | None:
     excluded = next((test for test, _ in around.tests(call) if _excludes_a_device(test)), None)
     if excluded is not None:
         return excluded
-    owners = [a for a in around.ancestors(call) if isinstance(a, FunctionNode | ast.ClassDef)]
-    if not owners or any(_for_cuda_alone(owner, call, around) for owner in (owners[0], owners[-1])):
+    outwards = [a for a in around.ancestors(call) if isinstance(a, FunctionNode | ast.ClassDef)]
+    if not outwards or any(owners.for_cuda_alone(owner, call) for owner in (outwards[0], outwards[-1])):
         return None
+    return owners.device_from_elsewhere(outwards[-1])
+
+
+def _devices_from_elsewhere(owner: ast.AST, around: Surroundings) -> Iterator[ast.expr]:
     parameters = {
         argument.arg
-        for function in ast.walk(owners[-1])
+        for function in ast.walk(owner)
         if isinstance(function, FunctionNode)
         for argument in (*function.args.args, *function.args.kwonlyargs)
     }
-    for node in ast.walk(owners[-1]):
+    for node in ast.walk(owner):
         if isinstance(node, ast.IfExp) and _falls_back(node):
-            return node
+            yield node
         if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.ctx, ast.Load):
             parent = around.parent(node)
             if not (isinstance(parent, ast.Attribute) and parent.value is node.value):
-                return node
+                yield node
         if isinstance(node, ast.Call):
             to = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args[:1]
             values = [*(node.args[:1] if to else []), *(k.value for k in node.keywords if k.arg == "device")]
             for value in values:
                 if isinstance(value, ast.Name) and value.id in parameters and _may_be_device(node, value):
-                    return value
-    return None
+                    yield value
 
 
 def _excludes_a_device(test: ast.expr) -> bool:
@@ -304,12 +338,12 @@ def _excludes_a_device(test: ast.expr) -> bool:
     )
 
 
-def _chosen_outside(call: ast.Call, around: Surroundings, tree: ast.Module) -> ast.expr | None:
+def _chosen_outside(call: ast.Call, around: Surroundings, owners: _Owners, tree: ast.Module) -> ast.expr | None:
     """The choice of a device by the module that the function around a call reads."""
     function = around.function(call)
-    if function is None or _for_cuda_alone(function, call, around):
+    if function is None or owners.for_cuda_alone(function, call):
         return None
-    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    read = owners.names_read(function)
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and any(
             isinstance(t, ast.Name) and t.id in read for t in statement.targets
@@ -324,13 +358,6 @@ def _falls_back(choice: ast.IfExp) -> bool:
     """``"cuda" if torch.cuda.is_available() else "cpu"``."""
     other = [n.value for n in ast.walk(choice.orelse) if isinstance(n, ast.Constant)]
     return any(map(_says_cuda, ast.walk(choice.body))) and any(value in ("cpu", "mps", "xpu") for value in other)
-
-
-def _for_cuda_alone(owner: ast.AST, region: ast.Call, around: Surroundings) -> bool:
-    """Whether a function or class needs CUDA, or is decorated as what does."""
-    if any(_CUDA.search(ast.unparse(d)) for d in getattr(owner, "decorator_list", ())):
-        return True
-    return any(_needs_cuda(n) and n is not region and not _asked(n, around) for n in ast.walk(owner))
 
 
 def _needs_cuda(node: ast.AST) -> bool:

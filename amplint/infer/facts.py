@@ -287,7 +287,7 @@ class AutogradFunction:
     sensitive_backward: tuple[Sensitive, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileFacts:
     """All facts about one file, under one device's cast policy, for several scenarios at once.
 

@@ -1,0 +1,56 @@
+"""What findings cost grows with their number, not with its square: counted in calls, not in seconds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amplint.engine import FileResult, Options, check_file
+from amplint.finding import Applicability
+from amplint.plugins import load_rules
+from amplint.source import Source
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import findings_cost
+
+FEW, TIMES = 30, 5
+RULES = load_rules()
+
+
+def counted(source: Source, options: Options) -> tuple[FileResult, int]:
+    """What a check gives, and how many calls of Python functions and steps of generators it took."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        result = check_file(source, options)
+    finally:
+        sys.setprofile(None)
+    return result, calls
+
+
+@pytest.mark.parametrize("kind", findings_cost.KINDS)
+def test_a_check_takes_as_much_for_each_finding(kind: str, tmp_path: Path) -> None:
+    options = Options(RULES)
+    check_file(Source(tmp_path / "first.py", findings_cost.program(kind, 1).encode()), options)
+    few, little = counted(Source(tmp_path / "few.py", findings_cost.program(kind, FEW).encode()), options)
+    many, much = counted(Source(tmp_path / "many.py", findings_cost.program(kind, FEW * TIMES).encode()), options)
+    assert len(few.findings) >= FEW - 1
+    assert len(many.findings) >= (len(few.findings) - 1) * TIMES
+    assert much < little * TIMES * 1.2
+
+
+def test_so_does_fixing(tmp_path: Path) -> None:
+    options = Options(RULES, fix=Applicability.UNSAFE, write=False)
+    check_file(Source(tmp_path / "first.py", findings_cost.program("scopes", 1).encode()), options)
+    few, little = counted(Source(tmp_path / "few.py", findings_cost.program("scopes", FEW).encode()), options)
+    many, much = counted(Source(tmp_path / "many.py", findings_cost.program("scopes", FEW * TIMES).encode()), options)
+    assert many.fixed == few.fixed * TIMES > 0
+    assert much < little * TIMES * 1.2
