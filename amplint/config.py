@@ -1,8 +1,7 @@
-"""Settings of a project: ``[tool.amplint]`` in pyproject.toml, or amplint.toml."""
+"""Settings: ``[tool.amplint]`` in pyproject.toml, or amplint.toml; for each file those of the nearest one."""
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
 CONFIG_NAMES = ("amplint.toml", "pyproject.toml")
+OLDEST_TORCH = (1, 13)
 NEWEST_TORCH = (2, 13)
 
 
@@ -23,9 +23,9 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Settings as written; None and empty tuples where the file is silent. ``root`` is the folder of the file."""
+    """Settings as written in the file ``path``; None and empty tuples where it is silent."""
 
-    root: Path | None = None
+    path: Path | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
@@ -35,24 +35,72 @@ class Config:
     torch_version: str | None = None
     factories: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def root(self) -> Path | None:
+        """The folder of the file, which paths in it are relative to."""
+        return self.path.parent if self.path is not None else None
+
 
 KEYS = ("select", "ignore", "extend-select", "exclude", "scenarios", "device", "torch-version", "factories")
 _STRINGS = ("device", "torch-version")
 
 
-def find_config(start: Path) -> Config:
-    """The settings of the nearest configuration file at or above a folder; defaults where there is none.
+class Configurations:
+    """The configuration that holds in each folder: that of the nearest file at or above it, read once.
 
-    A pyproject.toml without ``[tool.amplint]`` is passed over. Raises UsageError for a file that is not valid.
+    ``only`` is one file that holds everywhere instead; ``isolated`` means defaults everywhere. Raises UsageError for
+    an ``only`` that is not valid. ``errors`` has one line for each other file that was looked for and is not.
     """
-    for folder in (start, *start.parents):
-        for name in CONFIG_NAMES:
-            path = folder / name
-            if path.is_file():
-                table = _read(path)
-                if table is not None:
-                    return parse_config(table, path)
-    return Config()
+
+    def __init__(self, *, only: str | None = None, isolated: bool = False) -> None:
+        if only is not None and isolated:
+            raise UsageError("--config and --isolated contradict each other")
+        self.errors: list[str] = []
+        self._everywhere = Config() if isolated else _given(only) if only is not None else None
+        self._by_folder: dict[Path, Config | None] = {}
+
+    def of(self, folder: Path) -> Config | None:
+        """The configuration of an absolute folder; defaults where there is none, None where it is not valid."""
+        if self._everywhere is not None:
+            return self._everywhere
+        if folder not in self._by_folder:
+            try:
+                own = _in_folder(folder)
+            except UsageError as error:
+                self.errors.append(str(error))
+                self._by_folder[folder] = None
+            else:
+                at_root = folder.parent == folder
+                self._by_folder[folder] = own or (Config() if at_root else self.of(folder.parent))
+        return self._by_folder[folder]
+
+
+def find_config(folder: Path) -> Config:
+    """The configuration that holds in one absolute folder. Raises UsageError where it is not valid."""
+    configurations = Configurations()
+    config = configurations.of(folder)
+    if config is None:
+        raise UsageError(configurations.errors[0])
+    return config
+
+
+def _in_folder(folder: Path) -> Config | None:
+    """What a folder's own file says; a pyproject.toml without ``[tool.amplint]`` says nothing."""
+    for name in CONFIG_NAMES:
+        path = folder / name
+        if path.is_file():
+            table = _read(path)
+            if table is not None:
+                return parse_config(table, path)
+    return None
+
+
+def _given(name: str) -> Config:
+    path = Path(name).absolute()
+    table = _read(path)
+    if table is None:
+        raise UsageError(f"{name} has no table [tool.amplint]")
+    return parse_config(table, path)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -101,21 +149,23 @@ def parse_config(table: dict[str, Any], path: Path) -> Config:
             raise UsageError(f"{path}: '{key}' must be a list of strings")
         else:
             values[key.replace("-", "_")] = tuple(value)
-    return Config(root=path.parent, **values)
+    return Config(path=path, **values)
 
 
 def parse_torch_version(text: str) -> tuple[int, int]:
-    """``2.4`` or ``2.4.1`` as (2, 4). Raises UsageError."""
+    """``2.4`` or ``2.4.1`` as (2, 4). Raises UsageError for what is no release that the tables know."""
     parts = text.strip().split("+")[0].split(".")
-    if 2 <= len(parts) <= 3 and all(part.isdigit() for part in parts[:2]):
-        return int(parts[0]), int(parts[1])
-    raise UsageError(f"torch version '{text}' is not of the form X.Y, such as 2.4")
+    if not (2 <= len(parts) <= 3 and all(part.isdecimal() for part in parts[:2])):
+        raise UsageError(f"torch version '{text}' is not of the form X.Y, such as 2.4")
+    release = int(parts[0]), int(parts[1])
+    if release not in known_releases():
+        oldest, newest = (".".join(map(str, end)) for end in (OLDEST_TORCH, NEWEST_TORCH))
+        raise UsageError(f"torch version '{text}' is not known; known are {oldest} to {newest}")
+    return release
 
 
-def common_folder(paths: Iterable[Path]) -> Path:
-    """The folder in or above which all the paths lie, from where configuration is looked for."""
-    folders = [str(path if path.is_dir() else path.parent) for path in paths]
-    try:
-        return Path(os.path.commonpath(folders)) if folders else Path.cwd()
-    except ValueError:
-        return Path.cwd()
+def known_releases() -> Iterator[tuple[int, int]]:
+    """The releases of torch that the tables know, oldest first."""
+    yield OLDEST_TORCH
+    for minor in range(NEWEST_TORCH[1] + 1):
+        yield NEWEST_TORCH[0], minor

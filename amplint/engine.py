@@ -215,19 +215,37 @@ def _blank(source: Source) -> Source:
     return source
 
 
-def check_files(files: Sequence[tuple[Path, int]], options: Options, jobs: int | None = None) -> Results:
-    """Check files given as (absolute path, size in bytes); results come as they are ready, in no fixed order.
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One file to check: its absolute path, its size in bytes, and what to check it for."""
+
+    path: Path
+    size: int
+    options: Options
+
+
+def check_files(tasks: Sequence[Task], jobs: int | None = None) -> Results:
+    """Check files; results come as they are ready, in no fixed order.
 
     ``jobs`` is the number of processes, by default the number of CPUs this process may use; little source is checked
     in this process whatever the number.
     """
     collect_seldom()
-    files = sorted(files, key=lambda file: (-file[1], file[0]))
-    count = min(jobs or _cpus(), len(files))
-    if count < 2 or sum(size for _, size in files) < POOL_BYTES:
-        yield from (_guarded(path, options) for path, _ in files)
+    tasks = _ordered(tasks)
+    count = min(jobs or _cpus(), len(tasks))
+    if count < 2 or sum(task.size for task in tasks) < POOL_BYTES:
+        yield from map(_guarded, tasks)
     else:
-        yield from _pooled([path for path, _ in files], options, count)
+        yield from _pooled(tasks, count)
+
+
+def _ordered(tasks: Sequence[Task]) -> list[Task]:
+    """Files with the same options together, since they share the project files read so far; large ones first."""
+    groups: dict[int, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(id(task.options), []).append(task)
+    by_size = sorted(groups.values(), key=lambda group: -sum(task.size for task in group))
+    return [task for group in by_size for task in sorted(group, key=lambda task: (-task.size, task.path))]
 
 
 def collect_seldom() -> None:
@@ -261,16 +279,16 @@ def _cpus() -> int:
         return os.cpu_count() or 1
 
 
-def _guarded(path: Path, options: Options) -> FileResult:
+def _guarded(task: Task) -> FileResult:
     """:func:`check_file`, with what it did not expect turned into one line."""
     collect_after_file()
     try:
-        return check_file(path, options)
+        return check_file(task.path, task.options)
     except Exception as error:
-        return FileResult(path, failures=(_failure("amplint", path, error),))
+        return FileResult(task.path, failures=(_failure("amplint", task.path, error),))
 
 
-def _pooled(paths: list[Path], options: Options, jobs: int) -> Results:
+def _pooled(tasks: list[Task], jobs: int) -> Results:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
@@ -278,7 +296,7 @@ def _pooled(paths: list[Path], options: Options, jobs: int) -> Results:
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_process)
     finished = False
     try:
-        pending = {pool.submit(_guarded, path, options): path for path in paths}
+        pending = {pool.submit(_guarded, task): task.path for task in tasks}
         for future in as_completed(pending):
             try:
                 yield future.result()

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOK, NOTEBOOKS, PassedOver
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from pathspec import GitIgnoreSpec
+
+    from amplint.config import Configurations
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", "venv", "node_modules", "build", "dist"})
 """Folders passed over below a given path, besides hidden ones."""
@@ -26,21 +30,21 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Discovery:
-    """The files found, in path order, and one line for every path that could not be read."""
+    """The files found, in path order, one line for every path that could not be read, and what was passed over."""
 
     files: list[FoundFile] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    passed_over: PassedOver = field(default_factory=PassedOver)
 
 
-def find_files(paths: Iterable[str], exclude: Sequence[str] = (), exclude_root: Path | None = None) -> Discovery:
+def find_files(paths: Iterable[str], configurations: Configurations | None = None) -> Discovery:
     """The files named, whatever their extension, and the ``*.py`` files below the folders named.
 
     Hidden folders, ``__pycache__``, ``venv``, ``node_modules``, ``build``, ``dist``, what .gitignore files say, and
-    ``exclude`` (patterns as in .gitignore, from ``exclude_root``) are passed over below a given folder, and never
-    apply to the path given. A file reached twice is taken once.
+    what the configuration of a folder excludes in it (patterns as in .gitignore, relative to the configuration's
+    folder) are passed over below a given folder, and never apply to the path given. A file reached twice is taken once.
     """
     discovery = Discovery()
-    excluded = _spec(exclude, exclude_root or Path.cwd()) if exclude else None
     found: dict[str, FoundFile] = {}
     for given in paths:
         path = Path(os.path.abspath(given))
@@ -52,26 +56,27 @@ def find_files(paths: Iterable[str], exclude: Sequence[str] = (), exclude_root: 
         except OSError as error:
             discovery.errors.append(f"cannot read {given}: {error.strerror or error}")
             continue
-        if path.suffix == ".ipynb":
+        if path.suffix == NOTEBOOK:
             discovery.errors.append(f"cannot check {given}: notebooks are not read, only Python source")
         elif not path.is_dir():
             found.setdefault(os.path.realpath(path), FoundFile(path, status.st_size))
         else:
-            walk = _Walk(_is_python, discovery.errors)
+            walk = _Walk(path, _is_python, discovery.errors, configurations)
             real = os.path.realpath(path)
-            for file in walk.files(path, _ignores_above(path, excluded)):
+            for file in walk.files():
                 key = os.path.realpath(file.path) if walk.linked else real + str(file.path)[len(str(path)) :]
                 found.setdefault(key, file)
+            discovery.passed_over.count(walk.passed)
     discovery.files = sorted(found.values(), key=lambda file: file.path)
     return discovery
 
 
 def files_below(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], errors: list[str]) -> Iterator[FoundFile]:
-    """The ``wanted`` files below an absolute folder, passing over what :func:`find_files` does.
+    """The ``wanted`` files below an absolute folder, passing over what :func:`find_files` does without configuration.
 
     Adds one line to ``errors`` for every path that could not be read.
     """
-    return _Walk(wanted, errors).files(folder, _ignores_above(folder, None))
+    return _Walk(folder, wanted, errors).files()
 
 
 def _is_python(entry: os.DirEntry[str]) -> bool:
@@ -108,32 +113,47 @@ def _gitignore(folder: Path) -> _Ignore | None:
     return _spec(text.splitlines(), folder)
 
 
-def _ignores_above(path: Path, excluded: _Ignore | None) -> tuple[_Ignore, ...]:
-    """The patterns of the folders above, up to the repository's root, that do not hide the given path itself."""
-    ignores = [excluded] if excluded is not None else []
-    if not (path / ".git").exists():
-        above: list[_Ignore] = []
-        for folder in path.parents:
-            ignore = _gitignore(folder)
-            if ignore is not None:
-                above.insert(0, ignore)
-            if (folder / ".git").exists():
-                ignores.extend(above)
-                break
-    return tuple(ignore for ignore in ignores if not ignore.decides(path, folder=True))
+def _ignores_above(path: Path) -> tuple[_Ignore, ...]:
+    """The .gitignore files above, up to the repository's root, that do not hide the given path itself."""
+    if (path / ".git").exists():
+        return ()
+    above: list[_Ignore] = []
+    for folder in path.parents:
+        ignore = _gitignore(folder)
+        if ignore is not None:
+            above.insert(0, ignore)
+        if (folder / ".git").exists():
+            return tuple(ignore for ignore in above if not ignore.decides(path, folder=True))
+    return ()
 
 
 class _Walk:
-    """One folder given on the command line. ``linked`` is set once a symbolic link was followed."""
+    """One folder given on the command line.
 
-    def __init__(self, wanted: Callable[[os.DirEntry[str]], bool], errors: list[str]) -> None:
+    ``linked`` is set once a symbolic link was followed; ``passed`` holds what was passed over, with the reason.
+    """
+
+    def __init__(
+        self,
+        given: Path,
+        wanted: Callable[[os.DirEntry[str]], bool],
+        errors: list[str],
+        configurations: Configurations | None = None,
+    ) -> None:
+        self._given = given
         self._wanted = wanted
         self._errors = errors
+        self._configurations = configurations
+        self._excludes: dict[Path | None, _Ignore | None] = {}
         self._visited: set[str] = set()
         self.linked = False
+        self.passed: list[tuple[Path, str]] = []
 
-    def files(self, folder: Path, ignores: tuple[_Ignore, ...]) -> Iterator[FoundFile]:
-        """The wanted files below a folder. Links to folders are followed, each folder once."""
+    def files(self) -> Iterator[FoundFile]:
+        """The wanted files below the folder. Links to folders are followed, each folder once."""
+        return self._below(self._given, _ignores_above(self._given))
+
+    def _below(self, folder: Path, ignores: tuple[_Ignore, ...]) -> Iterator[FoundFile]:
         real = os.path.realpath(folder)
         if real in self._visited:
             return
@@ -147,20 +167,39 @@ class _Walk:
         except OSError as error:
             self._errors.append(f"cannot read {folder}: {error.strerror or error}")
             return
+        exclude = self._exclude_in(folder)
         for entry in entries:
-            yield from self._entry(entry, Path(entry.path), ignores)
+            yield from self._entry(entry, Path(entry.path), ignores, exclude)
 
-    def _entry(self, entry: os.DirEntry[str], path: Path, ignores: tuple[_Ignore, ...]) -> Iterator[FoundFile]:
+    def _exclude_in(self, folder: Path) -> _Ignore | None:
+        """What the folder's configuration excludes, unless that hides the given folder itself."""
+        config = self._configurations.of(folder) if self._configurations is not None else None
+        if config is None or config.root is None or not config.exclude:
+            return None
+        if config.path not in self._excludes:
+            exclude = _spec(config.exclude, config.root)
+            hides = exclude.decides(self._given, folder=True)
+            self._excludes[config.path] = None if hides else exclude
+        return self._excludes[config.path]
+
+    def _entry(
+        self, entry: os.DirEntry[str], path: Path, ignores: tuple[_Ignore, ...], exclude: _Ignore | None
+    ) -> Iterator[FoundFile]:
         is_folder = entry.is_dir()
-        if is_folder and (entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS):
+        wanted = is_folder or self._wanted(entry)
+        if not wanted and not entry.name.endswith(NOTEBOOK):
             return
-        if not is_folder and not self._wanted(entry):
-            return
-        if any(verdict for verdict in _verdicts(path, is_folder, ignores)):
+        reason = _skipped(entry.name) if is_folder else None
+        if reason is None and exclude is not None and exclude.decides(path, is_folder):
+            reason = EXCLUDED
+        if reason is None and _is_ignored(path, is_folder, ignores):
+            reason = IGNORED
+        if reason is not None or not wanted:
+            self.passed.append((path, reason or NOTEBOOKS))
             return
         self.linked = self.linked or entry.is_symlink()
         if is_folder:
-            yield from self.files(path, ignores)
+            yield from self._below(path, ignores)
             return
         try:
             yield FoundFile(path, entry.stat().st_size)
@@ -168,13 +207,17 @@ class _Walk:
             self._errors.append(f"cannot read {path}: {error.strerror or error}")
 
 
-def _verdicts(path: Path, folder: bool, ignores: tuple[_Ignore, ...]) -> Iterator[bool]:
-    """The verdict of the deepest .gitignore that mentions a path; nothing where none does."""
-    for ignore in reversed(ignores):
-        verdict = ignore.decides(path, folder)
-        if verdict is not None:
-            yield verdict
-            return
+def _skipped(name: str) -> str | None:
+    """Why a folder of that name is passed over wherever it lies, if so."""
+    if name.startswith("."):
+        return HIDDEN
+    return f"in {name}" if name in SKIPPED_FOLDERS else None
+
+
+def _is_ignored(path: Path, folder: bool, ignores: tuple[_Ignore, ...]) -> bool:
+    """The verdict of the deepest .gitignore that mentions a path."""
+    verdicts = (ignore.decides(path, folder) for ignore in reversed(ignores))
+    return bool(next((verdict for verdict in verdicts if verdict is not None), False))
 
 
 def display_path(path: Path) -> str:

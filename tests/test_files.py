@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from amplint.config import Configurations
 from amplint.files import display_path, find_files
 
 if TYPE_CHECKING:
     import pytest
 
 
-def names(project: Path, *paths: str, exclude: tuple[str, ...] = ()) -> list[str]:
-    found = find_files(paths or (".",), exclude, project)
-    assert not found.errors
+def names(project: Path, *paths: str) -> list[str]:
+    configurations = Configurations()
+    found = find_files(paths or (".",), configurations)
+    assert not found.errors + configurations.errors
     return [file.path.relative_to(project).as_posix() for file in found.files]
 
 
@@ -57,8 +61,59 @@ def test_an_ignored_folder_can_be_given(project: Path) -> None:
 
 def test_exclude(project: Path) -> None:
     make(project, "a.py", "legacy/b.py", "src/legacy/c.py", "src/d.py")
-    assert names(project, exclude=("/legacy", "d.py")) == ["a.py", "src/legacy/c.py"]
-    assert names(project, "legacy", exclude=("/legacy",)) == ["legacy/b.py"]
+    (project / "amplint.toml").write_text('exclude = ["/legacy", "d.py"]\n')
+    assert names(project) == ["a.py", "src/legacy/c.py"]
+    assert names(project, "legacy") == ["legacy/b.py"]
+    assert names(project, "src") == ["src/legacy/c.py"]
+
+
+def test_each_folder_excludes_by_the_nearest_configuration(project: Path) -> None:
+    make(project, "gen/a.py", "b.py", "one/gen/a.py", "one/b.py", "two/gen/a.py", "two/in/b.py", "two/in/gen/a.py")
+    (project / "amplint.toml").write_text('exclude = ["gen"]\n')
+    (project / "one" / "pyproject.toml").write_text('[tool.amplint]\nexclude = ["/b.py"]\n')
+    (project / "two" / "amplint.toml").write_text("")
+    (project / "two" / "in" / "pyproject.toml").write_text("[tool.other]\n")
+    assert names(project) == ["b.py", "one/gen/a.py", "two/gen/a.py", "two/in/b.py", "two/in/gen/a.py"]
+    assert names(project, "one", "b.py") == ["b.py", "one/gen/a.py"]
+
+
+def test_an_excluded_folder_is_not_entered_for_its_configuration(project: Path) -> None:
+    make(project, "a.py", "old/b.py")
+    (project / "amplint.toml").write_text('exclude = ["old"]\n')
+    (project / "old" / "amplint.toml").write_text("")
+    assert names(project) == ["a.py"]
+    assert names(project, "old") == ["old/b.py"]
+
+
+def test_a_gitignore_takes_no_exclude_back(project: Path) -> None:
+    make(project, "a.py", "b.py")
+    (project / ".git").mkdir()
+    (project / ".gitignore").write_text("!b.py\n")
+    (project / "amplint.toml").write_text('exclude = ["b.py"]\n')
+    assert names(project) == ["a.py"]
+
+
+def test_what_is_passed_over_is_counted_by_reason(project: Path) -> None:
+    make(project, "a.py", "old/a.py", "old/in/b.py", "old/text.md", ".hidden/a.py", ".hidden/.deeper/b.py", "venv/a.py")
+    make(project, "__pycache__/a.pyc", "n.ipynb", "gen_pb2.py", "notes.txt", ".git/config", "old/c.py")
+    (project / ".gitignore").write_text("*_pb2.py\n")
+    (project / "amplint.toml").write_text('exclude = ["old"]\n')
+    found = find_files([".", "./."], Configurations())
+    reasons = {"excluded": 3, "in hidden folders": 2, "in venv": 1, "named in .gitignore": 1, "notebooks": 1}
+    assert {reason: number for reason, number in found.passed_over.reasons.items() if number} == reasons
+    assert found.passed_over.summary() == (
+        "8 files were passed over: 3 excluded, 2 in hidden folders, 1 named in .gitignore, 1 notebooks, 1 in venv."
+    )
+
+
+def test_counting_has_an_end(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from amplint import passed_over
+
+    monkeypatch.setattr(passed_over, "LOOKED_AT", 4)
+    make(project, "a.py", *(f".hidden/{folder}/{name}.py" for folder in "abcd" for name in "xy"))
+    said = find_files(["."]).passed_over.summary()
+    assert said is not None
+    assert said.startswith("At least ")
 
 
 def test_symbolic_links(project: Path) -> None:

@@ -278,6 +278,26 @@ def test_fixes_run_on_a_copy_and_a_factory_sees_them(tmp_path: Path) -> None:
     assert all(row["fix"] is None for row in rows if row["code"] is None)
 
 
+def test_each_target_has_its_own_configuration(tmp_path: Path) -> None:
+    """Files of two folders, each with its scenario and with a factory that its class cannot be built without."""
+    needs = linear("Model", "return self.proj(x.float())").replace("wide: bool = False", "engine")
+    factory = "from model import Model\n\n\ndef make():\n    return Model(3), torch.randn(2, 8)\n"
+    for package, scenario in (("one", "bf16"), ("two", "fp16")):
+        folder = write(tmp_path / package, model=needs, make=factory)
+        text = f'scenarios = ["{scenario}"]\n[factories]\nModel = "make.py::make"\n'
+        (folder / "amplint.toml").write_text(text)
+    rows = rows_of("one/model.py", "two/model.py", cwd=tmp_path, status=1)
+    assert {row["verdict"] for row in rows} == {"confirmed"}
+    shown = {(row["target"].split("/")[-2], row["scenario"]) for row in rows}
+    assert shown == {("one", "bf16"), ("two", "fp16")}
+    rows = rows_of("one/model.py::Model", "--config", "two/amplint.toml", cwd=tmp_path, status=1)
+    assert {row["scenario"] for row in rows} == {"fp16"}
+    assert all(f"--config {tmp_path / 'two' / 'amplint.toml'}" in row["reproduce"] for row in rows)
+    (tmp_path / "two" / "amplint.toml").write_text("scenarios = 3\n")
+    rows = rows_of("one/model.py", "two/model.py", cwd=tmp_path, status=2)
+    assert {row["target"].split("/")[-2] for row in rows} == {"one"}
+
+
 def contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -13,13 +14,14 @@ from typing import Any, TypeVar
 
 import click
 
-from amplint.cli.judging import judging_options
+from amplint.cli.judging import Judging, judging_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
-from amplint.config import Config, UsageError, common_folder, find_config
-from amplint.engine import FileResult, Options, check_file, check_files
-from amplint.files import Discovery, display_path, find_files
+from amplint.config import Config, Configurations, UsageError
+from amplint.engine import FileResult, Options, Task, check_file, check_files
+from amplint.files import display_path, find_files
 from amplint.finding import Applicability, Finding, Severity
 from amplint.infer.scenarios import DEVICES
+from amplint.passed_over import PassedOver
 from amplint.plugins import load_rules
 from amplint.report import FORMATS, Context, plain, render
 from amplint.source import Source
@@ -46,6 +48,7 @@ class Arguments:
     output_format: str
     output_file: str | None
     stdin_filename: str | None
+    config: str | None
     isolated: bool
     no_cache: bool
     jobs: int | None
@@ -80,6 +83,7 @@ def _codes(*names: str, text: str) -> Callable[[_F], _F]:
 @click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if findings remain.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each CPU]")
 @click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
+@click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
 @click.option("--isolated", is_flag=True, help="Read no configuration file.")
 @click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and stop.")
@@ -101,19 +105,23 @@ def run(arguments: Arguments) -> int:
         raise UsageError("- (stdin) cannot be combined with other paths")
     if arguments.stdin_filename is not None and STDIN not in paths:
         raise UsageError("--stdin-filename needs the path -")
-    anchor = [arguments.stdin_filename or "."] if STDIN in paths else paths
-    config = Config() if arguments.isolated else find_config(common_folder(Path(p).absolute() for p in anchor))
-    options = _options(arguments, config)
+    configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
+    judging = Judging(configurations, lambda config: _options(arguments, config))
     context = Context({rule.code: rule for rule in load_rules()})
     if STDIN in paths:
-        return _check_stdin(arguments, options, context)
-    found = find_files(paths, config.exclude, config.root)
-    for line in found.errors:
+        return _check_stdin(arguments, judging, context)
+    found = find_files(paths, configurations)
+    for folder in filter(os.path.isdir, paths):
+        judging.of(Path(os.path.abspath(folder)))
+    judged = [(file, judging.of(file.path.parent)) for file in found.files]
+    tasks = [Task(file.path, file.size, by.options) for file, by in judged if by is not None]
+    errors = [*found.errors, *configurations.errors]
+    for line in errors:
         error_message(line)
     if arguments.show_files:
-        write_out("".join(f"{display_path(file.path)}\n" for file in found.files))
-        return FAILED if found.errors else CLEAN
-    return _conclude(arguments, options, context, _check_all(found, options, arguments.jobs), bool(found.errors))
+        write_out("".join(f"{display_path(task.path)}\n" for task in tasks))
+        return FAILED if errors else CLEAN
+    return _conclude(arguments, context, _check_all(tasks, arguments.jobs), found.passed_over, failed=bool(errors))
 
 
 def _options(arguments: Arguments, config: Config) -> Options:
@@ -134,30 +142,31 @@ def _options(arguments: Arguments, config: Config) -> Options:
     )
 
 
-def _check_all(found: Discovery, options: Options, jobs: int | None) -> list[FileResult]:
+def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
     from amplint.report.progress import ProgressBar
 
     results = []
-    files = [(file.path, file.size) for file in found.files]
-    with ProgressBar(len(files)) as bar, closing(check_files(files, options, jobs)) as stream:
+    with ProgressBar(len(tasks)) as bar, closing(check_files(tasks, jobs)) as stream:
         for result in stream:
             results.append(result)
             bar.advance()
     return sorted(results, key=lambda result: str(result.path))
 
 
-def _check_stdin(arguments: Arguments, options: Options, context: Context) -> int:
+def _check_stdin(arguments: Arguments, judging: Judging, context: Context) -> int:
     path = Path(arguments.stdin_filename or "<stdin>").absolute()
     source = Source(path, sys.stdin.buffer.read())
-    result = check_file(source, options)
+    result = check_file(source, judging.valid(path.parent).options)
     context.sources[path] = Source(path, result.after) if result.after is not None else source
     if arguments.fix and not arguments.diff:
         sys.stdout.buffer.write(source.data if result.after is None else result.after)
         sys.stdout.flush()
-    return _conclude(arguments, options, context, [result], False)
+    return _conclude(arguments, context, [result], PassedOver())
 
 
-def _conclude(arguments: Arguments, options: Options, context: Context, results: list[FileResult], failed: bool) -> int:
+def _conclude(
+    arguments: Arguments, context: Context, results: list[FileResult], passed_over: PassedOver, *, failed: bool = False
+) -> int:
     """Report on all files and choose the exit status."""
     for result in results:
         for line in (*result.failures, *([result.error] if result.error else ())):
@@ -172,7 +181,11 @@ def _conclude(arguments: Arguments, options: Options, context: Context, results:
         _deliver_text(arguments, text)
     else:
         _report(arguments, findings, context)
-    _summarise(options, results, findings, changed)
+    if results or not failed:
+        _summarise(arguments, results, findings, changed)
+    left = passed_over.summary()
+    if left is not None:
+        click.echo(left, err=True)
     if failed:
         return FAILED
     found = bool(findings) or (bool(changed) and (arguments.diff or arguments.exit_non_zero_on_fix))
@@ -212,12 +225,17 @@ def _statistics(findings: list[Finding], output_format: str) -> str:
     return "".join(f"{count:>{width}}  {code}  {name}\n" for (code, name), count in rows)
 
 
-def _summarise(options: Options, results: list[FileResult], findings: list[Finding], changed: list[FileResult]) -> None:
+def _summarise(
+    arguments: Arguments, results: list[FileResult], findings: list[Finding], changed: list[FileResult]
+) -> None:
     """The last lines on stderr: what was fixed, what is left, what could be fixed."""
     fixed = sum(result.fixed for result in changed)
     if fixed:
-        verb = "Fixed" if options.write else "Would fix"
+        verb = "Would fix" if arguments.diff else "Fixed"
         click.echo(f"{verb} {_count(fixed, 'finding')} in {_count(len(changed), 'file')}.", err=True)
+    if not results:
+        click.echo("No Python files found.", err=True)
+        return
     if not findings:
         if not any(result.failures or result.error for result in results):
             click.echo(f"All checks passed: {_count(len(results), 'file')}.", err=True)

@@ -7,15 +7,14 @@ import sys
 import traceback
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from amplint.annotate.rows import FileDtypes, file_dtypes
-from amplint.cli.judging import judging_options, split
+from amplint.cli.judging import Judging, judging_options, split
 from amplint.cli.main import CLEAN, FAILED, error_message, print_lines, write_out
-from amplint.config import UsageError, common_folder, find_config
+from amplint.config import Configurations, UsageError
 from amplint.engine import DEBUG_VARIABLE
 from amplint.files import display_path, find_files
 from amplint.infer.scenarios import CONTROL, DEVICES, SCENARIOS, Scenario, scenario_names
@@ -24,6 +23,7 @@ from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from amplint.engine import Options
 
@@ -38,6 +38,7 @@ class Arguments:
     scenario: str | None
     device: str | None
     torch_version: str | None
+    config: str | None
     output_format: str
     output_file: str | None
 
@@ -49,6 +50,7 @@ class Arguments:
 @click.option(
     "--torch-version", metavar="X.Y", help="The torch to infer by.  [default: the newest that the project allows]"
 )
+@click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
 @click.option(
     "--output-format", type=click.Choice(FORMATS), default="text", show_default=True, help="Form of the result."
 )
@@ -67,53 +69,57 @@ def command(**arguments: Any) -> None:
 
 def run(arguments: Arguments) -> int:
     """Infer, show, and say the exit status. Raises UsageError."""
-    config = find_config(common_folder(Path(p).absolute() for p in arguments.files))
     names = split([arguments.scenario] if arguments.scenario is not None else [])
     if len(names) != 1:
         raise UsageError(f"dtypes shows one scenario: give --scenario NAME; known: {', '.join(scenario_names())}")
-    options = judging_options(config, scenario=names, device=arguments.device, torch_version=arguments.torch_version)
-    (scenario,) = options.scenarios
-    found = find_files(arguments.files, config.exclude, config.root)
-    files = _Files(
-        [file.path for file in found.files],
-        SCENARIOS if arguments.output_format == "html" else tuple(dict.fromkeys((CONTROL, scenario))),
-        options,
+    judging = Judging(
+        Configurations(only=arguments.config),
+        lambda config: judging_options(
+            config, scenario=names, device=arguments.device, torch_version=arguments.torch_version
+        ),
     )
-    for line in found.errors:
+    found = find_files(arguments.files, judging.configurations)
+    judged = [(file.path, judging.of(file.path.parent)) for file in found.files]
+    shown = [(path, by.options) for path, by in judged if by is not None]
+    errors = [*found.errors, *judging.configurations.errors]
+    for line in errors:
         error_message(line)
+    if not shown and not errors:
+        click.echo("No Python files found.", err=True)
+    (scenario,) = judging.plain.scenarios
+    files = _Files(shown, SCENARIOS if arguments.output_format == "html" else tuple(dict.fromkeys((CONTROL, scenario))))
     if arguments.output_format == "text":
         _show_text(arguments, files, scenario)
     else:
-        _deliver(arguments, _document(arguments.output_format, files, scenario))
-    return FAILED if found.errors or files.failed else CLEAN
+        _deliver(arguments, _document(arguments, files, scenario))
+    return FAILED if errors or files.failed else CLEAN
 
 
 class _Files:
     """The files to show; ``failed`` says, when all are done, whether one could not be."""
 
-    def __init__(self, paths: Sequence[Path], scenarios: tuple[Scenario, ...], options: Options) -> None:
-        self.paths = paths
+    def __init__(self, judged: Sequence[tuple[Path, Options]], scenarios: tuple[Scenario, ...]) -> None:
+        self.options = dict(judged)
         self.scenarios = scenarios
-        self.options = options
         self.failed = False
 
     def __iter__(self) -> Iterator[FileDtypes]:
-        for path in self.paths:
+        for path, options in self.options.items():
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    file = self._infer(path)
+                    file = self._infer(path, options)
             except _Unshown as error:
                 error_message(str(error))
                 self.failed = True
             else:
                 yield file
 
-    def _infer(self, path: Path) -> FileDtypes:
+    def _infer(self, path: Path, options: Options) -> FileDtypes:
         try:
             source = Source(path, path.read_bytes())
-            newest = self.options.torch_for(path).newest
-            return file_dtypes(source, scenarios=self.scenarios, device=self.options.device, torch_version=newest)
+            newest = options.torch_for(path).newest
+            return file_dtypes(source, scenarios=self.scenarios, device=options.device, torch_version=newest)
         except OSError as error:
             raise _Unshown(f"cannot read {path}: {error.strerror or error}") from error
         except SourceError as error:
@@ -139,8 +145,9 @@ def _show_text(arguments: Arguments, files: _Files, scenario: Scenario) -> None:
     lane = files.scenarios.index(scenario)
 
     def shown(file: FileDtypes) -> list[Line]:
-        header = f"# {display_path(file.source.path)}: {scenario.name}, device {files.options.device}"
-        return [[(header, "bold")], *render(file, lane), []] if len(files.paths) > 1 else list(render(file, lane))
+        path = file.source.path
+        header = f"# {display_path(path)}: {scenario.name}, device {files.options[path].device}"
+        return [[(header, "bold")], *render(file, lane), []] if len(files.options) > 1 else list(render(file, lane))
 
     if arguments.output_file is not None:
         _deliver(arguments, (plain(shown(file)) for file in files))
@@ -149,15 +156,19 @@ def _show_text(arguments: Arguments, files: _Files, scenario: Scenario) -> None:
         print_lines(shown(file))
 
 
-def _document(output_format: str, files: _Files, scenario: Scenario) -> Iterator[str]:
-    if output_format == "json":
+def _document(arguments: Arguments, files: _Files, scenario: Scenario) -> Iterator[str]:
+    """One document of all files, which states one device. Raises UsageError where they have several."""
+    devices = sorted({options.device for options in files.options.values()}) or [arguments.device or "cuda"]
+    if len(devices) > 1:
+        raise UsageError(f"the files' configurations name several devices ({', '.join(devices)}): give --device")
+    if arguments.output_format == "json":
         from amplint.annotate import document
 
-        yield from document.render(files, scenario, files.options.device)
+        yield from document.render(files, scenario, devices[0])
     else:
         from amplint.annotate import page
 
-        yield page.render(list(files), files.scenarios, scenario, files.options.device)
+        yield page.render(list(files), files.scenarios, scenario, devices[0])
 
 
 def _deliver(arguments: Arguments, pieces: Iterator[str]) -> None:

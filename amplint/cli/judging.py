@@ -2,17 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amplint.config import Config, UsageError, parse_torch_version
+from amplint.config import Config, Configurations, UsageError, parse_torch_version
 from amplint.engine import Options
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
 from amplint.plugins import load_rules, nearest, select_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from amplint.finding import Applicability
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one file is judged by, and the configuration that it comes from."""
+
+    options: Options
+    config: Config
+
+
+class Judging:
+    """What each file is judged by: ``options`` makes it of a configuration, and raises UsageError for a wrong one.
+
+    ``plain`` is what the command line says alone; what is wrong there is not laid to a file.
+    """
+
+    def __init__(self, configurations: Configurations, options: Callable[[Config], Options]) -> None:
+        self.plain = options(Config())
+        self.configurations = configurations
+        self._options = options
+        self._by_file: dict[Path | None, Judged | None] = {}
+
+    def of(self, folder: Path) -> Judged | None:
+        """For the files of an absolute folder; None where their configuration is not valid, which its errors say."""
+        config = self.configurations.of(folder)
+        if config is None:
+            return None
+        if config.path not in self._by_file:
+            try:
+                self._by_file[config.path] = Judged(self._options(config), config)
+            except UsageError as error:
+                self.configurations.errors.append(f"{config.path}: {error}")
+                self._by_file[config.path] = None
+        return self._by_file[config.path]
+
+    def valid(self, folder: Path) -> Judged:
+        """The same. Raises UsageError where the configuration is not valid."""
+        judged = self.of(folder)
+        if judged is None:
+            raise UsageError(self.configurations.errors[-1])
+        return judged
 
 
 def judging_options(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import signal
 import sys
 from contextlib import contextmanager
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from amplint.cli.judging import judging_options
+from amplint.cli.judging import Judged, Judging, judging_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
-from amplint.config import Config, UsageError, common_folder, find_config
-from amplint.engine import check_file
+from amplint.config import Config, Configurations, UsageError
+from amplint.engine import Options, check_file
 from amplint.files import display_path, find_files
 from amplint.infer.scenarios import DEVICES
+from amplint.plugins import load_rules
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Arguments:
     torch_version: str | None
     pedantic: bool
     output_format: str
+    config: str | None
     isolated: bool
     exit_zero: bool
 
@@ -75,6 +78,7 @@ class Arguments:
 )
 @click.option("--pedantic", is_flag=True, help="Verify what is merely possible too.")
 @click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
 @click.option("--isolated", is_flag=True, help="Read no configuration file.")
 @click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if something is confirmed.")
 def command(**arguments: Any) -> None:
@@ -116,33 +120,14 @@ def run(arguments: Arguments) -> int:
     """Verify, report, and say the exit status. Raises UsageError."""
     if importlib.util.find_spec("torch") is None:
         raise UsageError('verify runs code and needs torch: pip install "amplint[verify]"')
-    from amplint.verify.verification import Settings
-
     pairs = [_split(text) for text in arguments.targets]
-    paths = [path for path, _ in pairs]
-    config = Config() if arguments.isolated else find_config(common_folder(Path(p).absolute() for p in paths))
-    options = judging_options(
-        config,
-        select=arguments.select,
-        ignore=arguments.ignore,
-        scenario=arguments.scenario,
-        device=arguments.device,
-        torch_version=arguments.torch_version,
-        pedantic=arguments.pedantic,
+    configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
+    judging = Judging(configurations, lambda config: _options(arguments, config))
+    factory = _factory(arguments, pairs)
+    targets, failed = _targets(
+        pairs, judging, lambda given, judged: _settings(arguments, given, judged, factory or judged.config.factories)
     )
-    settings = Settings(
-        options=options,
-        run_on=_hardware(arguments.run_on, options.device),
-        root=(config.root or common_folder(Path(p).absolute() for p in paths)).resolve(),
-        factories=_factories(arguments, pairs, config),
-        fix_check=arguments.fix_check,
-        trace=arguments.trace is not None,
-        timeout=arguments.timeout,
-        memory=int(arguments.memory * 2**30),
-        given=_given(arguments),
-    )
-    targets, failed = _targets(pairs, settings, config)
-    verified = _verify_all(targets, settings)
+    verified = _verify_all(targets)
     rows = [row for done in verified for row in done.rows]
     if arguments.output_format == "json":
         document = [row.to_json(fix_check=arguments.fix_check) for row in rows]
@@ -150,7 +135,7 @@ def run(arguments: Arguments) -> int:
     else:
         from amplint.verify.report import render, summary
 
-        print_lines(render(rows, {rule.code: rule.name for rule in options.rules}))
+        print_lines(render(rows, {rule.code: rule.name for rule in load_rules()}))
         if targets or not failed:
             click.echo(summary(rows) if targets else _NOTHING, err=True)
     if arguments.trace is not None:
@@ -166,6 +151,35 @@ _NOTHING = (
 )
 
 
+def _options(arguments: Arguments, config: Config) -> Options:
+    return judging_options(
+        config,
+        select=arguments.select,
+        ignore=arguments.ignore,
+        scenario=arguments.scenario,
+        device=arguments.device,
+        torch_version=arguments.torch_version,
+        pedantic=arguments.pedantic,
+    )
+
+
+def _settings(arguments: Arguments, given: Path, judged: Judged, factories: dict[str, str]) -> Settings:
+    """How to verify the files of one configuration below a given path. Raises UsageError."""
+    from amplint.verify.verification import Settings
+
+    return Settings(
+        options=judged.options,
+        run_on=_hardware(arguments.run_on, judged.options.device),
+        root=(judged.config.root or (given if given.is_dir() else given.parent)).resolve(),
+        factories=factories,
+        fix_check=arguments.fix_check,
+        trace=arguments.trace is not None,
+        timeout=arguments.timeout,
+        memory=int(arguments.memory * 2**30),
+        given=_given(arguments),
+    )
+
+
 def _split(text: str) -> tuple[str, str | None]:
     """``FILE.py::Class`` as path and name."""
     path, separator, name = text.rpartition("::")
@@ -179,6 +193,7 @@ def _given(arguments: Arguments) -> tuple[str, ...]:
         *(("--select", rules) for rules in arguments.select),
         *(("--ignore", rules) for rules in arguments.ignore),
         ("--torch-version", arguments.torch_version),
+        ("--config", arguments.config and os.path.abspath(arguments.config)),
         ("--factory", arguments.factory and _absolute(arguments.factory)),
     ]
     given = [part for option, value in values if value is not None for part in (option, value)]
@@ -197,10 +212,10 @@ def _absolute(factory: str) -> str:
     return f"{Path(file).resolve()}::{name}"
 
 
-def _factories(arguments: Arguments, pairs: list[tuple[str, str | None]], config: Config) -> dict[str, str]:
-    """The configured factories, and the one given for the only target. Raises UsageError."""
+def _factory(arguments: Arguments, pairs: list[tuple[str, str | None]]) -> dict[str, str]:
+    """The factory given for the only target. Raises UsageError."""
     if arguments.factory is None:
-        return config.factories
+        return {}
     names = [name for _, name in pairs if name is not None]
     if len(pairs) != 1 or not names:
         raise UsageError("--factory builds one target: name it as FILE.py::Class")
@@ -223,21 +238,25 @@ def _hardware(run_on: str, device: str) -> str:
 
 
 def _targets(
-    pairs: list[tuple[str, str | None]], settings: Settings, config: Config
-) -> tuple[list[tuple[Target, Outline]], bool]:
-    """The targets in the order of files, and whether something could not be read."""
+    pairs: list[tuple[str, str | None]], judging: Judging, settings_of: Callable[[Path, Judged], Settings]
+) -> tuple[list[_Job], bool]:
+    """The targets in the order of files, each with its settings, and whether something could not be read."""
     from amplint.verify.targets import outline, target_named, targets_of
 
-    found: dict[str, tuple[Target, Outline]] = {}
+    found: dict[str, _Job] = {}
     failed = False
     for text, name in pairs:
-        discovery = find_files([text], config.exclude, config.root)
+        discovery = find_files([text], judging.configurations)
         for line in discovery.errors:
             error_message(line)
             failed = True
         if name is not None and not discovery.errors and not Path(text).is_file():
             raise UsageError(f"{text} is no file: a target is FILE.py::Class")
         for file in discovery.files:
+            judged = judging.of(file.path.parent)
+            if judged is None:
+                continue
+            settings = settings_of(Path(os.path.abspath(text)), judged)
             path = file.path.resolve()
             result = check_file(path, settings.options)
             for line in (*result.failures, *([result.error] if result.error else ())):
@@ -262,21 +281,33 @@ def _targets(
                     known = ", ".join(list(shape.classes)[:8]) or "none"
                     raise UsageError(f"{text} has no class {name}; its classes: {known}")
                 made = [one]
-            found.update({str(target): (target, shape) for target in made})
+            found.update({str(target): _Job(target, shape, settings) for target in made})
+    for line in judging.configurations.errors:
+        error_message(line)
+        failed = True
     return list(found.values()), failed
 
 
-def _verify_all(targets: list[tuple[Target, Outline]], settings: Settings) -> list[Verified]:
+@dataclass(frozen=True)
+class _Job:
+    """A target, the file that it stands in, and how to verify it."""
+
+    target: Target
+    outline: Outline
+    settings: Settings
+
+
+def _verify_all(jobs: list[_Job]) -> list[Verified]:
     from amplint.report.progress import Ticker
     from amplint.verify.verification import verify_target
 
     done = []
     with Ticker() as ticker:
-        for number, (target, shape) in enumerate(targets, 1):
-            name = target.name or target.path.stem
-            label = f"Running {name} ({number} of {len(targets)})"
+        for number, job in enumerate(jobs, 1):
+            name = job.target.name or job.target.path.stem
+            label = f"Running {name} ({number} of {len(jobs)})"
             ticker.show(label)
-            done.append(verify_target(target, shape, settings, _progress(ticker.show, label)))
+            done.append(verify_target(job.target, job.outline, job.settings, _progress(ticker.show, label)))
     return done
 
 

@@ -1,0 +1,53 @@
+"""What a run passes over: how many files that hold Python, and why."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+NOTEBOOK = ".ipynb"
+EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS = "excluded", "in hidden folders", "named in .gitignore", "notebooks"
+
+LOOKED_AT = 50_000
+"""Entries below passed-over folders to look at; counting more would take longer than a small check."""
+
+
+@dataclass(slots=True)
+class PassedOver:
+    """Numbers of files by reason; ``more`` where not all were counted."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+    more: bool = False
+    _seen: set[Path] = field(default_factory=set)
+    _looked_at: int = 0
+
+    def count(self, passed: Iterable[tuple[Path, str]]) -> None:
+        """Count files, and those below folders, each with the reason why it was passed over."""
+        for path, reason in passed:
+            if path not in self._seen:
+                self._seen.add(path)
+                self.reasons[reason] += sum(self._below(path)) if path.is_dir() else 1
+
+    def _below(self, folder: Path) -> Iterator[int]:
+        """How many Python files each folder holds. Links to folders are not followed."""
+        for _, folders, names in os.walk(folder):
+            if self._looked_at > LOOKED_AT:
+                self.more = True
+                return
+            self._looked_at += len(folders) + len(names)
+            yield sum(name.endswith(".py") for name in names)
+
+    def summary(self) -> str | None:
+        """One sentence, None where nothing was passed over."""
+        total = sum(self.reasons.values())
+        if not total:
+            return None
+        parts = ", ".join(f"{number:,} {reason}" for reason, number in self.reasons.most_common() if number)
+        least = "At least " if self.more else ""
+        return f"{least}{total:,} file{' was' if total == 1 else 's were'} passed over: {parts}."
