@@ -95,9 +95,9 @@ class Unbuildable(Plain):
 
 
 class Wrapper(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, engine: Any) -> None:
         super().__init__()
-        self.inner = Unbuildable(types.SimpleNamespace(width=5))
+        self.inner = Unbuildable(engine)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.inner(x)
@@ -110,7 +110,8 @@ def test_the_example_of_the_file_speaks_for_the_class_that_it_builds() -> None:
 
 
 def test_the_example_of_the_file_may_contain_a_class_that_cannot_be_built_otherwise() -> None:
-    space = a_file(amplint_example=lambda: (Wrapper(), (torch.randn(2, 5),), {}))
+    engine = types.SimpleNamespace(width=5)
+    space = a_file(amplint_example=lambda: (Wrapper(engine), (torch.randn(2, 5),), {}))
     assert recipe_of(Plain, namespace=space).how == "made from its signature and layers"
     assert recipe_of(Unbuildable, namespace=space).how == "amplint_example of the file"
     assert type(recipe_of(Unbuildable, namespace=space).make().module) is Wrapper
