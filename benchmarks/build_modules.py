@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify.build import CannotBuild, find_recipe
+from amplint.verify.described import built_text, called_with
 from amplint.verify.tensors import tensors
 
 if TYPE_CHECKING:
@@ -119,8 +120,7 @@ def _attempt(target: type, deadline: float) -> tuple[bool, str]:
             results = list(tensors(built.module(*built.args, **built.kwargs)))
         if not results:
             return False, "it returned no tensor"
-    shapes = " ".join(str(tuple(tensor.shape)) for tensor in tensors((built.args, built.kwargs)))
-    return True, f"{recipe.how}; inputs {shapes}"
+    return True, f"{recipe.how}: {built_text(recipe)} with {called_with(built.args, built.kwargs)}"
 
 
 if __name__ == "__main__":

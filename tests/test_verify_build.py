@@ -87,10 +87,48 @@ def test_an_inherited_example_counts_only_for_an_instance() -> None:
     assert made.how == "made from its signature and layers"
 
 
-def test_the_example_of_the_file_may_contain_the_class() -> None:
-    space = a_file(amplint_example=lambda: (Holder(), (torch.randn(2, 5),), {}))
+class Unbuildable(Plain):
+    def __init__(self, engine: Any) -> None:
+        if type(engine) is not types.SimpleNamespace:
+            raise LookupError("no such engine")
+        super().__init__(engine.width)
+
+
+class Wrapper(nn.Module):
+    def __init__(self, engine: Any) -> None:
+        super().__init__()
+        self.inner = Unbuildable(engine)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+def test_the_example_of_the_file_speaks_for_the_class_that_it_builds() -> None:
+    space = a_file(amplint_example=lambda: (Plain(5), (torch.randn(2, 5),), {}))
     assert recipe_of(Plain, namespace=space).how == "amplint_example of the file"
-    assert type(recipe_of(Plain, namespace=space).make().module) is Holder
+    assert recipe_of(Holder, namespace=space).how == "made from its signature and layers"
+
+
+def test_the_example_of_the_file_may_contain_a_class_that_cannot_be_built_otherwise() -> None:
+    engine = types.SimpleNamespace(width=5)
+    space = a_file(amplint_example=lambda: (Wrapper(engine), (torch.randn(2, 5),), {}))
+    assert recipe_of(Plain, namespace=space).how == "made from its signature and layers"
+    assert recipe_of(Unbuildable, namespace=space).how == "amplint_example of the file"
+    assert type(recipe_of(Unbuildable, namespace=space).make().module) is Wrapper
+
+
+def test_an_example_of_the_file_that_raises_speaks_for_no_class() -> None:
+    def amplint_example() -> Any:
+        raise OSError("no weights")
+
+    space = a_file(amplint_example=amplint_example)
+    assert recipe_of(Plain, namespace=space).how == "made from its signature and layers"
+    with pytest.raises(OSError, match="no weights"):
+        recipe_of(None, namespace=space).make()
+
+
+def test_the_examples_before_synthesis() -> None:
+    space = a_file(amplint_example=lambda: (Holder(), (torch.randn(2, 5),), {}))
     assert recipe_of(WithExample, namespace=space).how == "amplint_example of the class"
     assert recipe_of(None, namespace=space).how == "amplint_example of the file"
     assert recipe_of(Heir, namespace=space).how == "made from its signature and layers"

@@ -21,6 +21,7 @@ Row = dict[str, Any]
 
 KEYS = ["target", "scenario", "mode", "device", "run_on", "verdict", "code", "fingerprint", "error", "location"]
 LAST_KEYS = ["seconds", "reproduce"]
+RAN_KEYS = ["built", "inputs", "variant"]
 BASE = ["train", "eval", "eval-no-grad"]
 HEAD = "import torch\nfrom torch import nn\n\n\n"
 
@@ -48,7 +49,8 @@ def rows_of(*arguments: str, cwd: Path, status: int, fix_check: bool = False) ->
     rows: list[Row] = json.loads(done.stdout)
     middle = ["fix", "largest_error"] if fix_check else []
     for row in rows:
-        assert list(row) == [*KEYS, *middle, *LAST_KEYS]
+        assert list(row) == [*KEYS, *RAN_KEYS, *middle, *LAST_KEYS]
+        assert row["verdict"] == "not-runnable" or (row["built"] and row["inputs"])
         assert row["run_on"] == "cpu"
         assert row["verdict"] in ("confirmed", "clean", "not-reproduced", "not-reached", "not-runnable", "needs-gpu")
         assert row["location"] is None or list(row["location"]) == ["filename", "row"]
@@ -340,8 +342,43 @@ def test_the_report_for_people(tmp_path: Path) -> None:
     assert lines[0].startswith("Bad  ")
     assert lines[1].split() == ["confirmed", "AMP102", "upcast-matmul-operand", "at", "model.py:21", "bf16:", *_modes()]
     assert lines[2].strip() == "RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16"
-    assert lines[3].strip() == ("amplint verify model.py::Bad --scenario bf16 --run-on cpu --isolated")
+    assert lines[3].strip() == "ran Bad() with (bfloat16[2, 16, 8],)"
+    assert lines[4].strip() == ("amplint verify model.py::Bad --scenario bf16 --run-on cpu --isolated")
     assert done.stderr == "Ran 2 targets: 1 confirmed.\n"
+
+
+def test_a_files_example_speaks_for_the_class_that_it_builds_only(tmp_path: Path) -> None:
+    """The other classes with findings are built from their signatures, also where the example raises."""
+    inner = linear("Inner", "return self.proj(x.float())")
+    outer = (
+        "class Outer(nn.Module):\n    def __init__(self, scale):\n        super().__init__()\n"
+        "        self.inner, self.scale = Inner(), scale\n\n"
+        "    def forward(self, x):\n        return self.inner(x)\n\n\n"
+    )
+    alone = linear("Alone", "return self.proj(x.float())")
+    example = "def amplint_example():\n    return Outer(scale='large'), (torch.randn(3, 8),), {}\n"
+    root = write(
+        tmp_path, model=inner + outer + alone + example, raises=alone + "def amplint_example():\n    return 1/0\n"
+    )
+    rows = rows_of("model.py", "--scenario", "bf16", "--isolated", cwd=root, status=1)
+    found = {(row["target"].rpartition("::")[2], row["verdict"], row["code"]) for row in rows}
+    assert found == {(name, "confirmed", "AMP102") for name in ("Outer", "Inner", "Alone")}
+    ran = {row["target"].rpartition("::")[2]: (row["built"], row["inputs"]) for row in rows}
+    assert ran["Outer"] == ("Outer(scale='large')", "(bfloat16[3, 8],)")
+    assert ran["Alone"] == ("Alone()", "(bfloat16[2, 16, 8],)")
+    rows = rows_of("raises.py", "--scenario", "bf16", "--isolated", cwd=root, status=1)
+    found = {(row["target"].rpartition("::")[2], row["verdict"], row["code"]) for row in rows}
+    assert found == {("amplint_example", "not-runnable", None), ("Alone", "confirmed", "AMP102")}
+
+
+def test_where_nothing_could_be_run_the_status_says_so(tmp_path: Path) -> None:
+    needs = "class Needs(nn.Module):\n    def __init__(self, engine):\n        super().__init__()\n"
+    needs += "        raise RuntimeError(f'no {engine.name}')\n\n    def forward(self, x):\n        return x\n\n\n"
+    root = write(tmp_path, model=needs + linear("Good", "return self.proj(x)"))
+    options = ("--isolated", "--run-on", "cpu", "--scenario", "bf16")
+    assert verify("model.py::Needs", *options, cwd=root).status == 2
+    assert verify("model.py::Needs", *options, "--exit-zero", cwd=root).status == 2
+    assert verify("model.py::Needs", "model.py::Good", *options, cwd=root).status == 0
 
 
 def _modes() -> list[str]:

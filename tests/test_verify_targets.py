@@ -111,12 +111,16 @@ def test_a_class_with_an_example_is_a_target_without_findings_too() -> None:
     assert summary(targets_of(PATH, found, findings)) == {"Good": []}
 
 
-def test_the_example_of_a_file_stands_for_the_classes_without_one() -> None:
+def test_the_example_of_a_file_comes_first_and_silences_no_class() -> None:
     text = WRITE + module("Bad", f"x = self.proj(x.float()); {CALLS_WRITE}") + module("Own", more=example("Own"))
     found, findings = read(text + "def amplint_example():\n    return Bad(), (torch.randn(2, 8),), {}\n")
     targets = targets_of(PATH, found, findings)
-    assert summary(targets) == {"Own": [("AMP102", 20)], EXAMPLE: [("AMP105", 2), ("AMP102", 11)]}
-    assert targets[-1].name is None
+    assert summary(targets) == {
+        EXAMPLE: [("AMP105", 2), ("AMP102", 11), ("AMP102", 20)],
+        "Own": [("AMP102", 20)],
+        "Bad": [("AMP102", 11), ("AMP105", 2)],
+    }
+    assert targets[0].name is None
 
 
 @pytest.mark.parametrize("name", ["Outer", "Outer.Inner", "Outer.Inner.Deepest"])

@@ -89,7 +89,8 @@ def command(**arguments: Any) -> None:
     and runs your code.
 
     \b
-    Exit status: 0 nothing confirmed, 1 something confirmed, 2 wrong usage, unreadable path or internal failure.
+    Exit status: 0 nothing confirmed, 1 something confirmed, 2 nothing could be run, wrong usage, unreadable path or
+    internal failure.
     """
     with _ending_in_order():
         status = run(Arguments(**arguments))
@@ -140,7 +141,7 @@ def run(arguments: Arguments) -> int:
             click.echo(summary(rows) if targets else _NOTHING, err=True)
     if arguments.trace is not None:
         failed |= not _write_trace(Path(arguments.trace), verified)
-    if failed:
+    if failed or (rows and all(row.verdict in ("not-runnable", "needs-gpu") for row in rows)):
         return FAILED
     found = any(row.verdict == "confirmed" for row in rows)
     return FOUND if found and not arguments.exit_zero else CLEAN
@@ -302,12 +303,18 @@ def _verify_all(jobs: list[_Job]) -> list[Verified]:
     from amplint.verify.verification import verify_target
 
     done = []
+    spoken_for: set[tuple[Path, str | None]] = set()
     with Ticker() as ticker:
         for number, job in enumerate(jobs, 1):
+            if (job.target.path, job.target.name) in spoken_for:
+                continue
             name = job.target.name or job.target.path.stem
             label = f"Running {name} ({number} of {len(jobs)})"
             ticker.show(label)
-            done.append(verify_target(job.target, job.outline, job.settings, _progress(ticker.show, label)))
+            verified = verify_target(job.target, job.outline, job.settings, _progress(ticker.show, label))
+            if job.target.name is None:  # the file's example
+                spoken_for.add((job.target.path, verified.built))
+            done.append(verified)
     return done
 
 

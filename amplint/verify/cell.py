@@ -83,7 +83,13 @@ class _Look:
 
 
 def evaluate(
-    job: Job, recipe: Recipe, scenario: Scenario, planned: Plan, where: Where, baseline: Answers | None
+    job: Job,
+    recipe: Recipe,
+    scenario: Scenario,
+    planned: Plan,
+    where: Where,
+    baseline: Answers | None,
+    variant: str = "",
 ) -> tuple[Outcome, Answers]:
     """Run a cell and say what came of it. ``baseline`` is what the code answered before a fix.
 
@@ -91,7 +97,7 @@ def evaluate(
     an inner module gets them from a layer before it. That run counts only if it confirms a finding.
     """
     start = time.perf_counter()
-    inner = (scenario.name, planned.call.mode) in job.inner
+    inner = (variant, scenario.name, planned.call.mode) in job.inner
     look = _look(job, recipe, scenario, planned, where, _low(scenario) if inner else None)
     unsettled = set(look.reached) - set(look.confirmed)
     if scenario.autocast is not None and look.verdict.kind == CLEAN and unsettled and not inner:
@@ -115,6 +121,8 @@ def evaluate(
         timeline=look.timeline,
         dtypes=tuple(judge.name(output.dtype) for output in look.ran.outputs),
         inner=look.inputs is not None,
+        variant=variant,
+        inputs=look.ran.inputs,
     )
     return outcome, answers
 

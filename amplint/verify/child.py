@@ -10,6 +10,7 @@ import json
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def main() -> None:
             if job.snippets:
                 _run_snippets(job, where, tell)
             elif (recipe := _recipe(job, tell)) is not None:
-                _run_cells(job, recipe, where, tell)
+                _run_variants(job, recipe, where, tell)
         tell("done", asked_capability=bool(asked))
 
 
@@ -75,43 +76,68 @@ def _recipe(job: Job, tell: Callable[..., None]) -> Recipe | None:
     return None
 
 
-def _run_cells(job: Job, recipe: Recipe, where: Where, tell: Callable[..., None]) -> None:
+def _run_variants(job: Job, recipe: Recipe, where: Where, tell: Callable[..., None]) -> None:
+    """Run what is built first in every scenario."""
+    import torch
+
+    baseline = torch.load(job.baseline) if job.baseline and Path(job.baseline).exists() else {}
+    answers: dict[str, Any] = {}
+    _run_cells(job, recipe, where, tell, baseline, answers)
+    if job.answers is not None:
+        torch.save(answers, job.answers)
+
+
+def _run_cells(
+    job: Job,
+    recipe: Recipe,
+    where: Where,
+    tell: Callable[..., None],
+    baseline: dict[str, Any],
+    answers: dict[str, Any],
+    variant: str = "",
+) -> None:
     import torch
 
     from amplint.infer.scenarios import find_scenario
     from amplint.verify.cell import Answers, evaluate, plan
+    from amplint.verify.described import built_text
 
-    built = recipe.make()
-    planned = {mode: made for mode in MODES if (made := plan(recipe, built, mode, where)) is not None}
-    tell("built", how=recipe.how, target=_name(built.module), modes=list(planned), torch=torch.__version__)
-    baseline = torch.load(job.baseline) if job.baseline and Path(job.baseline).exists() else {}
-    answers = {}
+    made = recipe.make()
+    planned = {mode: one for mode in MODES if (one := plan(recipe, made, mode, where)) is not None}
+    text = built_text(recipe)
+    tell(
+        "built",
+        how=recipe.how,
+        target=_name(made.module),
+        modes=list(planned),
+        torch=torch.__version__,
+        variant=variant,
+        built=text,
+    )
     for name in job.scenarios:
         scenario = find_scenario(name)
         assert scenario is not None, name
-        for mode, made in planned.items():
-            if (name, mode) in job.skip:
+        for mode, one in planned.items():
+            if (variant, name, mode) in job.skip:
                 continue
-            tell("start", scenario=name, mode=mode)
-            key = f"{name} {mode}"
+            tell("start", cell=(variant, name, mode))
+            key = f"{variant} {name} {mode}"
             before = Answers(*baseline[key]) if key in baseline else None
-            outcome, given = evaluate(job, recipe, scenario, made, where, before)
+            outcome, given = evaluate(job, recipe, scenario, one, where, before, variant)
             answers[key] = (given.reference, given.own)
-            tell("cell", outcome=outcome.to_json())
-    if job.answers is not None:
-        torch.save(answers, job.answers)
+            tell("cell", outcome=replace(outcome, built=text).to_json())
 
 
 def _run_snippets(job: Job, where: Where, tell: Callable[..., None]) -> None:
     from amplint.verify.snippet import Snippet
     from amplint.verify.snippet_run import MODE, run_snippet
 
-    tell("built", how=None, target=job.name, modes=[MODE], torch="")
+    tell("built", how=None, target=job.name, modes=[MODE], torch="", variant="", built="")
     snippets = [Snippet.from_json(data) for data in job.snippets]
     for name in job.scenarios:
         for snippet in snippets:
-            if name in snippet.scenes and (name, MODE) not in job.skip:
-                tell("start", scenario=name, mode=MODE)
+            if name in snippet.scenes and ("", name, MODE) not in job.skip:
+                tell("start", cell=("", name, MODE))
                 tell("cell", outcome=run_snippet(snippet, name, where).to_json())
 
 

@@ -24,6 +24,9 @@ CPU_GAP, HARDWARE, OTHER, NO_REFERENCE = "cpu-gap", "hardware", "other", "no-ref
 CONFIRMING = (FAILED, OVERFLOW, LOSS)
 """The kinds that confirm a hazard of mixed precision."""
 
+Cell = tuple[str, str, str]
+"""The variant of the target (empty for what is built first), scenario and mode."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -52,9 +55,10 @@ class Job:
     """One target for one child process.
 
     ``name`` is the qualified name of a class of the file, or None for what the file's own ``amplint_example`` returns.
-    ``overlay`` maps absolute paths to text that is imported in the place of the file's. ``skip`` are cells (scenario,
-    mode) that are not to be run again, ``inner`` those whose float inputs come in autocast's dtype. ``answers`` is
-    where the outputs go, ``baseline`` where those of an earlier child are to compare with; each is a file, or None.
+    ``overlay`` maps absolute paths to text that is imported in the place of the file's. ``skip`` are cells that are not
+    to be run again, ``inner`` those whose float inputs come in autocast's dtype. ``variants`` are the labels of those
+    to run besides what is built first; None leaves the choice to the child. ``answers`` is where the outputs go,
+    ``baseline`` where those of an earlier child are to compare with; each is a file, or None.
     With ``snippets`` (see :class:`~amplint.verify.snippet.Snippet`) those are run instead, and the file is not
     imported.
     """
@@ -69,8 +73,9 @@ class Job:
     factory: str | None = None
     claims: tuple[Claim, ...] = ()
     overlay: dict[str, str] = field(default_factory=dict)
-    skip: tuple[tuple[str, str], ...] = ()
-    inner: tuple[tuple[str, str], ...] = ()
+    skip: tuple[Cell, ...] = ()
+    inner: tuple[Cell, ...] = ()
+    variants: tuple[str, ...] | None = None
     capability: tuple[int, int] | None = None
     seed: int = 0
     timeout: float = 120.0
@@ -99,7 +104,7 @@ class Job:
         )
         rest: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
         for cells in ("skip", "inner"):
-            rest[cells] = tuple((scenario, mode) for scenario, mode in data[cells])
+            rest[cells] = tuple((variant, scenario, mode) for variant, scenario, mode in data[cells])
         rest["claims"] = claims
         return cls(**rest)
 
@@ -116,7 +121,8 @@ class Outcome:
     ran. ``error`` is one line. ``location`` is where it failed, in user code. ``family`` is the rule code that the
     error's text or kind belongs to. ``difference`` is the largest absolute difference from the baseline's float32
     outputs, relative to their largest value; None where there is no baseline or it cannot be compared. ``dtypes`` are
-    those of the floating results, in order. ``inner``: its float inputs came in autocast's dtype.
+    those of the floating results, in order. ``inner``: its float inputs came in autocast's dtype. ``variant`` says how
+    what ran differs from what is built first; ``built`` and ``inputs`` are what was built and passed, each in one line.
     """
 
     scenario: str
@@ -132,6 +138,13 @@ class Outcome:
     timeline: dict[str, Any] | None = None
     dtypes: tuple[str, ...] = ()
     inner: bool = False
+    variant: str = ""
+    built: str = ""
+    inputs: str = ""
+
+    @property
+    def cell(self) -> Cell:
+        return (self.variant, self.scenario, self.mode)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from amplint.verify.described import called_with
 from amplint.verify.tensors import replaced, tensors
 
 if TYPE_CHECKING:
@@ -55,14 +56,24 @@ def calls(mode: str, built: Built) -> Iterator[Call]:
 
 def invoke(call: Call, built: Built) -> Any:
     """Call the module as the mode says. Returns what the (last) call returned."""
-    kwargs = dict(built.kwargs)
-    if call.mask is not None:
-        kwargs[call.mask] = _mask(call.mask_form, built)
+    kwargs = _keywords(call, built)
     result = built.module(*built.args, **kwargs)
     if call.second:
         again = _second(call.second, replace(built, kwargs=kwargs), result)
         result = built.module(*again.args, **again.kwargs)
     return result
+
+
+def passed(call: Call, built: Built) -> str:
+    """What the (first) call gets, in one line."""
+    return called_with(built.args, _keywords(call, built))
+
+
+def _keywords(call: Call, built: Built) -> dict[str, Any]:
+    kwargs = dict(built.kwargs)
+    if call.mask is not None:
+        kwargs[call.mask] = _mask(call.mask_form, built)
+    return kwargs
 
 
 def _parameters(built: Built) -> dict[str, inspect.Parameter]:

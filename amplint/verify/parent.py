@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amplint.verify.job import OTHER, Job, Outcome
+from amplint.verify.job import OTHER, Cell, Job, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +30,12 @@ _RESTARTS = 2
 
 @dataclass
 class Report:
-    """What a job gave. ``target`` is the class that was built; ``broken`` says why nothing was."""
+    """What a job gave. ``target`` is the class that was built, ``built`` what was made of it first; ``broken`` says why
+    nothing was. ``modes`` are those of what was built first."""
 
     target: str | None = None
     how: str | None = None
+    built: str = ""
     modes: tuple[str, ...] = ()
     outcomes: list[Outcome] = field(default_factory=list)
     broken: str | None = None
@@ -56,31 +58,33 @@ def run_job(job: Job, progress: Callable[[str], None] | None = None) -> Report:
         if left <= 0:
             break
         end = _run_once(replace(job, skip=tuple(skip), timeout=left), report, progress)
-        skip = [*job.skip, *((o.scenario, o.mode) for o in report.outcomes)]
+        skip = [*job.skip, *(o.cell for o in report.outcomes)]
         if end is None or report.broken is not None:
             return report
         if end.cell is None:
             report.broken = end.reason
             return report
-        scenario, mode = end.cell
-        report.outcomes.append(Outcome(scenario, mode, OTHER, round(end.seconds, 3), error=end.reason))
+        variant, scenario, mode = end.cell
+        ended = Outcome(scenario, mode, OTHER, round(end.seconds, 3), error=end.reason, variant=variant)
+        report.outcomes.append(replace(ended, built=end.built))
         skip.append(end.cell)
-    done = {(o.scenario, o.mode) for o in report.outcomes}
+    done = {o.cell for o in report.outcomes}
     for scenario in job.scenarios:
         for mode in report.modes:
-            if (scenario, mode) not in done:
+            if ("", scenario, mode) not in done:
                 error = "not run: earlier cells took the time or ended the process"
-                report.outcomes.append(Outcome(scenario, mode, OTHER, 0.0, error=error))
+                report.outcomes.append(Outcome(scenario, mode, OTHER, 0.0, error=error, built=report.built))
     return report
 
 
 @dataclass(frozen=True)
 class _End:
-    """How a child ended too early: the cell it was in (None while it was building) and why, in one line."""
+    """How a child ended too early: the cell it was in (None while it was building), why, and what was built there."""
 
-    cell: tuple[str, str] | None
+    cell: Cell | None
     reason: str
     seconds: float
+    built: str
 
 
 def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) -> _End | None:
@@ -113,7 +117,7 @@ def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) 
         if reader.done:
             return None
         seconds = time.monotonic() - reader.since
-        return _End(reader.cell, _reason(process, job, timed_out, tail), seconds)
+        return _End(reader.cell, _reason(process, job, timed_out, tail), seconds, reader.built)
 
 
 def _start(scratch: Path) -> subprocess.Popen[bytes]:
@@ -199,7 +203,8 @@ class _Reader:
         self.progress = progress
         self.position = 0
         self.done = False
-        self.cell: tuple[str, str] | None = None
+        self.cell: Cell | None = None
+        self.built = ""
         self.since = time.monotonic()
 
     def read(self) -> None:
@@ -219,13 +224,16 @@ class _Reader:
         elif kind == "cannot-build":
             self.report.broken, self.report.advice = event["reason"], event["advice"]
         elif kind == "built":
-            self.report.target, self.report.how = event["target"], event["how"]
-            self.report.modes, self.report.torch = tuple(event["modes"]), event["torch"]
+            if not event["variant"]:
+                self.report.target, self.report.how = event["target"], event["how"]
+                self.report.modes, self.report.built = tuple(event["modes"]), event["built"]
+            self.report.torch, self.built = event["torch"], event["built"]
         elif kind == "start":
-            self.cell = (event["scenario"], event["mode"])
+            variant, scenario, mode = event["cell"]
+            self.cell = (variant, scenario, mode)
             self.since = time.monotonic()
             if self.progress is not None:
-                self.progress(" ".join(self.cell))
+                self.progress(" ".join(filter(None, (scenario, mode, variant))))
         elif kind == "cell":
             self.report.outcomes.append(Outcome.from_json(event["outcome"]))
             self.cell = None

@@ -65,7 +65,8 @@ def _block(target: str, rows: list[Row], names: Mapping[str, str]) -> Iterator[L
     for row in rows:
         if row.fingerprint and row.verdict is not best[row.fingerprint]:
             continue
-        key = (row.verdict, row.code, row.fingerprint, row.location, _kind(row.error), row.fix, row.device)
+        said = (row.verdict, row.code, row.fingerprint, row.location, _kind(row.error), row.fix, row.device)
+        key = (*said, row.built, row.variant)
         groups.setdefault(key, []).append(row)
     width = max(len(row.verdict.value) for row in rows)
     advice = ""
@@ -83,6 +84,9 @@ def _block(target: str, rows: list[Row], names: Mapping[str, str]) -> Iterator[L
         ]
         if first.error:
             yield [(" " * (width + 4) + first.error, "dim")]
+        if first.built:
+            ran = f"ran {first.built} with {first.inputs}" if first.inputs else f"built {first.built}"
+            yield [(" " * (width + 4) + ran + (f", {first.variant}" if first.variant else ""), "dim")]
         if first.fix is not None:
             worst = max((row.largest_error or 0.0 for row in of_group), default=0.0)
             error = f" (largest relative error {worst:.2g})" if worst else ""

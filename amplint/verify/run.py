@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify.build.recipe import seed_everything
-from amplint.verify.modes import Call, invoke
+from amplint.verify.modes import Call, invoke, passed
 from amplint.verify.tensors import replaced, tensors
 
 if TYPE_CHECKING:
@@ -81,11 +81,12 @@ def _noting(asked: set[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave: detached floating results and gradients on the CPU, or the error."""
+    """What a run gave: detached floating results and gradients on the CPU, or the error; ``inputs`` in one line."""
 
     outputs: tuple[torch.Tensor, ...] = ()
     gradients: tuple[torch.Tensor, ...] = ()
     error: BaseException | None = None
+    inputs: str = ""
 
 
 def run(
@@ -106,11 +107,13 @@ def run(
     the scenario's. ``rounded`` rounds parameters and float inputs to that dtype and back, so that a float32 run shows
     what rounding alone changes. The loss is the sum of the means of all results, times ``loss_scale``.
     """
+    inputs_text = ""
     with contextlib.ExitStack() as stack:
         try:
             built = prepare(recipe, scenario, call, where, inputs)
             if rounded is not None:
                 built = _rounded(built, rounded)
+            inputs_text = passed(call, built)
             seed_everything(seed)
             stack.enter_context(watch or contextlib.nullcontext())
             with torch.set_grad_enabled(call.mode in ("train", "eval")):
@@ -122,11 +125,15 @@ def run(
                     torch.autograd.backward(torch.stack(losses).sum() * loss_scale)
             gradients = _gradients(built)
             stack.close()
-            return Run(tuple(o.detach().cpu() for o in outputs), tuple(g.detach().cpu() for g in gradients))
+            return Run(
+                tuple(o.detach().cpu() for o in outputs),
+                tuple(g.detach().cpu() for g in gradients),
+                inputs=inputs_text,
+            )
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return Run(error=error)
+            return Run(error=error, inputs=inputs_text)
 
 
 def region(scenario: Scenario, where: Where) -> contextlib.AbstractContextManager[Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify import judge
+from amplint.verify.described import called_with
 from amplint.verify.job import CLEAN, FAILED, OTHER, Outcome
 from amplint.verify.loading import one_line
 from amplint.verify.snippet_layers import construction
@@ -36,7 +37,7 @@ def run_snippet(snippet: Snippet, scenario: str, where: Where) -> Outcome:
     """
     start = time.perf_counter()
     scene = snippet.scenes[scenario]
-    verdict = _judged(snippet, scene, where)
+    verdict, inputs = _judged(snippet, scene, where)
     failed = verdict.kind == FAILED
     return Outcome(
         scenario,
@@ -48,28 +49,32 @@ def run_snippet(snippet: Snippet, scenario: str, where: Where) -> Outcome:
         family=verdict.family,
         confirmed=(snippet.fingerprint,) if failed else (),
         reached=(snippet.fingerprint,),
+        built=_quoted(source_of(scene)),
+        inputs=inputs,
     )
 
 
-def _judged(snippet: Snippet, scene: Scene, where: Where) -> judge.Verdict:
+def _judged(snippet: Snippet, scene: Scene, where: Where) -> tuple[judge.Verdict, str]:
+    """The verdict, and what the names stood for in one line."""
     code = compile(source_of(scene), "<snippet>", "exec" if scene.statement else "eval")
     try:
         names = {name: _resolved(qualified) for name, qualified in scene.names.items()}
     except (ImportError, AttributeError) as error:
-        return judge.Verdict(OTHER, f"this torch has no such name: {error}")
+        return judge.Verdict(OTHER, f"this torch has no such name: {error}"), ""
     deadline = time.monotonic() + _SECONDS
     last: BaseException | None = None
     for trial in trials(snippet.op, scene):
         last = _execute(code, scene, names, trial, where, control=True)
         if last is None:
+            values = {place.name: _made(place, trial, where, control=False) for place in scene.places}
             error_there = _execute(code, scene, names, trial, where, control=False)
             if error_there is None:
-                return judge.Verdict(CLEAN)
-            return judge.judge_error(error_there, emulated=where.emulated)
+                return judge.Verdict(CLEAN), called_with((), values)
+            return judge.judge_error(error_there, emulated=where.emulated), called_with((), values)
         if time.monotonic() > deadline:
             break
     reason = f"no small shapes found under which `{_quoted(snippet.source)}` runs in float32"
-    return judge.Verdict(OTHER, reason if last is None else f"{reason}; last: {one_line(last)}")
+    return judge.Verdict(OTHER, reason if last is None else f"{reason}; last: {one_line(last)}"), ""
 
 
 def _execute(

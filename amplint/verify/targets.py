@@ -109,23 +109,19 @@ def targets_of(path: Path, found: Outline, findings: Sequence[Finding]) -> list[
     """The targets of a whole file: every class with an example, and every class or function that owns a finding.
 
     A class also answers for the findings of the functions that it reaches by name, and with an example for those of
-    the classes. Where the file itself has an example, it stands for the classes that have none: one run of the whole
-    shows what their instances do in it.
+    the classes. The file's own example comes first: which class it builds, and so speaks for, its run tells.
     """
     examples = found.examples()
     owned: dict[str, list[Finding]] = {name: [] for name in examples}
-    rest: list[Finding] = []
     free: dict[str, list[Finding]] = {}
     for finding in findings:
         name, is_class = found.owner(finding.span.start.row)
-        if name not in examples and found.has_example:
-            rest.append(finding)
-        elif is_class and name is not None:
+        if is_class and name is not None:
             owned.setdefault(name, []).append(finding)
         else:
             free.setdefault(name or MODULE, []).append(finding)
     reached = {name: found.reached(name) for name in owned}
-    targets = []
+    targets = [Target(path, None, tuple(findings))] if found.has_example else []
     for name, items in owned.items():
         more = [f for other, found_there in free.items() if other in reached[name] for f in found_there]
         if name in examples:
@@ -133,8 +129,6 @@ def targets_of(path: Path, found: Outline, findings: Sequence[Finding]) -> list[
         targets.append(Target(path, name, tuple(dict.fromkeys([*items, *more]))))
     everywhere = {other for names in reached.values() for other in names}
     targets += [Target(path, n, tuple(items), runnable=False) for n, items in free.items() if n not in everywhere]
-    if found.has_example:
-        targets.append(Target(path, None, tuple(rest)))
     return targets
 
 

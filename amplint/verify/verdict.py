@@ -32,7 +32,8 @@ class FixEffect(str, Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """``location`` is where it failed, ``claimed_at`` where the finding lies; ``largest_error`` is relative to
+    """``built`` and ``inputs`` are what was built and passed; ``variant`` says how it differs from what is built first.
+    ``location`` is where it failed, ``claimed_at`` where the finding lies; ``largest_error`` is relative to
     the largest value, where the fix was run. ``asked`` is the target as the command line names it, where that is not
     ``target``, and ``given`` the options of this run that decide what comes out."""
 
@@ -46,6 +47,9 @@ class Row:
     fingerprint: str | None = None
     error: str | None = None
     location: tuple[str, int] | None = None
+    built: str | None = None
+    inputs: str | None = None
+    variant: str | None = None
     claimed_at: tuple[str, int] | None = None
     fix: FixEffect | None = None
     largest_error: float | None = None
@@ -81,6 +85,9 @@ class Row:
             "fingerprint": self.fingerprint,
             "error": self.error,
             "location": {"filename": self.location[0], "row": self.location[1]} if self.location else None,
+            "built": self.built,
+            "inputs": self.inputs,
+            "variant": self.variant,
         }
         if fix_check:
             data["fix"] = self.fix.value if self.fix else None

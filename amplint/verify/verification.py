@@ -19,9 +19,11 @@ from amplint.verify.job import (
     FAILED,
     HARDWARE,
     LOSS,
+    MODES,
     NO_REFERENCE,
     OTHER,
     OVERFLOW,
+    Cell,
     Job,
     Outcome,
 )
@@ -78,10 +80,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Verified:
-    """All rows of one target, and its timelines where they were asked for."""
+    """All rows of one target, its timelines where they were asked for, and the name of the class that was built."""
 
     rows: tuple[Row, ...]
     timelines: tuple[TimelineRun, ...] = ()
+    built: str | None = None
 
 
 def verify_target(
@@ -94,12 +97,14 @@ def verify_target(
         by_device.setdefault(_policy_of(finding, settings), []).append(finding)
     rows: list[Row] = []
     timelines: list[TimelineRun] = []
+    built: str | None = None
     for device, findings in by_device.items():
         concerned = replace(target, findings=tuple(findings))
         done = _verify(concerned, outline, settings, device, progress)
         rows += done.rows if device == asked else [row for row in done.rows if row.code is not None]
         timelines += done.timelines
-    return Verified(tuple(replace(row, given=settings.given) for row in rows), tuple(timelines))
+        built = done.built or built
+    return Verified(tuple(replace(row, given=settings.given) for row in rows), tuple(timelines), built)
 
 
 def _policy_of(finding: Finding, settings: Settings) -> str:
@@ -141,30 +146,61 @@ def _verify(
         answers = str(Path(folder) / "answers")
         report = run_job(replace(job, answers=answers), progress)
         older = _on_old_capability(job, report, progress)
-        after: dict[tuple[str, str], Outcome] = {}
+        after: dict[Cell, Outcome] = {}
         fixed = _fixed(target.path, settings.options) if settings.fix_check and target.findings else None
         if fixed is not None and report.outcomes:
-            inner = tuple((o.scenario, o.mode) for o in report.outcomes if o.inner)
-            again = replace(job, overlay={job.path: fixed}, baseline=answers, claims=(), trace=False, inner=inner)
+            again = replace(
+                job,
+                overlay={job.path: fixed},
+                baseline=answers,
+                claims=(),
+                trace=False,
+                inner=tuple(o.cell for o in report.outcomes if o.inner),
+                variants=tuple(dict.fromkeys(o.variant for o in report.outcomes if o.variant)),
+            )
             after = _by_cell(run_job(again, progress).outcomes)
             if older:
                 skip = tuple(cell for cell in after if cell not in older)
                 again = replace(again, capability=OLD_CAPABILITY, skip=skip, baseline=None)
                 after |= _by_cell(run_job(again, progress).outcomes)
     if report.broken is not None:
+        if target.name is None:  # its findings are those of other targets too
+            return Verified(tuple(_broken_rows(target, job, report)))
         return Verified(tuple(_alone_rows(target, job, report, settings.options, progress)))
+    target = _spoken_for(target, outline, report)
     rows: list[Row] = []
     timelines: list[TimelineRun] = []
-    for cell, outcome in (_by_cell(report.outcomes) | older).items():
-        made = list(_rows(target, outline, job, report, outcome, after.get(cell)))
+    for outcomes in _together((_by_cell(report.outcomes) | older).values()):
+        made = list(_rows(target, outline, job, report, outcomes, after))
         rows += made
-        if outcome.timeline is not None:
-            timelines.append(_timeline(made, outcome, report))
-    return Verified(tuple(rows), tuple(timelines))
+        timelines += [_timeline(made, outcome, report) for outcome in outcomes if outcome.timeline is not None]
+    return Verified(tuple(rows), tuple(timelines), report.target)
 
 
-def _by_cell(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
-    return {(outcome.scenario, outcome.mode): outcome for outcome in outcomes}
+def _by_cell(outcomes: Iterable[Outcome]) -> dict[Cell, Outcome]:
+    return {outcome.cell: outcome for outcome in outcomes}
+
+
+def _together(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """The outcomes of each scenario and mode: what is built first, then its variants that ran."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        if not outcome.variant or outcome.kind in (CLEAN, *CONFIRMING):
+            found.setdefault((outcome.scenario, outcome.mode), []).append(outcome)
+    order = {name: index for index, name in enumerate(dict.fromkeys(scenario for scenario, _ in found))}
+    cells = sorted(found, key=lambda cell: (order[cell[0]], MODES.index(cell[1])))
+    return [found[cell] for cell in cells]
+
+
+def _spoken_for(target: Target, outline: Outline, report: Report) -> Target:
+    """The file's example with the findings that it speaks for: those of the class that it built and of what this
+    reaches by name, and those whose lines its run reached. A target that is named keeps its own."""
+    if target.name is not None or report.target is None:
+        return target
+    names = {report.target.partition(".")[0], *outline.reached(report.target.partition(".")[0])}
+    ran = {fingerprint for outcome in report.outcomes for fingerprint in (*outcome.reached, *outcome.confirmed)}
+    spoken = [f for f in target.findings if outline.owner(f.span.start.row)[0] in names or f.fingerprint in ran]
+    return replace(target, findings=tuple(spoken))
 
 
 def _timeline(rows: list[Row], outcome: Outcome, report: Report) -> TimelineRun:
@@ -197,26 +233,21 @@ def _factory(target: Target, settings: Settings) -> str | None:
     return None
 
 
-def _on_old_capability(
-    job: Job, report: Report, progress: Callable[[str], None] | None
-) -> dict[tuple[str, str], Outcome]:
+def _on_old_capability(job: Job, report: Report, progress: Callable[[str], None] | None) -> dict[Cell, Outcome]:
     """Where the code asks what the GPU can do and a finding was not confirmed, run as on an older GPU too.
 
     Returns the cells of that second run that confirm a finding.
     """
     if not report.asked_capability or job.run_on != "cpu":
         return {}
-    skip = tuple(
-        (o.scenario, o.mode)
-        for o in report.outcomes
-        if o.confirmed or not any(o.scenario in claim.scenarios for claim in job.claims)
-    )
-    if len(skip) == len(report.outcomes):
+    first = [outcome for outcome in report.outcomes if not outcome.variant]
+    skip = tuple(o.cell for o in first if o.confirmed or not any(o.scenario in claim.scenarios for claim in job.claims))
+    if len(skip) == len(first):
         return {}
-    older = run_job(replace(job, capability=OLD_CAPABILITY, skip=skip), progress)
+    older = run_job(replace(job, capability=OLD_CAPABILITY, skip=skip, variants=()), progress)
     number = ".".join(map(str, OLD_CAPABILITY))
     return {
-        (o.scenario, o.mode): replace(o, error=f"{o.error} (on a GPU of compute capability {number})")
+        o.cell: replace(o, error=f"{o.error} (on a GPU of compute capability {number})")
         for o in older.outcomes
         if o.kind in CONFIRMING and o.confirmed
     }
@@ -229,34 +260,56 @@ def _fixed(path: Path, options: Options) -> str | None:
 
 
 def _rows(
-    target: Target, outline: Outline, job: Job, report: Report, outcome: Outcome, after: Outcome | None
+    target: Target,
+    outline: Outline,
+    job: Job,
+    report: Report,
+    outcomes: list[Outcome],
+    afterwards: Mapping[Cell, Outcome],
 ) -> Iterator[Row]:
-    built = report.target if report.target in outline.classes else EXAMPLE
-    plain = Row(
-        target=f"{target.path}::{target.name or built}",
-        asked=str(target),
-        scenario=outcome.scenario,
-        mode=outcome.mode,
-        device=job.device,
-        run_on=job.run_on,
-        verdict=_PLAIN[outcome.kind],
-        error=outcome.error,
-        location=outcome.location,
-        seconds=outcome.seconds,
-        how=report.how,
-    )
-    concerned = [finding for finding in target.findings if outcome.scenario in finding.scenarios]
-    if not concerned or (outcome.kind in CONFIRMING and not outcome.confirmed):
-        yield replace(plain, code=outcome.family if outcome.kind in CONFIRMING else None)
+    """The rows of one scenario and mode. ``outcomes`` are those of what is built first and of its variants; each
+    finding gets the verdict of the one that says most."""
+
+    def row_of(outcome: Outcome) -> Row:
+        built = report.target if report.target in outline.classes else EXAMPLE
+        return Row(
+            target=f"{target.path}::{target.name or built}",
+            asked=str(target),
+            scenario=outcome.scenario,
+            mode=outcome.mode,
+            device=job.device,
+            run_on=job.run_on,
+            verdict=_PLAIN[outcome.kind],
+            error=outcome.error,
+            location=outcome.location,
+            built=outcome.built or None,
+            inputs=outcome.inputs or None,
+            variant=outcome.variant or None,
+            seconds=outcome.seconds,
+            how=report.how,
+        )
+
+    concerned = [finding for finding in target.findings if outcomes[0].scenario in finding.scenarios]
+    unclaimed = [outcome for outcome in outcomes if outcome.kind in CONFIRMING and not outcome.confirmed]
+    if unclaimed or not concerned:
+        outcome = (unclaimed or outcomes)[0]
+        yield replace(row_of(outcome), code=outcome.family if outcome.kind in CONFIRMING else None)
     for finding in concerned:
-        verdict = _of_finding(finding, outcome)
-        row = replace(plain, code=finding.code, fingerprint=finding.fingerprint, verdict=verdict)
+        verdict, outcome = _most_telling(finding, outcomes)
+        after = afterwards.get(outcome.cell)
+        row = replace(row_of(outcome), code=finding.code, fingerprint=finding.fingerprint, verdict=verdict)
         row = replace(row, claimed_at=(str(finding.filename), finding.span.start.row))
         if verdict in (Verdict.NOT_REACHED, Verdict.NOT_REPRODUCED):
             row = replace(row, error=_stopped(outcome), location=None)
         if after is not None:
             row = replace(row, fix=_effect(finding, verdict, after), largest_error=after.difference)
         yield row
+
+
+def _most_telling(finding: Finding, outcomes: list[Outcome]) -> tuple[Verdict, Outcome]:
+    order = list(Verdict)
+    verdicts = [(_of_finding(finding, outcome), outcome) for outcome in outcomes]
+    return min(verdicts, key=lambda pair: order.index(pair[0]))
 
 
 def _of_finding(finding: Finding, outcome: Outcome) -> Verdict:
@@ -312,6 +365,8 @@ def _alone_rows(
                     verdict=_of_finding(finding, outcome),
                     error=outcome.error,
                     location=outcome.location,
+                    built=outcome.built or None,
+                    inputs=outcome.inputs or None,
                     seconds=outcome.seconds,
                     how=f"{HOW}: {report.broken}",
                 )

@@ -41,14 +41,27 @@ def from_class(target: type, seed: int) -> Recipe | None:
 
 
 def from_module(namespace: types.ModuleType, target: type | None, seed: int) -> Recipe | None:
-    """A recipe from the file's own ``amplint_example``, if what it returns is or contains a ``target``."""
+    """A recipe from the file's own ``amplint_example``, if what it returns is or contains a ``target``.
+
+    One that raises speaks for no class; for the file (``target`` None) it is given all the same.
+    """
     example = getattr(namespace, EXAMPLE, None)
     if example is None or not callable(example):
         return None
     recipe = Recipe(how=f"{EXAMPLE} of the file", seed=seed, parts=Fresh(example))
-    if target is None or holds(made(recipe).module, target):
+    if target is None:
         return recipe
-    return None
+    try:
+        return recipe if holds(made(recipe).module, target) else None
+    except CannotBuild:
+        return None
+
+
+def builds(recipe: Recipe, target: type) -> bool:
+    """True if what the recipe gives is an instance of ``target`` itself, a method of one, or its ``apply``."""
+    module = made(recipe).module
+    owner = getattr(module, "__self__", None)
+    return type(module) is target or type(owner) is target or owner is target
 
 
 class Fresh:

@@ -27,7 +27,8 @@ def find_recipe(
 ) -> Recipe:
     """How to build ``target``, an ``nn.Module`` or ``autograd.Function`` class of ``namespace``.
 
-    In order: ``factory``, the class's ``amplint_example``, the file's, the examples in its docstring, synthesis.
+    In order: ``factory``, the class's ``amplint_example``, the file's if it builds this class, the examples in its
+    docstring, synthesis, the file's example if what it builds contains this class.
     None as target asks for the file's ``amplint_example``. ``deadline`` is an instant of ``time.monotonic``.
 
     Raises CannotBuild.
@@ -39,7 +40,8 @@ def find_recipe(
         if recipe is None:
             raise CannotBuild("the file has no amplint_example", advice.for_file())
         return recipe
-    for recipe in (examples.from_class(target, seed), examples.from_module(namespace, target, seed)):
+    whole = examples.from_module(namespace, target, seed)
+    for recipe in (examples.from_class(target, seed), whole if whole and examples.builds(whole, target) else None):
         if recipe is not None:
             return recipe
     if issubclass(target, torch.autograd.Function):
@@ -50,6 +52,8 @@ def find_recipe(
     else:
         found = Failed(f"{target.__name__} is neither an nn.Module nor an autograd.Function")
     if isinstance(found, Failed):
+        if whole is not None:
+            return whole
         raise CannotBuild(found.reason, advice.for_class(target))
     return found
 

@@ -30,6 +30,7 @@ _ROLES: list[tuple[str, str | None, list[Any]]] = [
     (r"num_norm_groups|norm_num_groups|norm_groups|num_groups|groups_out|^groups$|_groups$", None, [4, 1, 8]),
     (r"((num|n)_?)?(attn_|attention_)?(heads?|nhead)(_num|_count)?s?$|^n_?head", COUNT, [HEADS, 2, 8, 1]),
     (r"head_(dim|size|width|ch\w*)|dim_head|^d_head|attention_head_dim|key_dim|^d_[kvq]$|qk_dim", None, [8, 16, 32]),
+    (r"^levels$", None, [[4, 3, 5], 4, 2]),
     (
         r"(num_)?(layers|blocks|stages|repeats|levels|depth|modules)(_per_block)?$|^depth|^n_layers?$|num_hidden_layers|num_repeat",
         DEPTH,

@@ -14,9 +14,11 @@ from torch import nn
 from amplint.verify.build import constructor_repair
 from amplint.verify.build.construct import Constructor
 from amplint.verify.build.effort import OutOfTime, TooLarge, time_left
-from amplint.verify.build.forward import Forward, call_arguments
+from amplint.verify.build.forward import Forward
+from amplint.verify.build.found import Found
 from amplint.verify.build.owners import from_builder, from_owner
-from amplint.verify.build.recipe import Parts, Recipe
+from amplint.verify.build.recipe import Recipe
+from amplint.verify.build.spread import spread
 
 if TYPE_CHECKING:
     from amplint.verify.build.spec import Plan
@@ -59,11 +61,12 @@ def _alone(target: type, seed: int, deadline: float) -> Recipe | Failed:
         forward = Forward(module, seed, deadline, fresh=functools.partial(search.bounded, plan))
         inputs = forward.find(most_tries=160 if tried == 0 else 60)
         if inputs is not None:
-            recipe = _recipe(search, plan, forward, inputs)
+            found = Found(search, plan, forward, inputs)
             if forward.seconds > SLOW:
-                recipe = _faster(search, plan, forward.seconds) or recipe
-            if confirmed(recipe):
-                return recipe
+                found = _faster(search, plan, forward.seconds) or found
+            for one in (spread(found), found):
+                if confirmed(one.recipe(HOW)):
+                    return one.recipe(HOW)
             reason = "it does not run a second time"
         elif forward.progress > furthest or not reason:
             furthest, reason = forward.progress, forward.reason
@@ -75,14 +78,8 @@ def _alone(target: type, seed: int, deadline: float) -> Recipe | Failed:
     return Failed(reason or search.reason or "nothing was left to try")
 
 
-def _recipe(search: Constructor, plan: Plan, forward: Forward, inputs: Plan) -> Recipe:
-    return Recipe(
-        how=HOW, seed=search.seed, parts=functools.partial(_parts, search, plan, forward, inputs), guessed=True
-    )
-
-
-def _faster(search: Constructor, plan: Plan, seconds: float) -> Recipe | None:
-    """A recipe with a smaller module whose forward takes less than half of ``seconds``."""
+def _faster(search: Constructor, plan: Plan, seconds: float) -> Found | None:
+    """A smaller module whose forward takes less than half of ``seconds``."""
     for smaller in search.smaller(plan):
         try:
             module = search.bounded(smaller)
@@ -91,7 +88,7 @@ def _faster(search: Constructor, plan: Plan, seconds: float) -> Recipe | None:
         forward = Forward(module, search.seed, search.deadline, fresh=functools.partial(search.bounded, smaller))
         inputs = forward.find(most_tries=30)
         if inputs is not None and forward.seconds < seconds / 2:
-            return _recipe(search, smaller, forward, inputs)
+            return Found(search, smaller, forward, inputs)
     return None
 
 
@@ -113,9 +110,3 @@ def confirmed(recipe: Recipe) -> bool:
         except Exception:
             return False
     return True
-
-
-def _parts(search: Constructor, plan: Plan, forward: Forward, inputs: Plan) -> Parts:
-    module = search.make(plan)
-    args, kwargs = call_arguments(inputs, forward.parameters, search.seed)
-    return module, args, kwargs

@@ -32,10 +32,13 @@ _SEQUENCES = (
 def candidates(parameter: Parameter, owner: type, depth: int = 0) -> list[Spec]:
     """Specs for ``parameter`` of ``owner``, best first, without repetition; at least one."""
     name, annotation = parameter.name, parameter.annotation
-    found: list[Spec] = [Const(value) for value in compared_constants(owner, name)]
+    compared = compared_constants(owner, name)
+    limits = [value for value in compared if type(value) in _NUMBERS and value <= 1]
+    found: list[Spec] = [Const(value) for value in compared if not any(value is limit for limit in limits)]
     found += _from_annotation(annotation, name, owner, depth)
     if not found or annotation is Parameter.empty or annotation is typing.Any:
         found += _from_name(name, owner, depth)
+    found += [Const(value) for value in limits]
     if parameter.default is not Parameter.empty and parameter.default is not None:
         found.insert(0, Const(parameter.default))
     return distinct(found) or [Const(None)]
