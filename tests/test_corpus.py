@@ -18,6 +18,7 @@ from corpus.command import main  # noqa: E402
 from corpus.exports import ExportError, Exports  # noqa: E402
 from corpus.judging import moved  # noqa: E402
 from corpus.rows import LISTS, Place, load_cases, load_labels, load_negatives  # noqa: E402
+from figures import results  # noqa: E402
 from halves import HALVES, half  # noqa: E402
 
 from amplint.plugins import load_rules  # noqa: E402
@@ -132,6 +133,19 @@ def test_found_before_the_fix_and_gone_or_kept_after_it(
     assert "kept: 1" in output
     assert "1 of 3 flagged" in output
     assert "1 more are rightly found" in output
+
+
+def test_the_figures_are_kept_for_all_rows(tmp_path: Path, clones: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [row(clones, "cured", "index-write-mismatch", [9]), row(clones, "far", "index-write-mismatch", [4])]
+    kept = {}
+    monkeypatch.setattr(results, "save", lambda name, command, *, about, seen: kept.update({name: seen}))
+    run(tmp_path, clones, cases, "--figures")
+    assert kept["corpus"]["bugs"]["all"]["found"] == (1, 2)
+    assert kept["corpus"]["bugs"]["all"]["alone"] == (1, 2)
+    assert kept["corpus"]["bugs"]["index-write-mismatch"]["gone after the fix"] == (1, 1)
+    assert kept["corpus"]["look-alikes flagged"] == (1, 3)
+    with pytest.raises(SystemExit):
+        run(tmp_path, clones, cases, "--figures", "--pedantic")
 
 
 def test_a_file_alone_lacks_what_its_imports_say(tmp_path: Path, clones: Path) -> None:

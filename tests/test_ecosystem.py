@@ -80,6 +80,21 @@ def test_a_release_is_checked_and_counted(tmp_path: Path, sources: Path, capsys:
     assert total.split()[:6] == ["all", "2", "12", "2", "1", "833.3"]
 
 
+def test_the_figures_are_the_totals_and_a_row_for_each_release_and_rule() -> None:
+    api = found("b.py", code="AMP601", certainty="proven")
+    kept = table.figures([checked("p", found(), found(line=2)), checked("q", api, lines=3000)])
+    assert (kept["findings"], kept["findings per 10,000 lines"], kept["lines"]) == (3, 5.0, 4000)
+    assert [(name, row["findings"]) for name, row in kept["releases"].items()] == [("p-1.0", 2), ("q-1.0", 1)]
+    assert kept["rules"]["AMP105"] == {"findings": 2, "releases": 1, "errors": 2, "proven": 0}
+    assert kept["rules"]["AMP601"] == {"findings": 1, "releases": 1, "errors": 1, "proven": 1}
+
+
+def test_the_figures_are_of_the_whole_list_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(tmp_path, "made-up==1.0\n", "--figures", "--package", "made-up")
+    assert "the whole list" in capsys.readouterr().err
+
+
 def test_a_rule_that_is_off_can_be_added(tmp_path: Path, sources: Path) -> None:
     off = next(rule for rule in load_rules() if not rule.default and rule.bad[0].device == "cuda")
     (sources / "made_Up-1.0" / "made_up" / "model.py").write_text(off.bad[0].source)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 BENCHMARKS = str(Path(__file__).parent.parent / "benchmarks")
 if BENCHMARKS not in sys.path:
@@ -16,6 +14,7 @@ if BENCHMARKS not in sys.path:
 
 from ecosystem.releases import Release  # noqa: E402
 from ecosystem.result import Checked, Found, save  # noqa: E402
+from judged import command  # noqa: E402
 from judged.command import main  # noqa: E402
 from judged.rows import findings, second_verdicts  # noqa: E402
 
@@ -33,6 +32,10 @@ def judged(line: int, verdict: str, certainty: str = "likely") -> dict[str, obje
     return {"line": line, "code": "AMP104", **said}
 
 
+def found(line: int, certainty: str = "likely") -> tuple[Found, ...]:
+    return (Found("made_up/a.py", line, "AMP104", "error", certainty, ("bf16",), "operands disagree"),)
+
+
 def test_verdicts_are_counted_by_rule_and_certainty_and_readers_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,8 +43,7 @@ def test_verdicts_are_counted_by_rule_and_certainty_and_readers_compared(
     first = written(tmp_path / "first.jsonl", *rows)
     again = [{"line": 1, "code": "AMP104", "verdict": "defect"}, {"line": 2, "code": "AMP104", "verdict": "defect"}]
     second = written(tmp_path / "second.jsonl", *again)
-    found = (Found("made_up/a.py", 1, "AMP104", "error", "proven", ("bf16",), "operands disagree"),)
-    save([Checked(Release("made-up", "1.0"), 1, 10, 0.0, 0.0, found)], tmp_path / "result.json")
+    save([Checked(Release("made-up", "1.0"), 1, 10, 0.0, 0.0, found(1, "proven"))], tmp_path / "result.json")
     files = ["--findings", str(first), "--second", str(second)]
     assert main([*files, "--show", "wrong"]) == 0
     shown, _, code, proven, *_, twice = capsys.readouterr().out.splitlines()
@@ -53,6 +55,19 @@ def test_verdicts_are_counted_by_rule_and_certainty_and_readers_compared(
     *_, all_of_them, gone, _ = capsys.readouterr().out.splitlines()
     assert all_of_them.split() == ["all", "1", "0", "0", "100.0", "0.0"]
     assert gone == "3 of 4 judged findings are no longer reported: 1 right, 1 wrong, 1 arguable"
+
+
+def test_the_figures_are_of_a_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = written(tmp_path / "first.jsonl", judged(1, "right"), judged(2, "wrong"))
+    files = ["--findings", str(first), "--second", str(written(tmp_path / "second.jsonl"))]
+    save([Checked(Release("made-up", "1.0"), 1, 10, 0.0, 0.0, found(1) + found(2, "proven"))], tmp_path / "result.json")
+    kept = {}
+    monkeypatch.setattr(command, "keep", lambda name, how, *, about, seen: kept.update({name: seen}))
+    with pytest.raises(SystemExit):
+        main([*files, "--figures"])
+    assert main([*files, "--figures", "--result", str(tmp_path / "result.json")]) == 0
+    assert kept["judged"]["verdicts"]["AMP104"] == {"right": (1, 2), "wrong": (1, 2), "arguable": (0, 2)}
+    assert kept["judged"]["verdicts"]["proven"] == {"right": (0, 1), "wrong": (1, 1), "arguable": (0, 1)}
 
 
 def test_a_finding_that_was_drawn_twice_counts_by_its_later_verdict(

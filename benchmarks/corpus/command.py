@@ -2,7 +2,7 @@
 
     python benchmarks/corpus --clones FOLDER [--list seen|learned|kept]... [--cache FOLDER] [--label LABEL]...
                              [--id ID]... [--show missed|hit|kept|negatives]... [--extend-select RULES] [--pedantic]
-                             [--json FILE]
+                             [--json FILE] [--figures]
 
 ``cases.jsonl`` lists bugs of public repositories: the commit before the fix, the fix, the file, the lines that are
 wrong, a label; ``negatives.jsonl`` lists lines that look odd and are right. There are three such lists: ``seen``, which
@@ -21,6 +21,8 @@ is gone after the fix if no fitting finding, in a scenario in which it was found
 autocast may leave what fails in a half-precision model. Any finding on the lines of a negative is a false alarm, but
 for codes that a corrected row names as right there: those are counted apart.
 
+``--figures`` keeps the figures of all rows for ``docs/figures.md``.
+
 Leaves with status 1 where rows could not be had, 2 where none could or ``amplint check`` failed.
 """
 
@@ -35,7 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
-from corpus import table
+from corpus import summary, table
 from corpus.exports import ExportError, Exports
 from corpus.judging import CheckError, Outcome, check, judge, judge_negative
 from corpus.rows import DECIDABLE_IN_FILE, KEPT, LISTS, RowsError, load_cases, load_labels, load_negatives
@@ -56,25 +58,29 @@ HEADS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; prints the rows asked for and the tables."""
-    chosen = _options().parse_args(arguments)
+    parser = _options()
+    chosen = parser.parse_args(arguments)
+    if chosen.figures and (chosen.label or chosen.id or chosen.extend_select or chosen.pedantic):
+        parser.error("--figures are those of all rows at default settings")
     lists = {chosen.rows.name: chosen.rows} if chosen.rows else {name: LISTS[name] for name in chosen.list or LISTS}
     exports = Exports(chosen.clones, chosen.cache)
+    outcomes: dict[str, Outcome] = {}
     documents: dict[str, dict[str, Any]] = {}
-    lacking = False
     for name, folder in lists.items():
         hidden = folder == LISTS[KEPT]
         try:
-            outcome = judged_list(folder, exports, chosen, hidden)
+            outcome = outcomes[name] = judged_list(folder, exports, chosen, hidden)
         except (RowsError, CheckError) as error:
             print(error, file=sys.stderr)
             return 2
-        lacking |= outcome.lacking
         print(f"{'' if not documents else chr(10)}{name}: {folder.name if chosen.rows else HEADS[name]}")
         _print(() if hidden else chosen.show, outcome)
         documents[name] = _document(outcome, hidden)
     if chosen.json:
         chosen.json.write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
-    return 1 if lacking else 0
+    if chosen.figures:
+        summary.keep(outcomes)
+    return 1 if any(outcome.lacking for outcome in outcomes.values()) else 0
 
 
 def judged_list(folder: Path, exports: Exports, chosen: argparse.Namespace, hidden: bool) -> Outcome:
@@ -117,7 +123,7 @@ def judged_list(folder: Path, exports: Exports, chosen: argparse.Namespace, hidd
         alone=[judge(c, labels[c.label], alone[c.before], alone[c.after], alone_found) for c in cases],
         negatives=[judge_negative(one, files[one.place], whole_found) for one in negatives],
         alone_negatives=[judge_negative(one, alone[one.place], alone_found) for one in negatives],
-        lacking=bool(lacking),
+        lacking=len(set(lacking)),
     )
 
 
@@ -136,6 +142,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--extend-select", metavar="RULES", help="besides those on by default")
     parser.add_argument("--pedantic", action="store_true", help="count findings that are merely possible, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows and figures")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     return parser
 
 

@@ -65,13 +65,13 @@ class JudgedNegative:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one list: in whole checkouts with default options, and in the same order each file alone with the
-    scenarios named. ``lacking``: some rows could not be had."""
+    scenarios named. ``lacking`` places could not be had."""
 
     judged: list[Judged]
     alone: list[Judged]
     negatives: list[JudgedNegative]
     alone_negatives: list[JudgedNegative]
-    lacking: bool
+    lacking: int
 
 
 class CheckError(Exception):

@@ -2,13 +2,14 @@
 
     python benchmarks/ecosystem [--cache FOLDER] [--sources FOLDER]... [--package NAME]... [--jobs N]
                                 [--extend-select RULES]... [--json FILE] [--read FILE] [--against FILE]
-                                [--draw N --seed S --rows FILE]
+                                [--draw N --seed S --rows FILE] [--figures]
 
 ``releases.txt`` pins releases of the package index. Each is downloaded as a wheel, without its dependencies, into the
 cache and unpacked there; nothing is installed or run. One ``amplint check`` at default settings judges each.
 
 ``--json`` keeps the result. ``--against`` prints what changed since a result that was kept; ``--read`` takes a kept
-result in the place of a run. ``--draw`` writes findings drawn at random, to be judged.
+result in the place of a run. ``--draw`` writes findings drawn at random, to be judged. ``--figures`` keeps the figures
+of a run of the whole list for ``docs/figures.md``.
 
 Leaves with status 1 where a release could not be had or amplint failed on it, 2 where that is all of them.
 """
@@ -21,6 +22,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from figures import results
 from wheels import DownloadError
 
 from ecosystem import difference, drawing, table
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
     from ecosystem.result import Checked
 
+COMMAND = "python benchmarks/ecosystem --figures"
+ABOUT = "Findings at default settings in pinned releases of the packages that people use, AMP6xx counted apart."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and say the exit status."""
@@ -42,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--draw and --rows go together")
     if chosen.draw is not None and chosen.draw < 1:
         parser.error("--draw takes a number from 1")
+    if chosen.figures and (chosen.read or chosen.package or chosen.extend_select):
+        parser.error("--figures are those of a run of the whole list at default settings")
     lacking: list[str] = []
     try:
         before = _load(chosen.against, chosen.package) if chosen.against else None
@@ -61,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         save(checked, chosen.json)
     if chosen.rows:
         drawing.save(drawing.draw(checked, chosen.draw, chosen.seed), chosen.rows)
+    if chosen.figures and not lacking:
+        results.save("ecosystem", COMMAND, about=ABOUT, seen=table.figures(checked))
     return 1 if lacking else 0
 
 
@@ -94,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--draw", type=int, metavar="N", help="draw findings to be judged: rules and packages in turn")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of --draw (default: 0)")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="where --draw writes, one JSON object a line")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     return parser
 
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from ecosystem.result import API
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ecosystem.result import Checked
+
+RULE_COLUMNS = ("findings", "releases", "errors", "proven")
 
 
 def lines(checked: Sequence[Checked]) -> list[str]:
@@ -30,6 +32,25 @@ def density(checked: Iterable[Checked]) -> float:
     return 1e4 * sum(len(one.findings) - one.api for one in rows) / max(sum(one.lines for one in rows), 1)
 
 
+def figures(checked: Sequence[Checked]) -> dict[str, int | float | dict[str, dict[str, int | float]]]:
+    """What :mod:`figures` keeps: the totals, and a row for each release and each rule."""
+    return {
+        **_counts(checked),
+        "releases": {str(one.release): _counts([one]) for one in checked},
+        "rules": {code: dict(zip(RULE_COLUMNS, counts, strict=True)) for code, counts in _by_rule(checked)},
+    }
+
+
+def _counts(checked: Sequence[Checked]) -> dict[str, int | float]:
+    return {
+        "findings per 10,000 lines": round(density(checked), 2),
+        "findings": sum(len(one.findings) for one in checked),
+        f"findings of {API}xx": sum(one.api for one in checked),
+        "lines": sum(one.lines for one in checked),
+        "CPU seconds": round(sum(one.cpu for one in checked)),
+    }
+
+
 def _row(name: str, checked: Sequence[Checked], width: int) -> str:
     files, size = sum(one.files for one in checked), sum(one.lines for one in checked)
     found, api = sum(len(one.findings) for one in checked), sum(one.api for one in checked)
@@ -43,11 +64,17 @@ def _codes(one: Checked) -> str:
 
 
 def _rules(checked: Sequence[Checked]) -> list[str]:
+    head, *rest = RULE_COLUMNS
+    text = [f"{'':7} {head:>8} " + " ".join(f"{name:>8}" for name in rest)]
+    text += [f"{code:7} " + " ".join(f"{count:8,}" for count in counts) for code, counts in _by_rule(checked)]
+    return text
+
+
+def _by_rule(checked: Sequence[Checked]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Each rule with its counts, in the order of :data:`RULE_COLUMNS`."""
     found = [(one.release, finding) for one in checked for finding in one.findings]
-    text = [f"{'':7} {'findings':>8} {'releases':>8} {'errors':>7} {'proven':>7}"]
     for code in sorted({finding.code for _, finding in found}):
         rows = [(release, finding) for release, finding in found if finding.code == code]
         errors = sum(finding.severity == "error" for _, finding in rows)
         proven = sum(finding.certainty == "proven" for _, finding in rows)
-        text.append(f"{code:7} {len(rows):8,} {len({release for release, _ in rows}):8} {errors:7,} {proven:7,}")
-    return text
+        yield code, (len(rows), len({release for release, _ in rows}), errors, proven)

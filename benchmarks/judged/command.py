@@ -1,6 +1,6 @@
 """How often is amplint right about released packages?
 
-    python benchmarks/judged [--drawn DATE] [--result FILE] [--show right|wrong|arguable]...
+    python benchmarks/judged [--drawn DATE] [--result FILE [--figures]] [--show right|wrong|arguable]...
 
 ``findings.jsonl`` holds findings drawn at random over rules and packages (``benchmarks/ecosystem --draw``), each read
 in its source, and run where it claims a crash, with a verdict and a reason; ``second.jsonl`` what a second reader said
@@ -11,7 +11,8 @@ There are several draws, each from what amplint reported on a day, read by peopl
 ``--drawn`` counts one of them; without it all count, and of a finding that was drawn twice the later verdict.
 
 ``--result FILE`` is a kept result of ``benchmarks/ecosystem``: only what it still has is counted, so the figures are
-of the version that made it. Findings that came since are in nobody's judgement.
+of the version that made it. Findings that came since are in nobody's judgement. ``--figures`` keeps them for
+``docs/figures.md``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ecosystem.result import ResultError, load
+from figures.results import save as keep
 
 from judged.rows import VERDICTS, Judged, Place, RowsError, findings, second_verdicts
 
@@ -31,11 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
+COMMAND = "python benchmarks/ecosystem --json FILE\npython benchmarks/judged --result FILE --figures"
+ABOUT = "How often findings in the releases of `benchmarks/ecosystem` were right: drawn at random, read, and run."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the figures."""
-    chosen = _options().parse_args(arguments)
+    parser = _options()
+    chosen = parser.parse_args(arguments)
+    if chosen.figures and not chosen.result:
+        parser.error("--figures needs --result: the figures are of the version that made it")
     try:
         judged = _drawn(findings(chosen.findings), chosen.drawn)
         second = second_verdicts(chosen.second)
@@ -51,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gone = _gone(judged, standing)
         print(f"{len(judged) - len(standing)} of {len(judged)} judged findings are no longer reported: {gone}")
     print(_agreement(judged, second))
+    if chosen.figures:
+        keep("judged", COMMAND, about=ABOUT, seen=_figures(standing))
     return 0
 
 
@@ -67,6 +76,7 @@ def _options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--result", type=Path, metavar="FILE", help="count what this result of ecosystem still has")
     parser.add_argument("--show", action="append", default=[], choices=VERDICTS, help="list these, one a line")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     return parser
 
 
@@ -104,6 +114,17 @@ def _row(name: str, judged: Sequence[Judged]) -> str:
     right, wrong, arguable = (counts[verdict] for verdict in VERDICTS)
     shares = [f"{100 * count / len(judged):.1f}" if judged else "-" for count in (right, wrong)]
     return f"{name:10} {right:6} {wrong:6} {arguable:9} {shares[0]:>8} {shares[1]:>8}"
+
+
+def _figures(judged: Sequence[Judged]) -> dict[str, dict[str, dict[str, tuple[int, int]]]]:
+    groups = {code: [one for one in judged if one.code == code] for code in sorted({one.code for one in judged})}
+    groups |= {"proven": [one for one in judged if one.certainty == "proven"]}
+    groups |= {"errors": [one for one in judged if one.severity == "error"], "all": list(judged)}
+    return {"verdicts": {name: _shares(rows) for name, rows in groups.items()}}
+
+
+def _shares(judged: Sequence[Judged]) -> dict[str, tuple[int, int]]:
+    return {verdict: (sum(one.verdict == verdict for one in judged), len(judged)) for verdict in VERDICTS}
 
 
 def _gone(judged: Sequence[Judged], standing: Sequence[Judged]) -> str:
