@@ -17,8 +17,9 @@ if BENCHMARKS not in sys.path:
 from corpus.command import main  # noqa: E402
 from corpus.exports import ExportError, Exports  # noqa: E402
 from corpus.judging import moved  # noqa: E402
-from corpus.rows import Place, load_cases, load_labels, load_negatives  # noqa: E402
+from corpus.rows import LISTS, Place, load_cases, load_labels, load_negatives  # noqa: E402
 from figures import results  # noqa: E402
+from halves import HALVES, half  # noqa: E402
 
 from amplint.plugins import load_rules  # noqa: E402
 
@@ -96,7 +97,7 @@ def run(tmp_path: Path, clones: Path, cases: list[dict[str, Any]], *options: str
     report = tmp_path / "report.json"
     where = ["--clones", str(clones), "--cache", str(tmp_path / "cache"), "--rows", str(rows), "--json", str(report)]
     status = main([*where, *options])
-    return status, json.loads(report.read_text()) if report.exists() else {}
+    return status, json.loads(report.read_text())["rows"] if report.exists() else {}
 
 
 def test_found_before_the_fix_and_gone_or_kept_after_it(
@@ -140,10 +141,41 @@ def test_the_figures_are_kept_for_all_rows(tmp_path: Path, clones: Path, monkeyp
     monkeypatch.setattr(results, "save", lambda name, command, *, about, seen: kept.update({name: seen}))
     run(tmp_path, clones, cases, "--figures")
     assert kept["corpus"]["bugs"]["all"]["found"] == (1, 2)
+    assert kept["corpus"]["bugs"]["all"]["alone"] == (1, 2)
     assert kept["corpus"]["bugs"]["index-write-mismatch"]["gone after the fix"] == (1, 1)
     assert kept["corpus"]["look-alikes flagged"] == (1, 3)
     with pytest.raises(SystemExit):
         run(tmp_path, clones, cases, "--figures", "--pedantic")
+
+
+def test_a_file_alone_lacks_what_its_imports_say(tmp_path: Path, clones: Path) -> None:
+    case = row(clones, "write", "index-write-mismatch", [7])
+    _, report = run(tmp_path, clones, [case])
+    assert report["cases"][0]["found_alone"]
+    folder = clones / "someone" / "shapes"
+    (folder / "shapes" / "sizes.py").write_text("import torch\n\n\ndef table():\n    return torch.zeros(4, 4)\n")
+    (folder / "shapes" / "model.py").write_text(
+        BEFORE.replace("WIDTH\n", "table\n").replace("torch.zeros(WIDTH, WIDTH)", "table()")
+    )
+    git(folder, "commit", "--quiet", "--all", "--message", "a dtype from elsewhere")
+    here = commits(clones)[-1]
+    case = row(clones, "elsewhere", "index-write-mismatch", [7], pre_sha=here, fix_sha=here)
+    _, report = run(tmp_path, clones, [case])
+    assert (report["cases"][0]["found"], report["cases"][0]["found_alone"]) == (True, False)
+
+
+def test_of_the_kept_half_only_figures_are_told(
+    tmp_path: Path, clones: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, clones, [row(clones, "a-row", "index-write-mismatch", [7])])
+    capsys.readouterr()
+    monkeypatch.setattr("corpus.command.LISTS", {"kept": tmp_path / "rows"})
+    report = tmp_path / "kept.json"
+    where = ["--clones", str(clones), "--cache", str(tmp_path / "cache"), "--json", str(report)]
+    assert main([*where, "--show", "hit", "--show", "negatives", "--id", "a-row"]) == 0
+    told = capsys.readouterr().out + report.read_text()
+    assert json.loads(report.read_text())["kept"]["figures"]["all"]["hits"] == 1
+    assert not any(word in told for word in ("a-row", "idiom", "model.py"))
 
 
 def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> None:
@@ -259,8 +291,10 @@ def test_where_rows_went(rows: set[int], old: str, new: str, places: set[int]) -
     assert moved(rows, old, new) == places
 
 
-def test_the_list_is_whole() -> None:
-    cases, negatives, labels = load_cases(), load_negatives(), load_labels()
+@pytest.mark.parametrize("name", LISTS)
+def test_the_list_is_whole(name: str) -> None:
+    cases, negatives = load_cases(LISTS[name] / "cases.jsonl"), load_negatives(LISTS[name] / "negatives.jsonl")
+    labels = load_labels()
     names = [row.id for row in (*cases, *negatives)]
     assert len(names) == len(set(names))
     assert {case.label for case in cases} <= set(labels)
@@ -268,3 +302,19 @@ def test_the_list_is_whole() -> None:
     assert all(row.lines and min(row.lines) >= 1 for row in (*cases, *negatives))
     assert all(bool(row.right) == bool(row.corrected) for row in negatives)
     assert {rule.code[:4] for rule in load_rules()} & {code[:4] for codes in labels.values() for code in codes}
+
+
+def test_repositories_lie_in_the_half_that_their_name_says_and_in_no_other_list() -> None:
+    repositories = {
+        name: {
+            place.repository
+            for place in (
+                *(case.before for case in load_cases(folder / "cases.jsonl")),
+                *(negative.place for negative in load_negatives(folder / "negatives.jsonl")),
+            )
+        }
+        for name, folder in LISTS.items()
+    }
+    for name in HALVES:
+        assert {half(repository) for repository in repositories[name]} == {name}
+        assert not repositories[name] & repositories["seen"]

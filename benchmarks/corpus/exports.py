@@ -48,6 +48,16 @@ class Exports:
             raise ExportError(f"{place.repository} has no {place.path} at {place.commit[:10]}")
         return file
 
+    def alone(self, place: Place) -> Path:
+        """The exported file in a folder that holds nothing else. Raises ExportError."""
+        file = self.file(place)
+        folder = self._cache / "alone" / place.repository.replace("/", "+") / place.commit
+        copy = (folder / place.path.replace("/", "+")).with_suffix("") / file.name
+        if not copy.is_file():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+        return copy
+
     def _export(self, place: Place, folder: Path) -> None:
         git = self._git_folder(place)
         folder.parent.mkdir(parents=True, exist_ok=True)

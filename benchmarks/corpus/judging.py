@@ -62,6 +62,18 @@ class JudgedNegative:
     justified: tuple[Found, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one list: in whole checkouts with default options, and in the same order each file alone with the
+    scenarios named. ``lacking`` places could not be had."""
+
+    judged: list[Judged]
+    alone: list[Judged]
+    negatives: list[JudgedNegative]
+    alone_negatives: list[JudgedNegative]
+    lacking: int
+
+
 class CheckError(Exception):
     """``amplint check`` did not do its work."""
 

@@ -9,8 +9,17 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 
+KEPT = "kept"
+LISTS = {"seen": HERE, "learned": HERE / "mined" / "learned", KEPT: HERE / "mined" / KEPT}
+"""Folders of lists. ``seen`` is what amplint was mended on; the mined ones are halved by repository (see ``halves``)
+before they were read, and of the kept half only figures may be looked at."""
+
 DECIDABLE_IN_FILE = ("local", "file")
 """Values of ``decidable`` for which the row's own file holds all that is needed: one function, or the whole file."""
+
+
+class RowsError(Exception):
+    """A list cannot be used: no row is left, or a label is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

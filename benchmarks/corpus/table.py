@@ -10,7 +10,7 @@ from corpus.rows import DECIDABLE_IN_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpus.judging import Found, Judged, JudgedNegative
+    from corpus.judging import Found, Judged, JudgedNegative, Outcome
 
 API = "AMP6"
 """Prefix of the rules about the API, whose findings are counted apart."""
@@ -56,37 +56,43 @@ def figures(judged: Iterable[Judged]) -> Figures:
     )
 
 
-def lines(judged: Sequence[Judged], negatives: Sequence[JudgedNegative]) -> list[str]:
+def lines(outcome: Outcome) -> list[str]:
     """A line for each label and each value of ``decidable``, then the totals."""
+    judged = outcome.judged
+    alone = {one.case.id for one in outcome.alone if one.hits}
     groups = [(label, [one for one in judged if one.case.label == label]) for label in _sorted(judged, "label")]
     totals = [(name, [one for one in judged if one.case.decidable == name]) for name in _sorted(judged, "decidable")]
     in_file = [one for one in judged if one.case.decidable in DECIDABLE_IN_FILE]
     totals += [("decidable in one file", in_file), ("all", list(judged))]
     width = max(len(name) for name, _ in (*groups, *totals))
     text = [
-        f"{'':{width}}  {'cases':>5} {'found':>5} {'recall':>7} {'by a cause':>10}"
+        f"{'':{width}}  {'cases':>5} {'found':>5} {'recall':>7} {'alone':>6} {'by a cause':>10}"
         f" {'gone after fix':>15} {'per 10,000 lines':>17}"
     ]
-    text += [_line(name, rows, width) for name, rows in groups]
+    text += [_line(name, rows, alone, width) for name, rows in groups]
     text.append("")
-    text += [_line(name, rows, width) for name, rows in totals]
+    text += [_line(name, rows, alone, width) for name, rows in totals]
     total = figures(judged)
     corrected = sum(bool(one.case.corrected) for one in judged)
     text += [
         "",
         f"{total.findings} findings in {total.lines} lines before the fixes, {total.api} of them {API}xx,"
         " which 'per 10,000 lines' leaves out",
-        f"{corrected} of the cases were corrected; cases.jsonl says why",
     ]
-    if negatives:
-        alarms = [finding for one in negatives for finding in one.alarms]
-        api = sum(bool(one.alarms) and all(f.code.startswith(API) for f in one.alarms) for one in negatives)
+    if corrected:
+        text.append(f"{corrected} of the cases were corrected; cases.jsonl says why")
+    if outcome.negatives:
+        alarms = [finding for one in outcome.negatives for finding in one.alarms]
+        api = sum(bool(one.alarms) and all(f.code.startswith(API) for f in one.alarms) for one in outcome.negatives)
         errors = sum(finding.severity == "error" for finding in alarms)
         text.append(
-            f"negatives: {sum(bool(one.alarms) for one in negatives)} of {len(negatives)} flagged,"
-            f" {api} of them only by {API}xx; {errors} findings of severity error;"
-            f" {sum(bool(one.justified) for one in negatives)} more are rightly found, negatives.jsonl says why"
+            f"negatives: {sum(bool(one.alarms) for one in outcome.negatives)} of {len(outcome.negatives)} flagged"
+            f" ({sum(bool(one.alarms) for one in outcome.alone_negatives)} alone),"
+            f" {api} of them only by {API}xx; {errors} findings of severity error"
         )
+        justified = sum(bool(one.justified) for one in outcome.negatives)
+        if justified:
+            text[-1] += f"; {justified} more are rightly found, negatives.jsonl says why"
     return text
 
 
@@ -128,11 +134,12 @@ def _sorted(judged: Sequence[Judged], name: str) -> list[str]:
     return sorted({getattr(one.case, name) for one in judged})
 
 
-def _line(name: str, judged: Sequence[Judged], width: int) -> str:
+def _line(name: str, judged: Sequence[Judged], alone: set[str], width: int) -> str:
     counted = figures(judged)
     recall = f"{counted.hits / counted.cases:7.2f}" if counted.cases else f"{'-':>7}"
+    by_itself = sum(one.case.id in alone for one in judged)
     gone = f"{counted.fixed} of {counted.fixable}" if counted.fixable else "-"
-    found = f"{counted.cases:5} {counted.hits:5} {recall} {counted.by_cause:10}"
+    found = f"{counted.cases:5} {counted.hits:5} {recall} {by_itself:6} {counted.by_cause:10}"
     return f"{name:{width}}  {found} {gone:>15} {counted.density:17.1f}"
 
 
