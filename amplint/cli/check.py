@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from amplint.cli.judging import judging_options
-from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
+from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
 from amplint.config import Config, UsageError, common_folder, find_config
 from amplint.engine import FileResult, Options, check_file, check_files
 from amplint.files import Discovery, display_path, find_files
@@ -137,13 +137,14 @@ def _options(arguments: Arguments, config: Config) -> Options:
 def _check_all(found: Discovery, options: Options, jobs: int | None) -> list[FileResult]:
     from amplint.report.progress import ProgressBar
 
-    results = []
+    results: dict[Path, FileResult] = {}
     files = [(file.path, file.size) for file in found.files]
     with ProgressBar(len(files)) as bar, closing(check_files(files, options, jobs)) as stream:
         for result in stream:
-            results.append(result)
-            bar.advance()
-    return sorted(results, key=lambda result: str(result.path))
+            if result.path not in results:
+                bar.advance()
+            results[result.path] = result
+    return sorted(results.values(), key=lambda result: str(result.path))
 
 
 def _check_stdin(arguments: Arguments, options: Options, context: Context) -> int:
@@ -163,6 +164,8 @@ def _conclude(arguments: Arguments, options: Options, context: Context, results:
         for line in (*result.failures, *([result.error] if result.error else ())):
             error_message(line)
             failed = True
+        for line in result.notes:
+            message(f"note: {line}")
     findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
     changed = [result for result in results if result.after is not None]
     if arguments.diff:
