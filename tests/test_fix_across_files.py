@@ -1,4 +1,4 @@
-"""What --fix reports of a project is what the next check finds, also where one file's fix changes another's findings."""
+"""What --fix reports of a project is what the next check finds, also where a fix changes another file's findings."""
 
 from __future__ import annotations
 
