@@ -8,9 +8,9 @@ import os
 import traceback
 import warnings
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from amplint import contents
 from amplint.finding import Applicability, Certainty, Finding, with_fingerprints
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.source import Source, SourceError
@@ -19,7 +19,8 @@ from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
+    from pathlib import Path
 
     from amplint.infer.facts import FileFacts
     from amplint.rule import Rule, Suspect
@@ -35,7 +36,7 @@ DEBUG_VARIABLE = "AMPLINT_DEBUG"
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to check for. ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether
-    fixed files are written back. ``torch_version`` is None for what each file's project requires."""
+    :func:`check_files` writes fixed files back. ``torch_version`` is None for what each file's project requires."""
 
     rules: tuple[Rule, ...]
     scenarios: tuple[Scenario, ...] = DEFAULT_SCENARIOS
@@ -57,27 +58,29 @@ class FileResult:
     """What came of one file.
 
     ``failures`` are one-line internal errors (amplint's or a rule's own); ``error`` says why the file could not be
-    read or written. ``before`` and ``after`` are its bytes where a fix changed them, and ``fixed`` counts the fixes.
+    read or written, ``notes`` what the user should know. ``before`` and ``after`` are its bytes where a fix changed
+    them, and ``fixed`` counts the findings that are gone. ``followed`` are the other files that the findings rest on.
     """
 
     path: Path
     findings: tuple[Finding, ...] = ()
     failures: tuple[str, ...] = ()
     error: str | None = None
+    notes: tuple[str, ...] = ()
     fixed: int = 0
     before: bytes = field(default=b"", repr=False)
     after: bytes | None = field(default=None, repr=False)
+    followed: frozenset[Path] = frozenset()
 
 
 def check_file(file: Path | Source, options: Options) -> FileResult:
-    """Check one file, and fix it if the options say so. Never raises for what is in the file."""
-    from amplint.fix import FixError, fix_source, write_atomically
-
+    """Check one file, and fix what it holds if the options say so; nothing is written. Never raises for what is in the
+    file."""
     if isinstance(file, Source):
         source = file
     else:
         try:
-            source = Source(file, file.read_bytes())
+            source = Source(file, contents.read(file))
         except OSError as error:
             return FileResult(file, error=f"cannot read {file}: {error.strerror or error}")
     with warnings.catch_warnings():
@@ -85,39 +88,49 @@ def check_file(file: Path | Source, options: Options) -> FileResult:
         result = _check(source, options)
         if options.fix is None or not any(finding.fix for finding in result.findings):
             return result
-        outcome = fix_source(source, result, options.fix, lambda changed: _check(changed, options))
-    result = outcome.result
-    if outcome.source.data == source.data:
-        return replace(result, failures=(*result.failures, *outcome.problems))
-    if options.write and isinstance(file, Path):
-        try:
-            write_atomically(file, source.data, outcome.source.data)
-        except FixError as error:
-            return replace(_check(source, options), failures=outcome.problems, error=str(error))
-    return replace(
-        result,
-        failures=(*result.failures, *outcome.problems),
-        fixed=outcome.fixed,
-        before=source.data,
-        after=outcome.source.data,
+        return _fixed(source, result, options, options.fix)
+
+
+def _fixed(source: Source, result: FileResult, options: Options, highest: Applicability) -> FileResult:
+    """What is left after fixing, and the fixed bytes."""
+    from amplint.fix import fix_source
+
+    followed = set(result.followed)
+
+    def check(changed: Source) -> FileResult:
+        again = _check(changed, options)
+        followed.update(again.followed)
+        return again
+
+    outcome = fix_source(source, result, highest, check)
+    unsettled = f"not all fixes of {source.path} were tried; run again for the others"
+    result = replace(
+        outcome.result,
+        failures=(*outcome.result.failures, *outcome.problems),
+        notes=() if outcome.settled else (unsettled,),
+        followed=frozenset(followed),
     )
+    if outcome.source.data == source.data:
+        return result
+    return replace(result, fixed=outcome.fixed, before=source.data, after=outcome.source.data)
 
 
 def _check(source: Source, options: Options) -> FileResult:
     failures: list[str] = []
+    followed: set[Path] = set()
     try:
         source.tree  # noqa: B018
-        findings = _findings(source, options, failures)
+        findings = _findings(source, options, failures, followed)
     except SourceError as error:
         if all(rule.code != UNPARSABLE.code for rule in options.rules):
             return FileResult(source.path, failures=tuple(failures))
         finding = UNPARSABLE.finding(source.path, error, options.device)
         return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
-    findings = without_suppressed(_distinct(findings), source)
-    return FileResult(source.path, tuple(with_fingerprints(findings, source)), tuple(failures))
+    findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
+    return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
 
 
-def _findings(source: Source, options: Options, failures: list[str]) -> list[Finding]:
+def _findings(source: Source, options: Options, failures: list[str], followed: set[Path]) -> list[Finding]:
     rules = [rule for rule in options.rules if rule.may_find(source.data)]
     if not rules:
         return []
@@ -125,10 +138,12 @@ def _findings(source: Source, options: Options, failures: list[str]) -> list[Fin
     findings, facts = _judged(source, options, rules, torch, torch.newest, failures)
     if facts is None:
         return []
+    followed |= facts.followed
     changes = {release for rule in rules for release in rule.changes} | facts.changes
     for release in torch.before(changes):
         told = {(finding.code, finding.span) for finding in findings}
-        older, _ = _judged(source, options, rules, torch, release, failures)
+        older, known = _judged(source, options, rules, torch, release, failures)
+        followed |= known.followed if known is not None else set()
         allowed = (
             f", in torch {release[0]}.{release[1]}, which {torch.stated_in.name} allows" if torch.stated_in else ""
         )
@@ -227,16 +242,37 @@ class Task:
 def check_files(tasks: Sequence[Task], jobs: int | None = None) -> Results:
     """Check files; results come as they are ready, in no fixed order.
 
-    ``jobs`` is the number of processes, by default the number of CPUs this process may use; little source is checked
-    in this process whatever the number.
+    Where the options say so, files are fixed, and written when all is settled; a file whose findings rest on what was
+    fixed elsewhere then comes again. ``jobs`` is the number of processes, by default the number of CPUs this process
+    may use; little source is checked in this process whatever the number.
     """
+    if all(task.options.fix is None for task in tasks):
+        yield from _run(tasks, jobs, {})
+        return
+    from amplint.fix.rounds import fix_files
+
+    known = {task.path: task for task in tasks}
+    looking = {task.options: replace(task.options, fix=None) for task in tasks}
+
+    def check(paths: Sequence[Path], held: Mapping[Path, bytes], *, fixing: bool) -> Results:
+        chosen = [known[path] for path in paths]
+        if not fixing:
+            chosen = [replace(task, options=looking[task.options]) for task in chosen]
+        return _run(chosen, jobs, held)
+
+    yield from fix_files(list(known), check, write=any(task.options.write for task in tasks))
+
+
+def _run(tasks: Sequence[Task], jobs: int | None, held: Mapping[Path, bytes]) -> Results:
+    """Check files once, with other files as they are on disk, or as ``held`` has them."""
     collect_seldom()
     tasks = _ordered(tasks)
     count = min(jobs or _cpus(), len(tasks))
     if count < 2 or sum(task.size for task in tasks) < POOL_BYTES:
-        yield from map(_guarded, tasks)
+        with contents.standing(held):
+            yield from map(_guarded, tasks)
     else:
-        yield from _pooled(tasks, count)
+        yield from _pooled(tasks, count, held)
 
 
 def _ordered(tasks: Sequence[Task]) -> list[Task]:
@@ -288,12 +324,14 @@ def _guarded(task: Task) -> FileResult:
         return FileResult(task.path, failures=(_failure("amplint", task.path, error),))
 
 
-def _pooled(tasks: list[Task], jobs: int) -> Results:
+def _pooled(tasks: list[Task], jobs: int, held: Mapping[Path, bytes]) -> Results:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_process)
+    pool = ProcessPoolExecutor(
+        jobs, multiprocessing.get_context("spawn"), initializer=_prepare_process, initargs=(dict(held),)
+    )
     finished = False
     try:
         pending = {pool.submit(_guarded, task): task.path for task in tasks}
@@ -311,12 +349,13 @@ def _pooled(tasks: list[Task], jobs: int) -> Results:
         pool.shutdown(wait=finished, cancel_futures=True)
 
 
-def _prepare_process() -> None:
+def _prepare_process(held: Mapping[Path, bytes]) -> None:
     """Let a process of the pool end without a traceback on Ctrl-C, and whenever its parent has gone."""
     import signal
     import threading
 
     collect_seldom()
+    contents.stand(held)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_follow_parent, daemon=True).start()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -87,17 +89,46 @@ class Finding:
 
 
 def with_fingerprints(findings: list[Finding], source: Source) -> list[Finding]:
-    """Give each finding of one file a fingerprint that survives edits elsewhere in the file.
+    """Give each finding of one file a fingerprint that survives edits elsewhere in the file, and a formatter.
 
-    The fingerprint hashes the code, the message and the source text of the finding's first line without its white
-    space, and counts repetitions of the same line.
+    It rests on the code, on the source text of the finding as :func:`normalised`, and on how many equals stand before.
     """
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     out = []
     for finding in sorted(findings, key=lambda f: f.sort_key):
-        text = "".join(source.line(finding.span.start.row).split())
-        base = "\0".join((finding.code, finding.message, text))
-        count = seen[base] = seen.get(base, -1) + 1
-        digest = hashlib.blake2b(f"{base}\0{count}".encode(), digest_size=8).hexdigest()
+        text = source.segment(finding.span) if finding.span.end.row <= len(source.lines) else ""
+        base = f"{finding.code}\0{normalised(text)}"
+        digest = hashlib.blake2b(f"{base}\0{seen[base]}".encode(), digest_size=8).hexdigest()
+        seen[base] += 1
         out.append(replace(finding, fingerprint=digest))
     return out
+
+
+_PARTS = re.compile(
+    r"(?P<blank>(?:\s|\\\r?\n|#[^\r\n]*)+)"
+    r"|(?P<prefix>\b[bfrtu]{1,2})?(?P<quotes>'''|\"{3}|'|\")(?P<inside>(?:\\.|(?!(?P=quotes))[^\\])*)(?P=quotes)"
+    r"|(?P<word>\w+)|.",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def normalised(text: str) -> str:
+    """Source text as no formatter changes it: without comments, white space, trailing commas and the choice of quotes.
+
+    Not by :mod:`ast` or :mod:`tokenize`, whose answers differ between releases of Python.
+    """
+    parts: list[str] = []
+    for match in _PARTS.finditer(text):
+        part = match[0]
+        if match["blank"]:
+            continue
+        if match["quotes"]:
+            plain = not re.search(r"[\"'\\]", match["inside"])
+            quotes = '"' * len(match["quotes"]) if plain else match["quotes"]
+            part = f"{(match['prefix'] or '').lower()}{quotes}{match['inside']}{quotes}"
+        elif part in ")]}" and parts and parts[-1] == ",":
+            parts.pop()
+        if parts and re.match(r"\w", part) and re.match(r"\w", parts[-1][-1]):
+            part = f" {part}"
+        parts.append(part)
+    return "".join(parts)

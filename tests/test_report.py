@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.finding import Applicability, Cause, Certainty, Edit, Finding, Fix, Severity, with_fingerprints
+from amplint.finding import (
+    Applicability,
+    Cause,
+    Certainty,
+    Edit,
+    Finding,
+    Fix,
+    Severity,
+    normalised,
+    with_fingerprints,
+)
 from amplint.report import Context, plain, render
 from amplint.report.full import _columns, _shown
 from amplint.source import Location, Source, Span
@@ -218,6 +229,49 @@ def test_fingerprints_survive_edits_elsewhere(project: Path, run: Callable[..., 
     first = fingerprints("x.double()\nx.double()\n")
     assert len(set(first)) == 2
     assert fingerprints("# new\n\nx.double()\nif y:\n    x.double()\n") == first
+    assert fingerprints("x.double()\n") == first[:1]
+    assert fingerprints("y.double()\nx.double()\nx.double()\n")[1:] == first
+    assert fingerprints("z = f(x.double() + 1, (  # why\n    x  .double(\n    )))\n") == first
+    assert not {*fingerprints("y.double()\nx.half()\n")} & {*first}
+
+
+def test_fingerprints_say_nothing_of_rows_and_words(finding: Finding, model: Source) -> None:
+    (before,) = with_fingerprints([finding], model)
+    (other,) = with_fingerprints([replace(finding, message="as in line 7")], model)
+    assert other.fingerprint == before.fingerprint
+    (code,) = with_fingerprints([replace(finding, code="AMP104")], model)
+    assert code.fingerprint != before.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("written", "formatted"),
+    [
+        ("f(a,b)", "f(\n    a,  # first\n    b,\n)"),
+        ("x[1:2, 'k'].to(dtype = torch.float16)", 'x[1:2, "k"].to(dtype=torch.float16)'),
+        ("a if b else c", "a \\\n    if b\n    else c"),
+        ("F'{x}'", 'f"{x}"'),
+        ("f('''a''')", 'f("""a""")'),
+        ("f(x)if y else'z'", "f(x) if y else 'z'"),
+    ],
+)
+def test_a_formatter_changes_no_fingerprint(written: str, formatted: str) -> None:
+    assert normalised(written) == normalised(formatted)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("not a", "nota"),
+        ("f('a b')", "f('ab')"),
+        ("f('# a')", "f('')"),
+        ('f("it\'s")', "f('its')"),
+        ("b'a'", "'a'"),
+        ("f(a, b)", "f(b, a)"),
+        ("x.float()", "x.double()"),
+    ],
+)
+def test_what_differs_is_told_apart(one: str, other: str) -> None:
+    assert normalised(one) != normalised(other)
 
 
 def test_summary(project: Path, run: Callable[..., Completed]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from amplint.cli.judging import Judging, judging_options
-from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
+from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
 from amplint.config import Config, Configurations, UsageError
 from amplint.engine import FileResult, Options, Task, check_file, check_files
 from amplint.files import display_path, find_files
@@ -145,12 +145,13 @@ def _options(arguments: Arguments, config: Config) -> Options:
 def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
     from amplint.report.progress import ProgressBar
 
-    results = []
+    results: dict[Path, FileResult] = {}
     with ProgressBar(len(tasks)) as bar, closing(check_files(tasks, jobs)) as stream:
         for result in stream:
-            results.append(result)
-            bar.advance()
-    return sorted(results, key=lambda result: str(result.path))
+            if result.path not in results:
+                bar.advance()
+            results[result.path] = result
+    return sorted(results.values(), key=lambda result: str(result.path))
 
 
 def _check_stdin(arguments: Arguments, judging: Judging, context: Context) -> int:
@@ -172,6 +173,8 @@ def _conclude(
         for line in (*result.failures, *([result.error] if result.error else ())):
             error_message(line)
             failed = True
+        for line in result.notes:
+            message(f"note: {line}")
     findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
     changed = [result for result in results if result.after is not None]
     if arguments.diff:

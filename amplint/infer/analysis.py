@@ -101,6 +101,7 @@ def analyse(
         uses=recorder.uses(),
         oldest=oldest_torch,
         changes=frozenset(session.changes),
+        followed=frozenset(project.followed),
     )
 
 

@@ -292,7 +292,8 @@ class FileFacts:
     """All facts about one file, under one device's cast policy, for several scenarios at once.
 
     ``torch_version`` is the release that they are true of, ``oldest`` the oldest that the file has to run with, None
-    where nothing says; ``changes`` are the releases from which on one of them became true.
+    where nothing says; ``changes`` are the releases from which on one of them became true;
+    ``followed`` the other files that they rest on.
     """
 
     source: Source
@@ -312,6 +313,7 @@ class FileFacts:
     uses: tuple[Use, ...] = ()
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
+    followed: frozenset[Path] = frozenset()
 
     @property
     def oldest_torch(self) -> tuple[int, int]:

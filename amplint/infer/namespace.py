@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from amplint import contents
 from amplint.infer.bodies import Body, attributes_set, body_of
 from amplint.infer.lasting import Lasting, lasts, shared
 from amplint.infer.outline import Outline, Unparsed, outline
@@ -366,20 +367,26 @@ class Project:
         """How many analyses have begun."""
         self.cut = 0
         """How often a value was met that this analysis alone has, or that depends on what else was being evaluated."""
-        self._used: set[Path] = set()
+        self.followed: set[Path] = set()
+        """The other files that the analysis rests on."""
         self._needs: list[set[Path]] = []
         self._dependents: dict[Path, set[tuple[Path, str]]] = {}
         self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
         self._found: dict[tuple[str, Path], Path | None] = {}
+        self._contents = contents.age()
 
     def begin(self, source: Source) -> Namespace:
         """Start afresh with a file, so that nothing found in it depends on the files before. Raises SourceError.
 
         Parses are kept, and values of other files that would be the same if they were evaluated again.
         """
+        if self._contents != contents.age():
+            self._contents = contents.age()
+            for path in tuple(self._namespaces):
+                self._drop(path)
         self.age += 1
-        self._used.clear()
+        self.followed.clear()
         self._needs.clear()
         before = self._namespaces.get(self.own) if self.own is not None and self.own != source.path else None
         if before is not None:
@@ -409,9 +416,9 @@ class Project:
 
     def may_follow(self, needs: frozenset[Path]) -> bool:
         """Count files as followed, unless that would be too many."""
-        if len(self._used | needs) > MAX_FILES_FOLLOWED:
+        if len(self.followed | needs) > MAX_FILES_FOLLOWED:
             return False
-        self._used |= needs
+        self.followed |= needs
         if self._needs:
             self._needs[-1] |= needs
         return True
@@ -457,10 +464,10 @@ class Project:
         found = self._found[key]
         if found is None:
             return None
-        if found not in self._used and len(self._used) >= MAX_FILES_FOLLOWED:
+        if found not in self.followed and len(self.followed) >= MAX_FILES_FOLLOWED:
             self.cut += 1
             return None
-        self._used.add(found)
+        self.followed.add(found)
         if self._needs:
             self._needs[-1].add(found)
         return self._load(found)
@@ -470,7 +477,7 @@ class Project:
             self._namespaces[path] = known = self._namespaces.pop(path)
             return known
         try:
-            return self.open(Source(path, path.read_bytes()))
+            return self.open(Source(path, contents.read(path)))
         except (OSError, SourceError):
             self._keep(path, None)
             return None

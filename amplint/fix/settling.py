@@ -1,0 +1,208 @@
+"""Fixing one file: apply, check again, take back what was no fix, repeat until nothing changes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from amplint.fix.edits import Moves, apply_changes, changes
+from amplint.fix.selection import allowed, without_overlaps
+from amplint.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from amplint.engine import FileResult
+    from amplint.finding import Applicability, Finding
+
+    Check: TypeAlias = Callable[[Source], FileResult]
+
+MAX_CHECKS = 100
+"""Fixes that are still offered after the file was checked so often are left for another run."""
+MAX_CASCADE = 4
+"""Fixes that are made of what the fix before them uncovered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A source after fixing: what is still found in it, how many findings went, the rules' mistakes, and whether fixes
+    were left for another run."""
+
+    source: Source
+    result: FileResult
+    fixed: int = 0
+    problems: tuple[str, ...] = ()
+    settled: bool = True
+
+
+def fix_source(source: Source, result: FileResult, highest: Applicability, check: Check) -> Outcome:
+    """Apply the fixes of ``result`` pass by pass, checking again after each.
+
+    A fix stays undone that leaves its finding in place, and one that makes findings which were not there and which no
+    fix of their own cures. One that breaks parsing is named in ``problems`` too. What was undone is tried once more
+    when everything else is settled, so that a second run changes nothing.
+    """
+    return _Settling(highest, check).run(source, result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A finding of before: its code and between which offsets it lies now. ``index`` is its place in the result."""
+
+    code: str
+    first: int
+    last: int
+    index: int
+
+    def moved(self, moves: Moves) -> _Known:
+        return replace(self, first=moves.after(self.first)[0], last=moves.after(self.last)[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What came of applying fixes: the fixed file, or else why it is not to be."""
+
+    source: Source | None = None
+    result: FileResult | None = None
+    stubborn: tuple[int, ...] = ()
+    """Findings that their own fixes left in place, by their places in the result."""
+    broken: bool = False
+    moves: tuple[Moves, ...] = ()
+
+
+class _Settling:
+    """The state of fixing one file."""
+
+    def __init__(self, highest: Applicability, check: Check) -> None:
+        self._highest = highest
+        self._check = check
+        self._checks = 0
+        self._broken: set[str] = set()
+
+    def run(self, source: Source, result: FileResult) -> Outcome:
+        found = len(result.findings)
+        refused: set[_Known] = set()
+        retried, limit = True, len(result.findings)
+        settled = False
+        while self._checks < MAX_CHECKS:
+            known = _known(source, result)
+            unwanted = {replace(entry, index=0) for entry in refused}
+            wanted = [
+                finding
+                for finding, entry in zip(result.findings, known, strict=True)
+                if allowed(finding, self._highest) and replace(entry, index=0) not in unwanted
+            ]
+            chosen = without_overlaps(wanted, source)[:limit]
+            if not chosen and retried:
+                settled = True
+                break
+            if not chosen:
+                refused, retried, limit = set(), True, found
+                continue
+            numbers = {id(finding): number for number, finding in enumerate(result.findings)}
+            picked = [numbers[id(finding)] for finding in chosen]
+            trial = self._try(source, result, chosen, frozenset(picked), known)
+            if trial.source is not None and trial.result is not None:
+                source, result, limit = trial.source, trial.result, found
+                for moves in trial.moves:
+                    refused = {entry.moved(moves) for entry in refused}
+                retried = not refused
+            elif trial.stubborn:
+                refused |= {known[number] for number in trial.stubborn}
+            elif len(chosen) > 1:
+                limit = len(chosen) // 2
+            else:
+                refused.add(known[picked[0]])
+                limit = found
+                if trial.broken:
+                    self._broken.add(chosen[0].code)
+        problems = [
+            f"internal error in {code}: its fix breaks {source.path}; not applied" for code in sorted(self._broken)
+        ]
+        return Outcome(source, result, found - len(result.findings), tuple(problems), settled)
+
+    def _try(
+        self,
+        source: Source,
+        result: FileResult,
+        chosen: Sequence[Finding],
+        picked: frozenset[int],
+        known: list[_Known],
+    ) -> _Trial:
+        """Apply fixes, and those of what they uncover, and see whether that leaves fewer findings and no new ones."""
+        failures = len(result.failures)
+        passed: list[Moves] = []
+        for _ in range(MAX_CASCADE):
+            made = changes(source, (edit for finding in chosen if finding.fix for edit in finding.fix.edits))
+            fixed = _parsed(source, made)
+            if fixed is None:
+                return _Trial(broken=True)
+            source, result = fixed, self._checked(fixed)
+            moves = Moves(made)
+            passed.append(moves)
+            known = [entry.moved(moves) for entry in known]
+            left, new = _compared(known, picked, source, result.findings)
+            stubborn = picked & left
+            if stubborn or len(result.failures) > failures:
+                return _Trial(stubborn=tuple(stubborn))
+            if not new:
+                return _Trial(source, result, moves=tuple(passed))
+            chosen = without_overlaps((finding for finding in new if allowed(finding, self._highest)), source)
+            if len(chosen) < len(new):
+                return _Trial()
+        return _Trial()
+
+    def _checked(self, source: Source) -> FileResult:
+        self._checks += 1
+        return self._check(source)
+
+
+def _known(source: Source, result: FileResult) -> list[_Known]:
+    places = (source.offset(finding.span.start) for finding in result.findings)
+    codes = (finding.code for finding in result.findings)
+    return [_Known(code, place, place, n) for n, (code, place) in enumerate(zip(codes, places, strict=True))]
+
+
+def _parsed(source: Source, made: Sequence[tuple[int, int, str]]) -> Source | None:
+    """The source with changes made, or None where it then no longer parses."""
+    try:
+        changed = apply_changes(source, made)
+        changed.tree  # noqa: B018
+    except (SourceError, UnicodeEncodeError):
+        return None
+    return changed
+
+
+def _compared(
+    known: Iterable[_Known], picked: frozenset[int], source: Source, findings: Iterable[Finding]
+) -> tuple[set[int], list[Finding]]:
+    """Which findings of before are still there, and what is found that was not.
+
+    Where one of several may be what is left, it is one whose fix was not applied.
+    """
+    exact: defaultdict[tuple[str, int], list[_Known]] = defaultdict(list)
+    vague: defaultdict[str, list[_Known]] = defaultdict(list)
+    for entry in sorted(known, key=lambda entry: (entry.index not in picked, entry.first - entry.last)):
+        if entry.first == entry.last:
+            exact[entry.code, entry.first].append(entry)
+        else:
+            vague[entry.code].append(entry)
+    left: set[int] = set()
+    unplaced = []
+    for finding in findings:
+        same = exact[finding.code, source.offset(finding.span.start)]
+        if same:
+            left.add(same.pop().index)
+        else:
+            unplaced.append(finding)
+    new = []
+    for finding in unplaced:
+        place = source.offset(finding.span.start)
+        around = [entry for entry in vague[finding.code] if entry.first <= place <= entry.last]
+        if around:
+            left.add(around[-1].index)
+            vague[finding.code].remove(around[-1])
+        else:
+            new.append(finding)
+    return left, new
