@@ -7,6 +7,7 @@ stdout, which belongs to the code under test.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -14,18 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amplint.verify.job import BUILD_SHARE, MODES, Job
+from amplint.verify.job import BUILD_SHARE, CONFIRMING, MODES, OTHER, VARIANTS_SHARE, Job
 from amplint.verify.limits import forbid_core_dumps, limit_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amplint.verify.build import Recipe
+    from amplint.verify.build import Recipe, Variant
+    from amplint.verify.job import Claim, Outcome
     from amplint.verify.run import Where
 
 
 def main() -> None:
     """Run the job that the first argument names."""
+    began = time.monotonic()
     job = Job.from_json(json.loads(Path(sys.argv[1]).read_text()))
     from amplint.verify.run import Where
 
@@ -44,7 +47,7 @@ def main() -> None:
             if job.snippets:
                 _run_snippets(job, where, tell)
             elif (recipe := _recipe(job, tell)) is not None:
-                _run_variants(job, recipe, where, tell)
+                _run_variants(job, recipe, where, tell, began)
         tell("done", asked_capability=bool(asked))
 
 
@@ -76,13 +79,24 @@ def _recipe(job: Job, tell: Callable[..., None]) -> Recipe | None:
     return None
 
 
-def _run_variants(job: Job, recipe: Recipe, where: Where, tell: Callable[..., None]) -> None:
-    """Run what is built first in every scenario."""
+def _run_variants(job: Job, recipe: Recipe, where: Where, tell: Callable[..., None], began: float) -> None:
+    """Run what is built first in every scenario, then its variants in those where something is unsettled."""
     import torch
+
+    from amplint.verify.build import variants
 
     baseline = torch.load(job.baseline) if job.baseline and Path(job.baseline).exists() else {}
     answers: dict[str, Any] = {}
-    _run_cells(job, recipe, where, tell, baseline, answers)
+    outcomes = _run_cells(job, recipe, where, tell, baseline, answers)
+    settled = [claim for claim in job.claims if _confirmed(claim, outcomes)]
+    lines = [line for line in job.lines if not any(claim.covers(*line) for claim in settled)]
+    deadline = began + job.timeout * VARIANTS_SHARE
+    if job.variants != () and _unsettled(job, outcomes):
+        for variant in variants(recipe, lines, deadline, only=job.variants):
+            left = replace(job, scenarios=_unsettled(job, outcomes))
+            if time.monotonic() > deadline or not left.scenarios:
+                break
+            outcomes += _run_cells(left, variant.recipe, where, tell, baseline, answers, variant)
     if job.answers is not None:
         torch.save(answers, job.answers)
 
@@ -94,14 +108,16 @@ def _run_cells(
     tell: Callable[..., None],
     baseline: dict[str, Any],
     answers: dict[str, Any],
-    variant: str = "",
-) -> None:
+    other: Variant | None = None,
+) -> list[Outcome]:
     import torch
 
     from amplint.infer.scenarios import find_scenario
     from amplint.verify.cell import Answers, evaluate, plan
     from amplint.verify.described import built_text
 
+    variant = other.label if other is not None else ""
+    outcomes: list[Outcome] = []
     made = recipe.make()
     planned = {mode: one for mode in MODES if (one := plan(recipe, made, mode, where)) is not None}
     text = built_text(recipe)
@@ -125,7 +141,37 @@ def _run_cells(
             before = Answers(*baseline[key]) if key in baseline else None
             outcome, given = evaluate(job, recipe, scenario, one, where, before, variant)
             answers[key] = (given.reference, given.own)
-            tell("cell", outcome=replace(outcome, built=text).to_json())
+            outcome = replace(outcome, built=text)
+            if other is not None and other.whole and not _concerns(job, outcome):
+                outcome = replace(outcome, kind=OTHER)
+            outcomes.append(outcome)
+            tell("cell", outcome=outcome.to_json())
+    return outcomes
+
+
+def _confirmed(claim: Claim, outcomes: list[Outcome], scenario: str = "") -> bool:
+    return any(claim.fingerprint in o.confirmed for o in outcomes if scenario in ("", o.scenario))
+
+
+def _unsettled(job: Job, outcomes: list[Outcome]) -> tuple[str, ...]:
+    """The scenarios in which a finding is not confirmed; without findings, those in which nothing is."""
+    if not job.claims:
+        found = {outcome.scenario for outcome in outcomes if outcome.kind in CONFIRMING}
+        return tuple(name for name in job.scenarios if name not in found)
+    open_ = {s for claim in job.claims for s in claim.scenarios if not _confirmed(claim, outcomes, s)}
+    return tuple(name for name in job.scenarios if name in open_)
+
+
+def _concerns(job: Job, outcome: Outcome) -> bool:
+    """Whether what became of a class that owns the target is about the target: a finding confirmed, or a failure on a
+    line of it."""
+    if outcome.kind not in CONFIRMING or outcome.confirmed:
+        return True
+    return outcome.location is not None and any(
+        first <= outcome.location[1] <= last
+        for file, first, last in job.own
+        if os.path.realpath(file) == os.path.realpath(outcome.location[0])
+    )
 
 
 def _run_snippets(job: Job, where: Where, tell: Callable[..., None]) -> None:

@@ -17,6 +17,9 @@ the signature takes one, ``second-call`` calls twice under no_grad where there i
 BUILD_SHARE = 0.4
 """How much of a target's time may go into finding out how to build it."""
 
+VARIANTS_SHARE = 0.7
+"""The share of a target's time after which no further variant of it is begun."""
+
 CLEAN, FAILED, OVERFLOW, LOSS = "clean", "failed", "overflow", "loss"
 CPU_GAP, HARDWARE, OTHER, NO_REFERENCE = "cpu-gap", "hardware", "other", "no-reference"
 """What a cell can come to: see :class:`Outcome`."""
@@ -57,7 +60,8 @@ class Job:
     ``name`` is the qualified name of a class of the file, or None for what the file's own ``amplint_example`` returns.
     ``overlay`` maps absolute paths to text that is imported in the place of the file's. ``skip`` are cells that are not
     to be run again, ``inner`` those whose float inputs come in autocast's dtype. ``variants`` are the labels of those
-    to run besides what is built first; None leaves the choice to the child. ``answers`` is where the outputs go,
+    to run besides what is built first; None leaves the choice to the child, which looks for those that reach ``lines``
+    (file, row). ``own`` are the lines (file, first, last) of the target itself. ``answers`` is where the outputs go,
     ``baseline`` where those of an earlier child are to compare with; each is a file, or None.
     With ``snippets`` (see :class:`~amplint.verify.snippet.Snippet`) those are run instead, and the file is not
     imported.
@@ -76,6 +80,8 @@ class Job:
     skip: tuple[Cell, ...] = ()
     inner: tuple[Cell, ...] = ()
     variants: tuple[str, ...] | None = None
+    lines: tuple[tuple[str, int], ...] = ()
+    own: tuple[tuple[str, int, int], ...] = ()
     capability: tuple[int, int] | None = None
     seed: int = 0
     timeout: float = 120.0
@@ -105,6 +111,8 @@ class Job:
         rest: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
         for cells in ("skip", "inner"):
             rest[cells] = tuple((variant, scenario, mode) for variant, scenario, mode in data[cells])
+        rest["lines"] = tuple((file, row) for file, row in data["lines"])
+        rest["own"] = tuple((file, first, last) for file, first, last in data["own"])
         rest["claims"] = claims
         return cls(**rest)
 

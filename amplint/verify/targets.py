@@ -68,6 +68,11 @@ class Outline:
             seen |= names
         return seen - {name}
 
+    def rows(self, name: str | None) -> list[tuple[int, int]]:
+        """The first and last line of a definition; [] where there is none."""
+        node = self.classes.get(name or "") or self.functions.get(name or "")
+        return [(_first_row(node), node.end_lineno or node.lineno)] if node is not None else []
+
     def owner(self, row: int) -> tuple[str | None, bool]:
         """The outermost definition of the file around a line, and whether it is a class."""
         for name, node in (*self.classes.items(), *self.functions.items()):

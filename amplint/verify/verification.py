@@ -138,6 +138,8 @@ def _verify(
         timeout=settings.timeout,
         memory=settings.memory,
         trace=settings.trace,
+        lines=tuple((claim.filename, claim.rows[0][0]) for claim in claims),
+        own=tuple((str(target.path), *rows) for rows in outline.rows(target.name)),
     )
     if not target.runnable:
         report = Report(broken=NO_WHOLE)

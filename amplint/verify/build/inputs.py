@@ -153,7 +153,7 @@ def first_plans(module: nn.Module, parameters: dict[str, Parameter]) -> list[Pla
     """Plans to start from: one for each layout of the main input, the other parameters by name and annotation."""
     wanted = required(parameters)
     if not wanted:
-        optional = [n for n, p in parameters.items() if p.kind not in VARIADIC and _tensor_like(n, p.annotation)]
+        optional = [n for n, p in parameters.items() if p.kind not in VARIADIC and tensor_like(n, p.annotation)]
         wanted = optional[:1]
     if not wanted:
         return [{}]
@@ -169,10 +169,11 @@ def first_plans(module: nn.Module, parameters: dict[str, Parameter]) -> list[Pla
 
 
 def _is_main(name: str, annotation: Any) -> bool:
-    return _tensor_like(name, annotation) and not re.search(r"mask|^t$|time|emb$|temb|ids$|pos", name)
+    return tensor_like(name, annotation) and not re.search(r"mask|^t$|time|emb$|temb|ids$|pos", name)
 
 
-def _tensor_like(name: str, annotation: Any) -> bool:
+def tensor_like(name: str, annotation: Any) -> bool:
+    """Whether a parameter may be a tensor, for what its annotation says."""
     return annotation in (Parameter.empty, Any, torch.Tensor) or "Tensor" in str(annotation)
 
 

@@ -17,6 +17,7 @@ from torch import nn
 from amplint.verify.build.construct import Constructor
 from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, time_left, within
 from amplint.verify.build.forward import Forward, call_arguments
+from amplint.verify.build.found import Found
 from amplint.verify.build.recipe import Parts, Recipe, seed_everything
 from amplint.verify.build.signatures import VARIADIC, constructor, parameters, source_tree
 
@@ -26,6 +27,9 @@ if typing.TYPE_CHECKING:
     from amplint.verify.build.spec import Plan
 
 MOST_OWNERS = 5
+MOST_INSIDE = 2
+INSIDE = "inside "
+"""What the label of a class that owns the target begins with."""
 MOST_BUILDERS = 2
 
 
@@ -108,6 +112,31 @@ def from_owner(target: type, seed: int, deadline: float) -> Iterator[Recipe]:
                     guessed=True,
                 )
                 break
+
+
+def inside_owner(target: type, seed: int, deadline: float) -> tuple[str, Recipe] | None:
+    """A label and a recipe for a whole class that uses ``target`` and calls it: the first that can be built and run."""
+    found = owners(target)[:MOST_INSIDE]
+    for index, owner in enumerate(found):
+        left = time_left(deadline)
+        if left <= 0:
+            return None
+        search = Constructor(owner, seed, time.monotonic() + left / (len(found) - index))
+        for plan, _, whole in search.attempts():
+            called: list[nn.Module] = []
+            for part in [part for part in whole.modules() if type(part) is target]:
+                part.register_forward_hook(functools.partial(_noted, called))
+            forward = Forward(whole, seed, search.deadline)
+            inputs = forward.find(most_tries=60)
+            if inputs is not None and called:
+                how = f"{INSIDE}{owner.__name__}"
+                return how, Found(search, plan, forward, inputs).recipe(how)
+            break
+    return None
+
+
+def _noted(called: list[nn.Module], part: nn.Module, *_: Any) -> None:
+    called.append(part)
 
 
 def owners(target: type) -> list[type]:

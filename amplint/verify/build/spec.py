@@ -25,7 +25,8 @@ class Const:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of ``shape``. ``kind``: float (normal, float32), long (below ``high``), bool (true), complex, int8."""
+    """A tensor of ``shape``. ``kind``: float (normal, float32), long (below ``high``), bool (true, but for the last of
+    several in the last dimension), complex, int8."""
 
     shape: tuple[int, ...]
     kind: str = "float"
@@ -118,7 +119,15 @@ def _tensor(spec: Tensor, generator: torch.Generator | None) -> torch.Tensor:
     if spec.kind == "int8":
         return torch.randint(-128, 128, spec.shape, generator=generator, dtype=torch.int8)
     if spec.kind == "bool":
-        return torch.ones(spec.shape, dtype=torch.bool)
+        return _mask(spec.shape)
     if spec.kind == "complex":
         return torch.randn(spec.shape, generator=generator, dtype=torch.complex64)
     return torch.randn(spec.shape, generator=generator, dtype=torch.float32)
+
+
+def _mask(shape: tuple[int, ...]) -> torch.Tensor:
+    """Neither all true nor all false: some masks say what to keep, some what to leave out."""
+    mask = torch.ones(shape, dtype=torch.bool)
+    if shape and shape[-1] > 1:
+        mask[..., -1] = False
+    return mask
