@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +33,7 @@ from confirmed.outcome import (  # noqa: E402  # noqa: E402
 )
 from ecosystem.releases import listed  # noqa: E402
 from figures import results  # noqa: E402
+from found.case import load as load_cases  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,6 +169,15 @@ def test_a_finding_counts_once_by_the_scenario_that_says_most_and_halves_apart(
     assert kept["seen"]["outcomes"]["fp16"]["confirmed of decided"] == (0, 1)
     assert kept["first_sight"]["outcomes"]["AMP302"]["confirmed of decided"] == (1, 1)
     assert kept["first_sight"]["findings"] == 2
+
+
+def test_the_judge_is_held_against_what_is_known_to_be_real(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(iter(load_cases().values()))
+    real = replace(outcome(line=case.line, code=case.code), library=case.package, release=case.release, path=case.path)
+    rows = [replace(real, outcome=RAN), outcome(line=case.line), replace(real, line=case.line + 1)]
+    assert [table.known(one) for one in rows] == [True, False, False]
+    *_, told = table.lines([Library(case.package, case.release, "0.1", 0)], rows)
+    assert told == "of 1 findings that benchmarks/found shows to be real: 1 ran and did not fail"
 
 
 def test_outcomes_of_several_versions_are_no_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,9 @@ finding in each scenario that it names; without ``--run`` the tables are printed
   chose their dtypes;
 - *not runnable*.
 
+How far the judge is to be trusted is said last: what it makes of the findings that ``benchmarks/found`` shows to be
+real, by runs that somebody built.
+
 A run goes on where it was interrupted, if amplint is the same: ``--work`` keeps what verify answered. Libraries of the
 half that is kept back are counted apart and never listed: amplint is not mended by them.
 
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 COMMAND = "python benchmarks/confirmed --run\npython benchmarks/confirmed --figures"
 ABOUT = (
     "Errors, and warnings about overflow and underflow, in installed libraries: what `amplint verify` makes of them. "
-    "*confirmed of decided* leaves out what no run could decide."
+    "*confirmed of decided* leaves out what no run could decide; *known to be real* are those of [found](found.md)."
 )
 
 

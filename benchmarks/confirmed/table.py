@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
+
+from found.case import load
 
 from confirmed.outcome import CONFIRMED, OUTCOME, RAN, at_first_sight
 
@@ -65,11 +68,25 @@ def lines(libraries: Sequence[Library], outcomes: Sequence[Outcome]) -> Iterator
             yield f"{name:18} {counted.all:5} {share}  {numbers}"
         yield ""
     yield f"share: '{CONFIRMED}' of these and '{RAN}'; by scenario a finding counts in each that it names"
+    real = findings(one for one in outcomes if known(one))
+    said = ", ".join(f"{count} {outcome}" for outcome, count in real.counts.most_common()) or "none was run"
+    yield f"of {real.all} findings that benchmarks/found shows to be real: {said}"
+
+
+def known(one: Outcome) -> bool:
+    """Whether a case of ``benchmarks/found`` shows, by a run built by hand, that the finding is real."""
+    return (one.library, one.release, one.path, one.line, one.code) in _shown()
+
+
+@cache
+def _shown() -> frozenset[tuple[str, str, str, int, str | None]]:
+    cases = load().values()
+    return frozenset((case.package, case.release, case.path, case.line, case.code) for case in cases)
 
 
 def figures(count: int, outcomes: Sequence[Outcome]) -> dict[str, object]:
     """What ``docs/figures.md`` shows of one side."""
-    shown = dict(groups(outcomes))
+    shown = {**dict(groups(outcomes)), "known to be real": findings(one for one in outcomes if known(one))}
     return {
         "libraries": count,
         "findings": shown["all"].all,
