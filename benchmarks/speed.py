@@ -1,6 +1,6 @@
 """What a check costs: CPU seconds of amplint and of TorchFix on the sources of timm.
 
-    python benchmarks/speed.py [--timm DIR] [--torchfix PATH] [--runs N] [--torchfix-runs N]
+    python benchmarks/speed.py [--timm DIR] [--torchfix PATH] [--runs N] [--torchfix-runs N] [--figures]
 
 Counts user and system time of the whole process, start-up and child processes included, of one process each: ``amplint
 check --isolated --no-cache --exit-zero --jobs 1`` and ``torchfix --select ALL -j 1``, in alternation. Both are set
@@ -21,6 +21,7 @@ import venv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from figures import results
 from wheels import DownloadError, unpacked
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 TIMM = "timm==1.0.31"
 TORCHFIX = "torchfix==0.7.0"
+COMMAND = "python benchmarks/speed.py --figures"
+ABOUT = "CPU time of a whole check beside TorchFix and `ast.parse`, the median of some runs on one machine."
 PARSE = "import ast, pathlib, sys\nfor path in pathlib.Path(sys.argv[1]).rglob('*.py'): ast.parse(path.read_bytes())"
 
 
@@ -39,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--torchfix", type=Path, metavar="PATH", help="an installed torchfix command")
     parser.add_argument("--runs", type=int, default=3, help="runs of amplint and of ast.parse (default 3)")
     parser.add_argument("--torchfix-runs", type=int, default=1, help="runs of TorchFix (default 1, may take minutes)")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     chosen = parser.parse_args(arguments)
+    if chosen.figures and chosen.timm:
+        parser.error(f"--figures are those of {TIMM}")
     with tempfile.TemporaryDirectory(prefix="amplint-speed-") as name:
         folder = Path(name).resolve()
         try:
@@ -48,7 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (DownloadError, subprocess.CalledProcessError) as error:
             print(error, file=sys.stderr)
             return 2
-        _compare(sources, torchfix, chosen.runs, chosen.torchfix_runs)
+        middle = _compare(sources, torchfix, chosen.runs, chosen.torchfix_runs)
+    if chosen.figures:
+        times = {name: {"CPU seconds": round(seconds, 2)} for name, seconds in middle.items()}
+        times["amplint"]["times ast.parse"] = round(middle["amplint"] / middle["ast.parse"], 1)
+        results.save("speed", COMMAND, about=ABOUT, seen={f"on {TIMM}": times})
     return 0
 
 
@@ -59,7 +69,7 @@ def _install_torchfix(folder: Path) -> Path:
     return binaries / "torchfix"
 
 
-def _compare(sources: Path, torchfix: Path | None, runs: int, torchfix_runs: int) -> None:
+def _compare(sources: Path, torchfix: Path | None, runs: int, torchfix_runs: int) -> dict[str, float]:
     files = list(sources.rglob("*.py"))
     size = sum(file.stat().st_size for file in files)
     print(f"{len(files)} files, {size / 1e6:.2f} MB; Python {platform.python_version()}, {os.cpu_count()} CPUs")
@@ -80,6 +90,7 @@ def _compare(sources: Path, torchfix: Path | None, runs: int, torchfix_runs: int
         print(f"{name:<9}  median {middle[name]:8.2f} s, {middle[name] / middle['ast.parse']:6.1f} times ast.parse")
     if "TorchFix" in middle:
         print(f"TorchFix takes {middle['TorchFix'] / middle['amplint']:.1f} times as much CPU as amplint")
+    return middle
 
 
 def cpu_seconds(command: Sequence[str]) -> float:

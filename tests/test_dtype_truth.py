@@ -157,6 +157,15 @@ def test_each_row_gets_its_verdict_by_exact_span(source: Path) -> None:
         "half": "unknown",
     }
     assert table.count(compared) == {"exact": 1, "wrong": 1, "partial": 1, "unknown": 2, "no row": 1}
+    kept = table.figures(compared)["verdicts"]
+    assert kept["all"] == {
+        "expressions": 5,
+        "exact": "20.00%",
+        "partial": "20.00%",
+        "unknown": "40.00%",
+        "wrong": "20.00%",
+    }
+    assert kept.keys() == {"all", f"{made.case.scenario}/{made.case.device}"}
     total = table.lines([made], compared)[-1]
     assert total.split() == ["both", "5", "20.00%", "20.00%", "40.00%", "20.00%", "1"]
 

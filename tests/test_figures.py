@@ -13,6 +13,8 @@ BENCHMARKS = str(ROOT / "benchmarks")
 if BENCHMARKS not in sys.path:
     sys.path.append(BENCHMARKS)
 
+import speed  # noqa: E402
+from figures import results  # noqa: E402
 from figures.command import PAGE, main  # noqa: E402
 from figures.page import page, shown  # noqa: E402
 from figures.results import load, save  # noqa: E402
@@ -61,6 +63,21 @@ def test_what_the_page_cannot_show_is_refused(tmp_path: Path, value: object) -> 
     with pytest.raises(ValueError, match="no figure"):
         save("made-up", COMMAND, about="Something.", seen={"found": value}, folder=tmp_path)  # type: ignore[dict-item]
     assert not list(tmp_path.iterdir())
+
+
+def test_the_speed_is_kept_of_the_pinned_release_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = {}
+    monkeypatch.setattr(results, "save", lambda name, command, *, about, seen: kept.update({name: seen}))
+    monkeypatch.setattr(speed, "unpacked", lambda *asked: tmp_path)
+    monkeypatch.setattr(speed, "cpu_seconds", lambda command: 6.0 if "amplint" in command else 1.5)
+    assert speed.main(["--figures", "--runs", "1", "--torchfix-runs", "0"]) == 0
+    ((_, times),) = kept["speed"].items()
+    assert times == {"ast.parse": {"CPU seconds": 1.5}, "amplint": {"CPU seconds": 6.0, "times ast.parse": 4.0}}
+    with pytest.raises(SystemExit):
+        speed.main(["--figures", "--timm", str(tmp_path)])
+    assert "--figures are those of timm" in capsys.readouterr().err
 
 
 def test_a_share_of_nothing_is_none() -> None:

@@ -2,7 +2,7 @@
 
     python benchmarks/dtype_truth [--library transformers|timm|diffusers] [--models llama,bert,...]
                                   [--scenario NAME]... [--device cpu|cuda]... [--truth FILE]
-                                  [--show wrong|unknown|partial [--roots] [--limit N]] [--json FILE]
+                                  [--show wrong|unknown|partial [--roots] [--limit N]] [--json FILE] [--figures]
 
 Builds small, randomly initialised models without downloads, runs each once in eval mode, records the dtype of every
 floating-point value that torch gives to an expression of the library's code, by exact span, and compares it with what
@@ -14,6 +14,7 @@ Expressions that had several dtypes in one run are left out. Files: *own* is the
 *other* the rest of the library's package.
 
 ``--truth FILE`` keeps recordings: what it has is not run again, and without ``--models`` it says what to compare.
+``--figures`` keeps the figures of a library's fixed list of models for ``docs/figures.md``.
 Needs Python 3.11, torch and the library; transformers is pinned to 5.23.0.
 """
 
@@ -27,6 +28,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from figures import results
+
 from amplint.infer.scenarios import find_scenario, scenario_names
 from dtype_truth import table
 from dtype_truth.compare import Compared, Inference, compare, tasks
@@ -38,6 +41,8 @@ from dtype_truth.truth import Case, Recording, load, save
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+COMMAND = "python benchmarks/dtype_truth --library {} --figures"
+ABOUT = "Inferred dtypes beside those that torch computes, in small models of {}: one right, several, unknown, wrong."
 DEFAULT_WAYS = (("autocast-bf16", "cpu"), ("autocast-bf16", "cuda"), ("bf16", "cpu"))
 
 
@@ -46,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.version_info < (3, 11):
         print("dtype_truth needs Python 3.11 or later: older ones keep no column positions", file=sys.stderr)
         return 2
-    chosen = _options().parse_args(arguments)
+    parser = _options()
+    chosen = parser.parse_args(arguments)
+    if chosen.figures and (chosen.truth or chosen.models or chosen.scenario or chosen.device or chosen.calls):
+        parser.error("--figures are those of the fixed list of models")
     recordings = _recordings(chosen)
     inference = Inference(tasks(recordings), chosen.jobs)
     for task, failure in inference.failures.items():
@@ -59,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         listing = Listing(next((made.root for made in recordings if made.root), ""), chosen.limit)
         print("\n".join(listing.roots(rows, compared, inference) if chosen.roots else listing.rows(rows)))
     print("\n".join(table.lines(recordings, compared, models=not chosen.show)))
+    if chosen.figures:
+        about, command = ABOUT.format(chosen.library), COMMAND.format(chosen.library)
+        results.save(f"dtype-truth-{chosen.library}", command, about=about, seen=table.figures(compared))
     return 0
 
 
@@ -89,6 +100,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes for the inference (default: 1)")
     parser.add_argument("--limit", type=int, default=40, help="expressions to list (default: 40)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all compared rows")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     return parser
 
 

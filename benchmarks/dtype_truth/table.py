@@ -52,6 +52,19 @@ def lines(recordings: Sequence[Recording], compared: Sequence[Compared], *, mode
     return text
 
 
+def figures(compared: Sequence[Compared]) -> dict[str, dict[str, dict[str, int | str]]]:
+    """What ``docs/figures.md`` shows: shares of the verdicts, by way of running."""
+    groups: dict[str, list[Compared]] = {"all": list(compared)}
+    for one in compared:
+        groups.setdefault(f"{one.case.scenario}/{one.case.device}", []).append(one)
+    shown: dict[str, dict[str, int | str]] = {}
+    for name, rows in groups.items():
+        counts = count(rows)
+        shares = {verdict: f"{100 * counts[verdict] / max(len(rows), 1):.2f}%" for verdict in VERDICTS}
+        shown[name] = {"expressions": len(rows), **shares}
+    return {"verdicts": shown}
+
+
 def _line(model: str, way: str, files: str, width: int, rows: Sequence[Compared]) -> str:
     counts = count(rows)
     shares = " ".join(f"{100 * counts[verdict] / max(len(rows), 1):7.2f}%" for verdict in VERDICTS)

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,16 @@ def save(
     about: str,
     seen: Figures | None = None,
     first_sight: Figures | None = None,
+    of: str | None = None,
     folder: Path = FOLDER,
 ) -> Result:
     """Keep the figures of a benchmark, in the place of those that it had.
 
-    ``command`` is what anybody would type: ``FOLDER`` instead of a folder of this machine. Raises ValueError for a
-    value that the page cannot show.
+    ``command`` is what anybody would type: ``FOLDER`` instead of a folder of this machine. ``of`` is the version of
+    amplint that was measured, where it need not be the one at hand. Raises ValueError for a value that the page cannot
+    show.
     """
-    made = Result(name, about, version(), today(), command, _checked(seen or {}), _checked(first_sight or {}))
+    made = Result(name, about, of or version(), today(), command, _checked(seen or {}), _checked(first_sight or {}))
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(made), indent=1, ensure_ascii=False)
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
@@ -68,6 +71,7 @@ def load(folder: Path = FOLDER) -> list[Result]:
     return [_read(json.loads(file.read_text(encoding="utf-8"))) for file in files]
 
 
+@cache
 def version() -> str:
     """The version of amplint and the last commit that changed it; a plus where the work tree differs from that."""
     commit = _git("log", "-1", "--abbrev=10", "--format=%h", "--", *_PRODUCT)

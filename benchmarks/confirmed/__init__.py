@@ -1,0 +1,1 @@
+"""Findings in installed libraries, judged by running them: see :mod:`confirmed.command`."""
