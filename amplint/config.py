@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CONFIG_NAMES = ("amplint.toml", "pyproject.toml")
 OLDEST_TORCH = (1, 13)
-NEWEST_TORCH = (2, 13)
+NEWEST_TORCH = (2, 15)
 
 
 class UsageError(Exception):

@@ -168,7 +168,7 @@ def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.Functi
         if not isinstance(node.func, ast.Attribute):
             return False
         name = names.get(id(node.func))
-        op = find_op(name or f"torch.Tensor.{node.func.attr}")
+        op = find_op(name or f"torch.Tensor.{node.func.attr}", facts.torch_version)
         if name not in _MAKERS and (op is None or facts.device in op.policy):
             return False
     return True

@@ -257,7 +257,7 @@ def _by_node(facts: FileFacts) -> Iterable[list[TorchCall]]:
     """The calls of banned operations; several for one node where it runs in several states."""
     found: dict[int, list[TorchCall]] = {}
     for call in facts.calls:
-        op = find_op(call.name)
+        op = find_op(call.name, facts.torch_version)
         if op is not None and op.policy.get(facts.device) == BANNED:
             found.setdefault(id(call.node), []).append(call)
     return found.values()

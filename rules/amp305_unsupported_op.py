@@ -331,7 +331,7 @@ def reproduce():
 
 
 def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
-    op = find_op(use.op)
+    op = find_op(use.op, facts.torch_version)
     refused = NO_NUMPY if use.op == _NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
     older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
@@ -420,7 +420,7 @@ def _fix(node: cst.Call, refusal: _Refusal, visit: Visit) -> Fix | None:
     """
     if refusal.use.op.startswith(_INITIALISATION):
         return None
-    op = find_op(refusal.use.op)
+    op = find_op(refusal.use.op, visit.facts.torch_version)
     edits = []
     for operand in refusal.operands:
         expression = find_operand(visit, node, operand)

@@ -18,7 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import amplint.data
+from amplint.data.newer import changed_names, entry_in, refusal_key
+from amplint.emulation.policy import release
 
 _LOW = {"Half": "float16", "BFloat16": "bfloat16", "ComplexHalf": "float16"}
 _NAMED = re.compile(r"(?:CPU)?(?:c10::)?(ComplexHalf|BFloat16|Half)(?:Type)?")
@@ -49,11 +53,23 @@ def template(text: str) -> str:
     return _NUMBER.sub("<n>", _SHAPE.sub("[]", _NAMED.sub("<dtype>", line)))
 
 
+_SUPPORT_TABLE, _REFUSALS = "low_precision_support", "refusals"
+
+
 @cache
 def _table() -> dict[str, Any]:
-    path = Path(amplint.data.__file__).with_name("low_precision_support.json")
-    table: dict[str, Any] = json.loads(path.read_text())
-    return table
+    """What torch declares and its CPU kernels say, in the release that is installed."""
+    measured = json.loads(Path(amplint.data.__file__).with_name(f"{_SUPPORT_TABLE}.json").read_text())
+    installed = release(torch.__version__)
+    ops, refused = measured["ops"], {refusal_key(row): row for row in measured[_REFUSALS]}
+    for name in changed_names(_SUPPORT_TABLE):
+        ops[name] = entry_in(installed, _SUPPORT_TABLE, name, ops.get(name)) or {}
+    for key in changed_names(_REFUSALS):
+        dtype, op, text = json.loads(key)
+        said = entry_in(installed, _REFUSALS, key, refused.pop(key, None))
+        if said is not None:
+            refused[key] = {**said, "dtype": dtype, "op": op, "text": text}
+    return {"ops": ops, _REFUSALS: list(refused.values())}
 
 
 @cache

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import amplint.data
+from amplint.data.newer import changed_names, entry_in
 
+_NEWEST = (sys.maxsize, 0)
 #: Devices whose policy can be put over CPU kernels.
 DEVICES = ("cuda", "mps", "xpu")
 
@@ -30,12 +33,13 @@ def policies(device: str, torch_release: tuple[int, int] | None = None) -> dict[
     """Overload -> ``policy`` and, where it is not the oldest on record, ``since``, for one device.
 
     Policies are ``lower``, ``fp32``, ``fp32_set_opt_dtype``, ``fp32_append_dtype``, ``promote`` and ``banned``, as
-    ``autocast_policy.json`` has them. With a release, only what was on the device's list in it.
+    ``autocast_policy.json`` has them. Only what is on the device's list in the release, or the newest that is known.
     """
-    found: dict[str, dict[str, str]] = {name: entry[device] for name, entry in _table().items() if device in entry}
-    if torch_release is None:
-        return found
-    return {name: entry for name, entry in found.items() if _first(entry) <= torch_release}
+    asked = torch_release or _NEWEST
+    names = {**_table(), **dict.fromkeys(changed_names("autocast_policy"))}
+    entries = {name: entry_in(asked, "autocast_policy", name, _table().get(name)) for name in names}
+    found: dict[str, dict[str, str]] = {n: entry[device] for n, entry in entries.items() if entry and device in entry}
+    return {name: entry for name, entry in found.items() if _first(entry) <= asked}
 
 
 def _first(entry: dict[str, Any]) -> tuple[int, int]:

@@ -218,12 +218,13 @@ def _has_already(instance: Instance, arguments: Arguments) -> Value:
 
 
 def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
-    """``hasattr(torch.nn.functional, "rms_norm")``: true for what the table has, measured in a release no newer than
-    the one that is judged."""
+    """``hasattr(torch.nn.functional, "rms_norm")``: true for what the table has in the release that is judged, if that
+    is no older than the one that was measured."""
     asked = arguments.get(1, "name")
-    if not isinstance(asked, Const) or frame.session.torch_version < measured_release():
+    release = frame.session.torch_version
+    if not isinstance(asked, Const) or release < measured_release():
         return Number("bool")
-    return Number("bool") if find_op(canonical(f"{place.name}.{asked.value}")) is None else Const(True)
+    return Number("bool") if find_op(canonical(f"{place.name}.{asked.value}"), release) is None else Const(True)
 
 
 _MODULE = TorchName("torch.nn.Module")

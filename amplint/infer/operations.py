@@ -51,7 +51,7 @@ _UNUSED_WITH = {"torch.nn.functional.multi_head_attention_forward": ("use_separa
 
 def apply_named(frame: Frame, name: str, arguments: Arguments, node: ast.expr | ast.stmt) -> Value:
     """Apply the operation of that name; unknown where the table has none."""
-    op = find_op(name)
+    op = find_op(name, frame.session.torch_version)
     return UNKNOWN if op is None else apply(frame, op, arguments, node)
 
 

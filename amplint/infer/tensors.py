@@ -41,7 +41,7 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
         return DTypeValue(tensor.dtypes, False, tensor.origin)
     if name == "device":
         return Device(None)
-    op = find_method(name)
+    op = find_method(name, frame.session.torch_version)
     if op is not None and op.attribute:
         return _read(frame, tensor, op, node)
     if name in ("weight", "bias") and tensor.maybe and tensor.origin is not None:
@@ -89,7 +89,7 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
         return Tensor(arguments.positional[0].dtypes, tensor.dim)
     if name == "data_ptr":
         addresses.taken(frame, tensor, node)
-    op = find_method(name)
+    op = find_method(name, frame.session.torch_version)
     if op is not None:
         if op.creates:
             made = _new(frame, tensor, arguments, node)

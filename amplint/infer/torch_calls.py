@@ -119,7 +119,7 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
     special = _SPECIAL.get(name)
     if special is not None:
         return special(frame, name, arguments, node)
-    op = find_op(name)
+    op = find_op(name, frame.session.torch_version)
     if op is not None:
         return _created(frame, op, arguments, node) if op.creates else apply(frame, op, arguments, node)
     if name.startswith("torch.nn.") and name.count(".") == 2 and name[9:10].isupper():

@@ -1,6 +1,7 @@
 """The table of torch operations: which operands must agree, what autocast casts, which dtype comes out.
 
-Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes by running torch.
+Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes by running torch, and ``newer.json``,
+which has what newer releases do otherwise.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from amplint.data.newer import entry_in
 from amplint.infer.traits import GIVING
 from amplint.infer.values import Const, Number, Sequence, Tensor, Union, Value
 
@@ -242,14 +244,17 @@ def _table() -> dict[str, dict[str, Any]]:
 
 @cache
 def measured_release() -> tuple[int, int]:
-    """The release of torch that has the operations of the table."""
+    """The oldest release of torch that is known to have the operations of the table."""
     return _version(_measured()["torch"])
 
 
 @cache
-def find_op(name: str) -> Op | None:
-    """The operation of a qualified name such as ``torch.nn.functional.linear`` or ``torch.Tensor.index_add_``."""
-    row = _table().get(name)
+def find_op(name: str, release: tuple[int, int] | None = None) -> Op | None:
+    """The operation of a qualified name such as ``torch.nn.functional.linear`` or ``torch.Tensor.index_add_``.
+
+    As it is in a release of torch, by default the one that the table was measured on.
+    """
+    row = entry_in(release or measured_release(), "ops", name, _table().get(name))
     return None if row is None else op_of(name, row)
 
 
@@ -259,9 +264,9 @@ def names() -> list[str]:
 
 
 @cache
-def find_method(name: str) -> Op | None:
-    """The operation that a method or attribute of a tensor is."""
-    return find_op(f"torch.Tensor.{name}")
+def find_method(name: str, release: tuple[int, int]) -> Op | None:
+    """The operation that a method or attribute of a tensor is in a release of torch."""
+    return find_op(f"torch.Tensor.{name}", release)
 
 
 def op_of(name: str, row: dict[str, Any]) -> Op:

@@ -77,7 +77,7 @@ class Witness(Recorder):
 
     def conflict(self, frame: Frame, conflict: Conflict, *, sure: bool = False) -> None:
         super().conflict(frame, conflict, sure=sure)
-        op = _op(conflict.op)
+        op = _op(conflict.op, frame)
         if op is None or conflict.elsewhere is not None or not self.concerns(frame):
             return
         span = frame.namespace.source.span(conflict.node)
@@ -97,7 +97,7 @@ class Witness(Recorder):
 
     def torch_call(self, frame: Frame, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         super().torch_call(frame, name, node, arguments)
-        op = find_op(name)
+        op = find_op(name, frame.session.torch_version)
         if op is None or not isinstance(node, ast.Call) or not self.concerns(frame):
             return
         span = frame.namespace.source.span(node)
@@ -123,10 +123,10 @@ class Witness(Recorder):
         return found
 
 
-def _op(name: str) -> Op | None:
+def _op(name: str, frame: Frame) -> Op | None:
     """The operation of that name, or what calling a layer of that class does."""
     layer = find_layer(name) if name.startswith("torch.nn.") else None
-    return layer.call if layer is not None else find_op(name)
+    return layer.call if layer is not None else find_op(name, frame.session.torch_version)
 
 
 def _is_plain(node: ast.expr, known: Mapping[int, Value]) -> bool:
