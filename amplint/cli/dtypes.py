@@ -72,7 +72,7 @@ def run(arguments: Arguments) -> int:
     if len(names) != 1:
         raise UsageError(f"dtypes shows one scenario: give --scenario NAME; known: {', '.join(scenario_names())}")
     options = judging_options(config, scenario=names, device=arguments.device, torch_version=arguments.torch_version)
-    (scenario,) = options.scenarios
+    (scenario,) = options.judged
     found = find_files(arguments.files, config.exclude, config.root)
     files = _Files(
         [file.path for file in found.files],

@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -131,7 +131,7 @@ def run(arguments: Arguments) -> int:
         pedantic=arguments.pedantic,
     )
     settings = Settings(
-        options=options,
+        options=replace(options, scenarios=options.judged),
         run_on=_hardware(arguments.run_on, options.device),
         root=(config.root or common_folder(Path(p).absolute() for p in paths)).resolve(),
         factories=_factories(arguments, pairs, config),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Limit, Origin, Tensor, Value
+    from amplint.infer.weight_reach import WeightReach
     from amplint.source import Source, Span
 
 
@@ -312,6 +313,7 @@ class FileFacts:
     uses: tuple[Use, ...] = ()
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
+    weight_reach: WeightReach | None = field(default=None, repr=False, compare=False)
 
     @property
     def oldest_torch(self) -> tuple[int, int]:
@@ -328,6 +330,13 @@ class FileFacts:
     def training(self) -> Training:
         """The training steps of the file; followed when first asked for."""
         return Training(self.source.tree, self.references)
+
+    def lacks_owner(self, row: int, scenarios: Iterable[str]) -> bool:
+        """Whether a claim holds with half weights only, and nothing that owns weights is seen to lead to its line."""
+        named = frozenset(scenarios)
+        if self.weight_reach is None or any(s.autocast for s in self.scenarios if s.name in named):
+            return False
+        return not self.weight_reach.holds(row)
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""
