@@ -191,6 +191,15 @@ def test_an_optimizer_works_on_weights(base: str, leads: bool, tmp_path: Path) -
     assert not facts.lacks_owner(row, ["fp16", "autocast-fp16"])
 
 
+@pytest.mark.parametrize("static", [True, False])
+def test_a_communication_hook_works_on_gradients_of_weights(static: bool, tmp_path: Path) -> None:
+    text = HEAD + "import torch.distributed as dist\nclass Hook:\n" + ("    @staticmethod\n" if static else "")
+    text += "    def run(state, bucket: dist.GradBucket):\n        return bucket.buffer().pow(2).sum()\n"
+    source = Source(tmp_path / "hook.py", text.encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert not facts.lacks_owner(len(source.lines), ["fp16"])
+
+
 def test_in_torch_the_weights_decide() -> None:
     names: dict[str, Any] = {}
     exec(HEAD + MIXED + owner("self.proj = nn.Linear(4, 4)", "mixed(self.proj(x))"), names)

@@ -7,7 +7,7 @@ reaches, gets whatever its callers have.
 from __future__ import annotations
 
 import ast
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amplint.infer import classes, comm_hooks
@@ -70,9 +70,10 @@ class WeightReach:
         namespace = self._namespace
         found = [o for name in namespace.defined for o in options_of(self._owners.resolved(namespace, ast.Name(name)))]
         defined = [value for value in found if isinstance(value, Class) and value.namespace is namespace]
-        for function in (*found, *(member for cls in defined for member in cls.members.values())):
+        for value in (*found, *(member for cls in defined for member in cls.members.values())):
+            function = _undecorated(value)
             if isinstance(function, Function) and any(
-                map(partial(comm_hooks.takes_bucket, function), _given(function))
+                comm_hooks.takes_bucket(function, parameter) for parameter in function.node.args.args
             ):
                 self._reach(function)
         owners = [cls for cls in (*defined, *self._local) if self._owners.owns(cls) or _is_for_training(cls)]
@@ -136,8 +137,10 @@ class WeightReach:
                 self._reach(self._owners.resolved(self._namespace, name))
 
 
-def _given(function: Function) -> list[ast.arg]:
-    return function.node.args.args
+def _undecorated(value: Value) -> Value:
+    while isinstance(value, Decorated):
+        value = value.function
+    return value
 
 
 def _is_for_training(cls: Class) -> bool:
