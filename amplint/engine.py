@@ -36,15 +36,21 @@ DEBUG_VARIABLE = "AMPLINT_DEBUG"
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to check for. ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether
-    :func:`check_files` writes fixed files back. ``torch_version`` is None for what each file's project requires."""
+    :func:`check_files` writes fixed files back. ``torch_version`` is None for what each file's project requires.
+    Scenarios that are named are meant everywhere; None stands for the default ones, each where the code runs so."""
 
     rules: tuple[Rule, ...]
-    scenarios: tuple[Scenario, ...] = DEFAULT_SCENARIOS
+    scenarios: tuple[Scenario, ...] | None = None
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
     fix: Applicability | None = None
     write: bool = True
+
+    @property
+    def judged(self) -> tuple[Scenario, ...]:
+        """The scenarios to judge under."""
+        return DEFAULT_SCENARIOS if self.scenarios is None else self.scenarios
 
     def torch_for(self, path: Path) -> TorchRange:
         """The releases of torch that a file is judged for."""
@@ -163,7 +169,7 @@ def _judged(
     from amplint.infer.analysis import analyse
     from amplint.infer.script_blocks import untouched_definitions
 
-    scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
+    scenarios = (CONTROL, *(scenario for scenario in options.judged if scenario != CONTROL))
     try:
         facts = analyse(
             source,
@@ -181,7 +187,7 @@ def _judged(
     blocks = untouched_definitions(facts.source.tree)
     for rule in rules:
         try:
-            found = [_weighed(suspect, blocks) for suspect in rule.suspects(facts)]
+            found = [_weighed(suspect, rule, facts, options, blocks) for suspect in rule.suspects(facts)]
         except RecursionError as error:
             raise SourceError("nested too deeply to be analysed") from error
         except Exception as error:
@@ -198,12 +204,17 @@ def _judged(
     return findings, facts
 
 
-def _weighed(suspect: Suspect, blocks: tuple[tuple[int, int], ...]) -> Suspect:
-    """A suspect, possible only where no scenario reaches: see :mod:`amplint.infer.script_blocks`."""
+def _weighed(
+    suspect: Suspect, rule: Rule, facts: FileFacts, options: Options, blocks: tuple[tuple[int, int], ...]
+) -> Suspect:
+    """A suspect, possible only where no scenario reaches it: below the main guard (see
+    :mod:`amplint.infer.script_blocks`), or where only half weights would show it and nothing that owns weights leads
+    there (see :mod:`amplint.infer.weight_reach`)."""
     row = suspect.span.start.row
-    if any(first <= row <= last for first, last in blocks):
-        return replace(suspect, certainty=Certainty.POSSIBLE)
-    return suspect
+    unreached = any(first <= row <= last for first, last in blocks)
+    if not unreached and options.scenarios is None and rule.of_weights and suspect.of_weights:
+        unreached = facts.lacks_owner(row, suspect.scenarios)
+    return replace(suspect, certainty=Certainty.POSSIBLE) if unreached else suspect
 
 
 def _failure(what: str, path: Path, error: BaseException) -> str:

@@ -70,6 +70,8 @@ class Suspect:
     causes: tuple[Cause, ...] = ()
     severity: Severity | None = None
     data: Any = field(default=None, compare=False)
+    of_weights: bool = True
+    """As of its rule: False where this claim rests on something else than half weights, which the source shows."""
 
 
 class Rule:
@@ -98,6 +100,9 @@ class Rule:
     are known without it. A project that runs with older ones too is judged by the last before each as well."""
     claims_failure: ClassVar[bool] = True
     """Whether a run that fails on the finding's line confirms it; a deprecation claims no failure."""
+    of_weights: ClassVar[bool] = True
+    """Whether what it claims of scenarios with half weights rests on these; not so where the source itself fixes the
+    dtype, or where the claim is about settings, a training step or an API."""
     bad: ClassVar[tuple[Example, ...]] = ()
     good: ClassVar[tuple[Example, ...]] = ()
     fix: ClassVar[Applicability | None] = None

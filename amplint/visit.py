@@ -13,6 +13,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from amplint.caught import is_caught
+from amplint.complex_casts import casts_complex
 from amplint.finding import Applicability, Certainty, Edit, Finding, Fix, Severity
 from amplint.importing import Imports
 from amplint.orphans import without_orphans
@@ -188,9 +189,11 @@ class Visit:
         """Make the suspect a finding; a suspect never reported is dropped.
 
         The fix takes out the imports that it orphans. A safe one of an error that the file itself catches becomes
-        unsafe: what catches it ran, and no longer will.
+        unsafe: what catches it ran, and no longer will. One that casts what may be complex is left out.
         """
         assert self._rule is not None
+        if fix is not None and casts_complex(self.source, fix):
+            fix = None
         if fix is not None:
             fix = self._completed(suspect, fix)
         self._findings.append(finding_of(self._rule, suspect, self.facts, fix, message))

@@ -31,6 +31,7 @@ def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
                 causes=conflict.causes,
                 severity=Severity.ERROR if conflict.raises and not conflict.cited else Severity.WARNING,
                 data=conflict,
+                of_weights=conflict.aligned is None,
             )
 
 

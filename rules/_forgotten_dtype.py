@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Cause
@@ -82,7 +83,7 @@ def _addressed(facts: FileFacts) -> Iterator[Suspect]:
             f"{made.what.split(' ', 1)[0]} without dtype takes torch's default, half precision after "
             "torch.set_default_dtype, and compiled code reads it by its address in a dtype of its own"
         )
-        yield likely_loss(facts, made.node, message, scenarios, made.causes, made)
+        yield replace(likely_loss(facts, made.node, message, scenarios, made.causes, made), of_weights=False)
 
 
 def _following(facts: FileFacts) -> Iterator[Suspect]:

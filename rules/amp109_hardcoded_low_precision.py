@@ -99,6 +99,7 @@ class HardcodedLowPrecision(Rule):
     code: ClassVar[str] = "AMP109"
     name: ClassVar[str] = "hardcoded-low-precision"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = (
         ".half(",
         ".bfloat16(",

@@ -71,6 +71,7 @@ class DiscardedCast(Rule):
     code: ClassVar[str] = "AMP112"
     name: ClassVar[str] = "discarded-cast"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = (
         *(".to(", ".type(", ".type_as(", ".half()", ".float()", ".double()", ".bfloat16()"),
         *(".int()", ".long()", ".short()", ".bool()", ".byte()", ".char()"),

@@ -85,6 +85,7 @@ class ClipBeforeUnscale(Rule):
     code: ClassVar[str] = "AMP401"
     name: ClassVar[str] = "clip-before-unscale"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = (
         "clip_grad",
         "grad.clamp_",

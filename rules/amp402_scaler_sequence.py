@@ -80,6 +80,7 @@ class ScalerSequence(Rule):
     code: ClassVar[str] = "AMP402"
     name: ClassVar[str] = "scaler-sequence"
     severity: ClassVar[Severity] = Severity.ERROR
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_", "caler.step(", "caler.scale(", "scale(loss")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE

@@ -89,6 +89,7 @@ class ScaledHalfParams(Rule):
     code: ClassVar[str] = "AMP403"
     name: ClassVar[str] = "scaled-half-params"
     severity: ClassVar[Severity] = Severity.ERROR
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = (".half()", "torch.float16", "torch.half")
     context: ClassVar[tuple[str, ...]] = ("caler.step(", "unscale_(")
     claims_failure = False

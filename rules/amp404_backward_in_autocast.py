@@ -70,6 +70,7 @@ class BackwardInAutocast(Rule):
     code: ClassVar[str] = "AMP404"
     name: ClassVar[str] = "backward-in-autocast"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = (".backward(",)
     context: ClassVar[tuple[str, ...]] = ("autocast",)
     claims_failure = False

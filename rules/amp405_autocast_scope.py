@@ -86,6 +86,7 @@ class AutocastScope(Rule):
     code: ClassVar[str] = "AMP405"
     name: ClassVar[str] = "autocast-scope"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("autocast", "GradScaler", "enable_grad", "set_grad_enabled(True")
     context: ClassVar[tuple[str, ...]] = (
         "autocast(",

@@ -75,6 +75,7 @@ class PrecisionConflict(Rule):
     name: ClassVar[str] = "precision-conflict"
     severity: ClassVar[Severity] = Severity.WARNING
     evidence: ClassVar[Evidence] = Evidence.CITED
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = (
         *("fp16=True", "fp16 = True", "fp16_full_eval", '"fp16"', "'fp16'", "MixedPrecision", "mixed_precision="),
         *(f"precision{end}" for end in (" == ", ") == ", " != ", ") != ", " in ", ") in ", " not in ", ") not in ")),

@@ -65,6 +65,7 @@ class UnguardedBf16(Rule):
     severity: ClassVar[Severity] = Severity.WARNING
     evidence: ClassVar[Evidence] = Evidence.CITED
     default: ClassVar[bool] = False
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("bfloat16", "bf16")
     context: ClassVar[tuple[str, ...]] = ("__main__",)
     claims_failure = False

@@ -150,6 +150,7 @@ class DeprecatedAmpApi(Rule):
     code: ClassVar[str] = "AMP601"
     name: ClassVar[str] = "deprecated-amp-api"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
     fix: ClassVar[Applicability | None] = Applicability.SAFE
 

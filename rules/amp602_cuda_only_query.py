@@ -78,6 +78,7 @@ class CudaOnlyQuery(Rule):
     code: ClassVar[str] = "AMP602"
     name: ClassVar[str] = "cuda-only-query"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("is_autocast_enabled", "get_autocast_gpu_dtype")
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 

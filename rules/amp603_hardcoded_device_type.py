@@ -75,6 +75,7 @@ class HardcodedDeviceType(Rule):
     code: ClassVar[str] = "AMP603"
     name: ClassVar[str] = "hardcoded-device-type"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("autocast",)
     claims_failure = False
 

@@ -74,6 +74,7 @@ class NestedDefaultDtype(Rule):
     code: ClassVar[str] = "AMP604"
     name: ClassVar[str] = "nested-default-dtype"
     severity: ClassVar[Severity] = Severity.WARNING
+    of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("autocast",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 

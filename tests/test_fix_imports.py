@@ -12,6 +12,7 @@ from respelled import aliased, by_name, imported, read, unbound
 from amplint.engine import FileResult, Options, check_file
 from amplint.finding import Applicability
 from amplint.fix import fix_source
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.rule import Example
 from amplint.source import Source
@@ -31,7 +32,7 @@ def examples() -> list[tuple[Rule, Example]]:
 def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
     """The findings of a rule, and the source after all of its fixes."""
     major, minor = (example.torch_version or "2.13").split(".")
-    options = Options((rule,), device=example.device, torch_version=(int(major), int(minor)))
+    options = Options((rule,), DEFAULT_SCENARIOS, example.device, torch_version=(int(major), int(minor)))
 
     def check(source: Source) -> FileResult:
         return check_file(source, options)

@@ -86,7 +86,7 @@ def run(arguments: Arguments) -> int:
         error_message(line)
     if not shown and not errors:
         click.echo("No Python files found.", err=True)
-    (scenario,) = judging.plain.scenarios
+    (scenario,) = judging.plain.judged
     files = _Files(shown, SCENARIOS if arguments.output_format == "html" else tuple(dict.fromkeys((CONTROL, scenario))))
     if arguments.output_format == "text":
         _show_text(arguments, files, scenario)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.config import Config, Configurations, UsageError, parse_torch_version
 from amplint.engine import Options
-from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
+from amplint.infer.scenarios import DEVICES, Scenario, find_scenario, scenario_names
 from amplint.plugins import load_rules, nearest, select_rules
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def split(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
-def _scenarios(names: Sequence[str]) -> tuple[Scenario, ...]:
+def _scenarios(names: Sequence[str]) -> tuple[Scenario, ...] | None:
     chosen: dict[str, Scenario] = {}
     for name in names:
         scenario = find_scenario(name)
@@ -103,4 +103,4 @@ def _scenarios(names: Sequence[str]) -> tuple[Scenario, ...]:
             known = scenario_names()
             raise UsageError(f"unknown scenario '{name}'{nearest(name, known) or '; known: ' + ', '.join(known)}")
         chosen[scenario.name] = scenario
-    return tuple(chosen.values()) or DEFAULT_SCENARIOS
+    return tuple(chosen.values()) or None

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -169,7 +169,7 @@ def _settings(arguments: Arguments, given: Path, judged: Judged, factories: dict
     from amplint.verify.verification import Settings
 
     return Settings(
-        options=judged.options,
+        options=replace(judged.options, scenarios=judged.options.judged),
         run_on=_hardware(arguments.run_on, judged.options.device),
         root=(judged.config.root or (given if given.is_dir() else given.parent)).resolve(),
         factories=factories,

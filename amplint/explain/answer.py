@@ -145,7 +145,7 @@ def _located(places: Sequence[Place], explained: Explained, options: Options) ->
 def _in_its_scenarios(located: list[Located], explained: Explained, options: Options) -> list[Located]:
     """With the first finding as it reads in the scenarios of the message's low precision: with the message's dtypes."""
     low = {dtype for _, dtype in explained.match.dtypes} & LOW
-    scenarios = tuple(s for s in options.scenarios if len(low) == 1 and (s.autocast or s.parameters) in low)
+    scenarios = tuple(s for s in options.judged if len(low) == 1 and (s.autocast or s.parameters) in low)
     if not scenarios:
         return located
     first = located[0]

@@ -25,6 +25,7 @@ from amplint.infer.roots import roots
 from amplint.infer.session import OutOfBudget, Session
 from amplint.infer.statements import assign, execute
 from amplint.infer.values import UNKNOWN, Class, Function, Instance, Union, Value
+from amplint.infer.weight_reach import WeightReach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +102,8 @@ def analyse(
         uses=recorder.uses(),
         oldest=oldest_torch,
         changes=frozenset(session.changes),
-        followed=frozenset(project.followed),
+        followed=project.followed,
+        weight_reach=WeightReach(session, namespace, session.local_classes.values()),
     )
 
 

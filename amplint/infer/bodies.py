@@ -235,27 +235,6 @@ def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fr
 
 
 @once_for_each_node
-def complex_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
-    """Names of the parameters that a function takes for complex: it reads ``x.imag`` or calls ``view_as_real(x)``.
-
-    Both raise for a real tensor. A function that asks, or that assigns to the name, is left out.
-    """
-    found: set[str] = set()
-    assigned: set[str] = set()
-    for child in nodes_below(node):
-        if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
-            assigned.add(child.id)
-        elif isinstance(child, ast.Attribute) and child.attr == "is_complex":
-            return frozenset()
-        elif isinstance(child, ast.Attribute) and child.attr == "imag" and isinstance(child.value, ast.Name):
-            found.add(child.value.id)
-        elif isinstance(child, ast.Call) and _last_name(child.func) == "view_as_real":
-            found.update(argument.id for argument in child.args if isinstance(argument, ast.Name))
-    spec = node.args
-    return frozenset({a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} & found - assigned)
-
-
-@once_for_each_node
 def hands_on(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a decorator puts a function in place of the one it gets that only passes its arguments on.
 

@@ -74,8 +74,11 @@ def _is_method(member: Value | None) -> bool:
 
 
 def _may_be_module(base: Value) -> bool:
-    if not isinstance(base, External):
-        return base is UNKNOWN
+    return is_of_library(base) if isinstance(base, External) else base is UNKNOWN
+
+
+def is_of_library(base: External) -> bool:
+    """Whether something of a library may be a layer, or a class of layers."""
     package = base.name.partition(".")[0]
     return package not in sys.stdlib_module_names and package not in _NO_MODULES
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from amplint.infer import classes, comm_hooks, objects
 from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments, generalised
-from amplint.infer.bodies import complex_parameters, dimensioned
+from amplint.infer.bodies import dimensioned
+from amplint.infer.complex_values import complex_parameters
 from amplint.infer.dtypes import BITS
 from amplint.infer.evidence import layers_passed
 from amplint.infer.frame import Frame, evaluate, unite
@@ -115,7 +116,7 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
 def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
     """A tensor that a caller passes; its dtype's origin is the parameter. No scenario decides that of a complex one."""
     tensor = frame.session.argument(parameter.arg, _caller(frame.session, function), annotated=annotated)
-    if parameter.arg in complex_parameters(function.node):
+    if parameter.arg in complex_parameters(function):
         tensor = replace(tensor, dtypes=frame.session.unknown)
     if function.name == "__init__":
         frame.session.given.add(id(parameter))

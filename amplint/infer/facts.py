@@ -16,13 +16,14 @@ from amplint.infer.training.training import Training
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
     from pathlib import Path
 
     from amplint.finding import Cause, Certainty
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Limit, Origin, Tensor, Value
+    from amplint.infer.weight_reach import WeightReach
     from amplint.source import Source, Span
 
 
@@ -293,7 +294,7 @@ class FileFacts:
 
     ``torch_version`` is the release that they are true of, ``oldest`` the oldest that the file has to run with, None
     where nothing says; ``changes`` are the releases from which on one of them became true;
-    ``followed`` the other files that they rest on.
+    ``followed`` the other files that they rest on, with those that what is found on demand rests on once it was asked for.
     """
 
     source: Source
@@ -313,7 +314,8 @@ class FileFacts:
     uses: tuple[Use, ...] = ()
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
-    followed: frozenset[Path] = frozenset()
+    followed: Set[Path] = frozenset()
+    weight_reach: WeightReach | None = field(default=None, repr=False, compare=False)
 
     @property
     def oldest_torch(self) -> tuple[int, int]:
@@ -330,6 +332,13 @@ class FileFacts:
     def training(self) -> Training:
         """The training steps of the file; followed when first asked for."""
         return Training(self.source.tree, self.references)
+
+    def lacks_owner(self, row: int, scenarios: Iterable[str]) -> bool:
+        """Whether a claim holds with half weights only, and nothing that owns weights is seen to lead to its line."""
+        named = frozenset(scenarios)
+        if self.weight_reach is None or any(s.autocast for s in self.scenarios if s.name in named):
+            return False
+        return not self.weight_reach.holds(row)
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""

@@ -386,7 +386,7 @@ class Project:
             for path in tuple(self._namespaces):
                 self._drop(path)
         self.age += 1
-        self.followed.clear()
+        self.followed = set()
         self._needs.clear()
         before = self._namespaces.get(self.own) if self.own is not None and self.own != source.path else None
         if before is not None:

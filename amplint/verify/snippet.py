@@ -63,7 +63,7 @@ def snippets(source: Source, findings: Sequence[Finding], options: Options) -> d
     """
     if not findings:
         return {}
-    scenarios = (CONTROL, *(scenario for scenario in options.scenarios if scenario != CONTROL))
+    scenarios = (CONTROL, *(scenario for scenario in options.judged if scenario != CONTROL))
     witness = Witness({finding.span for finding in findings})
     try:
         facts = analyse(

@@ -75,7 +75,7 @@ class Settings:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        return tuple(scenario.name for scenario in self.options.scenarios)
+        return tuple(scenario.name for scenario in self.options.judged)
 
 
 @dataclass(frozen=True)
