@@ -91,7 +91,7 @@ def verdicts(rows: list[Row], target: str) -> dict[tuple[str, str | None], set[s
 
 def test_each_verdict(tmp_path: Path) -> None:
     steps = "steps = torch.arange(1001, 1010).to(x.dtype); return x * (steps[1:] - steps[:-1])"
-    branch = "if self.wide:\n            x = self.proj(x.float())\n        return self.proj(x)"
+    branch = "if x.dim() == 17:\n            x = self.proj(x.float())\n        return self.proj(x)"
     root = write(
         tmp_path,
         pkg__in____init__="",
