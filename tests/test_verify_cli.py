@@ -322,7 +322,7 @@ def test_the_report_for_people(tmp_path: Path) -> None:
     assert lines[0].startswith("Bad  ")
     assert lines[1].split() == ["confirmed", "AMP102", "upcast-matmul-operand", "at", "model.py:21", "bf16:", *_modes()]
     assert lines[2].strip() == "RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16"
-    assert lines[3].strip() == "ran Bad() with (bfloat16[2, 16, 8],)"
+    assert lines[3].strip() == "ran Bad() with (bfloat16[2, 15, 8],)"
     assert lines[4].strip() == ("amplint verify model.py::Bad --scenario bf16 --run-on cpu --isolated")
     assert done.stderr == "Ran 2 targets: 1 confirmed.\n"
 
@@ -345,7 +345,7 @@ def test_a_files_example_speaks_for_the_class_that_it_builds_only(tmp_path: Path
     assert found == {(name, "confirmed", "AMP102") for name in ("Outer", "Inner", "Alone")}
     ran = {row["target"].rpartition("::")[2]: (row["built"], row["inputs"]) for row in rows}
     assert ran["Outer"] == ("Outer(scale='large')", "(bfloat16[3, 8],)")
-    assert ran["Alone"] == ("Alone()", "(bfloat16[2, 16, 8],)")
+    assert ran["Alone"] == ("Alone()", "(bfloat16[2, 15, 8],)")
     rows = rows_of("raises.py", "--scenario", "bf16", "--isolated", cwd=root, status=1)
     found = {(row["target"].rpartition("::")[2], row["verdict"], row["code"]) for row in rows}
     assert found == {("amplint_example", "not-runnable", None), ("Alone", "confirmed", "AMP102")}
@@ -377,8 +377,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("model.py::Godo", "model.py has no class Godo; its classes: Good, Other"),
-        ("model.py::Good.forward", "no class Good.forward"),
+        ("model.py::Godo", "model.py has no class or function Godo; it has Good, Other"),
+        ("model.py::Good.forward", "no class or function Good.forward"),
         ("missing.py", "no such file or directory: missing.py"),
         ("missing.py::Good", "no such file or directory: missing.py"),
         (".::Good", ". is no file: a target is FILE.py::Class"),
