@@ -1,40 +1,58 @@
 """What does verify confirm in modules that nobody complains of?
 
     python benchmarks/verify_modules.py LIBRARY [--count 60] [--seed 1] [--scenario NAME]…
+    python benchmarks/verify_modules.py --draw-libraries 4 --seed S
 
 Draws classes as ``build_modules.py`` does, runs each that can be built in every scenario and mode by CUDA's policy over
 CPU kernels, and prints everything that is confirmed, to be looked at: each is a defect of the module or of amplint.
+
+The second form draws libraries from ``verify_pool.txt`` and prints the median of the shares that ran. It marks them
+there, so that another seed draws others.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+import inspect
+import itertools
 import multiprocessing
 import os
 import random
+import statistics
 import sys
 import time
 import warnings
 from collections import Counter
+from dataclasses import replace
+from difflib import SequenceMatcher
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from build_modules import module_classes
 
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, Scenario, find_scenario
-from amplint.verify.build import CannotBuild, find_recipe
+from amplint.verify.build import CannotBuild, find_recipe, variants
 from amplint.verify.cell import evaluate, plan
-from amplint.verify.job import CONFIRMING, MODES, Job
+from amplint.verify.described import built_text
+from amplint.verify.job import CLEAN, CONFIRMING, MODES, Job
 from amplint.verify.run import Where
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from multiprocessing.connection import Connection
+
+    from amplint.verify.build import Recipe
+
+POOL = Path(__file__).with_name("verify_pool.txt")
 
 
 def main() -> int:
     """Run the benchmark; prints a line for each confirmed cell and the counts of all."""
     parser = argparse.ArgumentParser(description="What verify confirms in a library's modules.")
-    parser.add_argument("library", help="the name of an importable package")
+    parser.add_argument("library", nargs="?", help="the name of an importable package")
+    parser.add_argument("--draw-libraries", type=int, default=0, metavar="N", help="draw N from verify_pool.txt")
     parser.add_argument("--count", type=int, default=60, help="classes to draw (default: 60)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the draw (default: 1)")
     parser.add_argument("--seconds", type=float, default=120, help="time limit of a class (default: 120)")
@@ -45,43 +63,91 @@ def main() -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     scenarios = [s for n in chosen.scenario or [] if (s := find_scenario(n))] or list(DEFAULT_SCENARIOS)
-    classes, _ = module_classes(chosen.library)
+    if bool(chosen.library) is bool(chosen.draw_libraries):
+        parser.error("name one LIBRARY, or draw with --draw-libraries")
+    if chosen.library:
+        _run_library(chosen.library, chosen, scenarios)
+        return 0
+    names = draw_libraries(POOL, chosen.draw_libraries, chosen.seed)
+    missing = [name for name in names if not _importable(name)]
+    if missing:
+        parser.error(f"drawn and not installed: pip install {' '.join(missing)}")
+    shares = [_run_library(_importable(name)[0], chosen, scenarios) for name in names]
+    print(f"{', '.join(names)}: median of the shares that ran {statistics.median(shares):.0%}")
+    return 0
+
+
+def draw_libraries(pool: Path, count: int, seed: int) -> list[str]:
+    """``count`` libraries of the pool that no other seed has drawn, marked there; again those that this one has."""
+    lines = pool.read_text(encoding="utf-8").splitlines()
+    listed = [line.split() for line in lines if line and not line.startswith("#")]
+    mine = [words[0] for words in listed if words[1:] == [f"seed={seed}"]]
+    if mine:
+        return mine
+    drawn = sorted(random.Random(seed).sample(sorted(words[0] for words in listed if len(words) == 1), count))
+    marked = [f"{line} seed={seed}" if line in drawn else line for line in lines]
+    pool.write_text("\n".join(marked) + "\n", encoding="utf-8")
+    return drawn
+
+
+def _importable(name: str) -> list[str]:
+    """The packages that an installed library provides, the one most like its name first."""
+    wanted = name.replace("-", "_").lower()
+    provided = importlib.metadata.packages_distributions()
+    found = [
+        package for package, names in provided.items() if any(n.replace("-", "_").lower() == wanted for n in names)
+    ]
+    return sorted(found, key=lambda package: -SequenceMatcher(None, package.lower(), wanted).ratio())
+
+
+def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scenario]) -> float:
+    """The share of the drawn classes that ran."""
+    classes, _ = module_classes(library)
     drawn = sorted(random.Random(chosen.seed).sample(sorted(classes), min(chosen.count, len(classes))))
     ran, confirmed, counts, start = 0, 0, Counter[str](), time.monotonic()
     for name in (name for name in drawn if chosen.only in name):
-        cells = _in_child(classes[name], scenarios, chosen.seconds)
+        cells, why = _in_child(classes[name], scenarios, chosen.seconds)
+        if not cells:
+            print(f"{name}: not run: {why}", flush=True)
         ran += bool(cells)
         counts.update(cell["kind"] for cell in cells)
         bad = [cell for cell in cells if cell["kind"] in CONFIRMING]
         confirmed += bool(bad)
         for cell in bad:
             where = f"{cell['location'][0]}:{cell['location'][1]}" if cell["location"] else "?"
-            print(f"{name}: {cell['scenario']} {cell['mode']}: {cell['kind']}: {cell['error']} at {where}", flush=True)
+            print(f"{name}: {cell['scenario']} {cell['mode']}: {cell['kind']}: {cell['error']} at {where}")
+            print(f"    {cell['built']} with {cell['inputs']}", cell["variant"], flush=True)
     print(
-        f"{chosen.library}: {ran} of {len(drawn)} ran, {confirmed} with something confirmed; "
+        f"{library}: {ran} of {len(drawn)} ran, {confirmed} with something confirmed; "
         f"cells: {', '.join(f'{count} {kind}' for kind, count in counts.most_common())}; "
-        f"{time.monotonic() - start:.0f} s"
+        f"{time.monotonic() - start:.0f} s",
+        flush=True,
     )
-    return 0
+    return ran / max(len(drawn), 1)
 
 
-def _in_child(target: type, scenarios: list[Scenario], seconds: float) -> list[dict[str, Any]]:
-    """The outcomes of every cell that ended in time."""
+def _in_child(target: type, scenarios: list[Scenario], seconds: float) -> tuple[list[dict[str, Any]], str]:
+    """The outcomes of every cell that ended in time, and why there are none."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=_work, args=(target, scenarios, seconds, there))
     child.start()
     there.close()
     cells: list[dict[str, Any]] = []
+    why = f"nothing within {seconds:.0f} s"
     deadline = time.monotonic() + seconds
     try:
         while here.poll(max(0.0, deadline - time.monotonic())):
-            cells.append(here.recv())
+            answer = here.recv()
+            if isinstance(answer, str):
+                why = answer
+            else:
+                cells.append(answer)
     except EOFError:
         pass
     child.kill()
     child.join()
-    return cells
+    return cells, why
 
 
 def _work(target: type, scenarios: list[Scenario], seconds: float, answer: Connection) -> None:
@@ -91,16 +157,33 @@ def _work(target: type, scenarios: list[Scenario], seconds: float, answer: Conne
         path = namespace.__file__ or ""
         job = Job(path, target.__name__, "cuda", "cpu", tuple(s.name for s in scenarios), results="", root="")
         where = Where("cuda", "cpu")
+        end = time.monotonic() + 0.7 * seconds
         with where.policy():
             try:
                 recipe = find_recipe(target, namespace=namespace, deadline=time.monotonic() + 0.5 * seconds)
-            except CannotBuild:
+            except CannotBuild as error:
+                answer.send(error.reason)
                 return
-            built = recipe.make()
-            planned = [made for mode in MODES if (made := plan(recipe, built, mode, where)) is not None]
-            for scenario in scenarios:
-                for made in planned:
-                    answer.send(evaluate(job, recipe, scenario, made, where, None)[0].to_json())
+            for label, made, whole in itertools.chain([("", recipe, False)], _others(recipe, end)):
+                text, built = built_text(made), made.make()
+                planned = [one for mode in MODES if (one := plan(made, built, mode, where)) is not None]
+                for scenario, one in itertools.product(scenarios, planned):
+                    outcome = evaluate(job, made, scenario, one, where, None, label)[0]
+                    if label and outcome.kind not in (CLEAN, *CONFIRMING):
+                        continue  # a variant that fails by itself says nothing of the class
+                    if not whole or (outcome.location and _inside(target, outcome.location)):
+                        answer.send(replace(outcome, built=text).to_json())
+
+
+def _others(recipe: Recipe, end: float) -> Iterator[tuple[str, Recipe, bool]]:
+    for variant in variants(recipe, (), end):
+        yield variant.label, variant.recipe, variant.whole
+
+
+def _inside(target: type, location: tuple[str, int]) -> bool:
+    lines, first = inspect.getsourcelines(target)
+    same = os.path.realpath(inspect.getsourcefile(target) or "") == os.path.realpath(location[0])
+    return same and first <= location[1] < first + len(lines)
 
 
 if __name__ == "__main__":

@@ -297,3 +297,51 @@ def test_make_is_deterministic() -> None:
         assert torch.equal(tensor, other.module.state_dict()[name])
     assert all(torch.equal(mine, yours) for mine, yours in zip(one.args, other.args, strict=True))
     assert not torch.equal(one.args[0], recipe_of(Timed, seed=4).make().args[0])
+
+
+# Modules of the file itself where nothing else will do
+
+
+class Trunk(nn.Module):
+    def __init__(self, dim: int, depth: int | None = None) -> None:
+        super().__init__()
+        if depth is None:
+            raise ValueError("`depth` must be passed in")
+        self.width = dim
+        self.layers = nn.Sequential(*(nn.Linear(dim, dim) for _ in range(depth)))
+
+    def forward(self, x: torch.Tensor, *, halved: bool = False) -> torch.Tensor:
+        return self.layers(x) * (0.5 if halved else 1.0)
+
+
+class AsksForTheKind(nn.Module):
+    def __init__(self, trunk) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        assert isinstance(trunk, Trunk)
+        self.trunk = trunk
+        self.head = nn.Linear(trunk.width, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.trunk(x))
+
+
+class AsksForAnAttribute(AsksForTheKind):
+    def __init__(self, model) -> None:  # type: ignore[no-untyped-def]
+        nn.Module.__init__(self)
+        self.trunk = model
+        self.head = nn.Linear(model.width, 3)
+
+
+class AsksForAKeyword(nn.Module):
+    def __init__(self, net) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net(x, halved=True)
+
+
+@pytest.mark.parametrize("target", [AsksForTheKind, AsksForAnAttribute, AsksForAKeyword])
+def test_a_module_of_the_library_is_given_where_one_is_asked_for(target: type) -> None:
+    module: Any = built(target).module
+    assert isinstance(getattr(module, "trunk", None) or module.net, Trunk)

@@ -69,7 +69,7 @@ def test_a_run_that_ends_badly_is_not_runnable(tmp_path: Path, body: str, said: 
     rows, seconds, status = verify(write(tmp_path, body), "--timeout", limit, "--memory", "4")
     assert {row["verdict"] for row in rows} == {"not-runnable"}
     assert all(said in row["error"] for row in rows)
-    assert status == 0
+    assert status == 2
     assert seconds < 60
 
 
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_imported(tmp_path: Path, before: str, said: str) 
     rows, _, status = verify(write(tmp_path, before=before), "--timeout", limit)
     assert {row["verdict"] for row in rows} == {"not-runnable"}
     assert all(said in row["error"] for row in rows)
-    assert status == 0
+    assert status == 2
 
 
 def test_a_process_that_it_leaves_behind_is_ended(tmp_path: Path) -> None:

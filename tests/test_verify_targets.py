@@ -71,10 +71,10 @@ def test_a_finding_of_a_function_belongs_to_the_classes_that_name_it() -> None:
     }
 
 
-def test_a_function_that_no_class_with_a_finding_names_is_a_target_of_its_own_and_does_not_run_as_a_whole() -> None:
+def test_a_function_that_no_class_with_a_finding_names_is_a_target_of_its_own() -> None:
     found, findings = read(WRITE + module("Good", CALLS_WRITE))
     (target,) = targets_of(PATH, found, findings)
-    assert (target.name, target.runnable) == ("write", False)
+    assert (target.name, target.runnable) == ("write", True)
 
 
 def test_a_finding_outside_of_every_definition_is_kept() -> None:

@@ -84,6 +84,26 @@ def test_a_finding_that_a_variant_reached_without_failing_is_not_reproduced(tmp_
     assert {(row["verdict"], row["variant"]) for row in rows} == {("not-reproduced", "twice=True")}
 
 
+class Unannotated(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x, context=None, quick=None):  # type: ignore[no-untyped-def]
+        if context is not None:
+            x = x + context
+        return self.proj(x) if quick else self.proj(x) + 1
+
+
+def test_an_optional_without_annotation_is_a_tensor_where_the_forward_computes_with_it() -> None:
+    found = list(variants(recipe_of(Unannotated), (), deadline=float("inf")))
+    assert "context passed" in [variant.label for variant in found]
+    for variant in found:
+        made = variant.recipe.make()
+        given = dict(zip(("x", "context", "quick"), made.args, strict=False)) | made.kwargs
+        assert not isinstance(given.get("quick"), torch.Tensor)
+
+
 class Options(nn.Module):
     def __init__(self, dim: int, a: bool = False, b: bool = True, c: bool = False, d: bool = False, e: bool = False):
         super().__init__()

@@ -84,9 +84,9 @@ class Arguments:
 def command(**arguments: Any) -> None:
     """Run the code that TARGETS name, and say which findings a run confirms.
 
-    A target is a file or folder (every class with an amplint_example or a finding) or FILE.py::Class. Each runs in a
-    process of its own, in every scenario, for training and for inference, and is compared with float32. This imports
-    and runs your code.
+    A target is a file or folder (what has an amplint_example or a finding), FILE.py::Class or FILE.py::function. Each
+    runs in a process of its own, in every scenario, for training and for inference, and is compared with float32. This
+    imports and runs your code.
 
     \b
     Exit status: 0 nothing confirmed, 1 something confirmed, 2 nothing could be run, wrong usage, unreadable path or
@@ -279,8 +279,8 @@ def _targets(
             else:
                 one = target_named(path, shape, name, result.findings)
                 if one is None:
-                    known = ", ".join(list(shape.classes)[:8]) or "none"
-                    raise UsageError(f"{text} has no class {name}; its classes: {known}")
+                    known = ", ".join([*shape.classes, *shape.functions][:8]) or "none"
+                    raise UsageError(f"{text} has no class or function {name}; it has {known}")
                 made = [one]
             found.update({str(target): _Job(target, shape, settings) for target in made})
     for line in judging.configurations.errors:

@@ -6,6 +6,7 @@ stdout, which belongs to the code under test.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -188,6 +189,8 @@ def _run_snippets(job: Job, where: Where, tell: Callable[..., None]) -> None:
 
 
 def _name(module: Any) -> str:
-    """The class of a module; of an autograd Function's ``apply``, the Function."""
+    """The class of a module; of an autograd Function's ``apply``, the Function; of a method, its class; a function's
+    own."""
     owner = getattr(module, "__self__", None)
-    return owner.__qualname__ if isinstance(owner, type) else type(module).__qualname__
+    named = owner if isinstance(owner, type) else type(owner) if owner is not None else type(module)
+    return str(module.__qualname__) if inspect.isfunction(module) else named.__qualname__

@@ -157,21 +157,28 @@ def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs
         built = replace(built, args=plain(built.args), kwargs=plain(built.kwargs))
     else:
         built = recipe.make()
-        _cast_module(built.module, scenario)
+        for module in _modules(built):
+            _cast_module(module, scenario)
         low = inputs or _dtype(scenario.inputs)
         if low is not torch.float32:
             built = _with_inputs(built, lambda t: t.to(low) if t.dtype is torch.float32 else t)
     if recipe.guessed and scenario.parameters != "float32":
         built = _computing_in(built, _dtype(scenario.parameters))
     if where.run_on == "cuda":
-        if isinstance(built.module, torch.nn.Module):
-            built.module.to("cuda")
+        for module in _modules(built):
+            module.to("cuda")
         built = _with_inputs(built, lambda t: t.to("cuda"))
-    if isinstance(built.module, torch.nn.Module):
-        built.module.train(call.mode == "train")
+    for module in _modules(built):
+        module.train(call.mode == "train")
     if call.mode in ("train", "eval"):
         built = _with_inputs(built, _differentiable if call.differentiable else torch.Tensor.detach)
     return built
+
+
+def _modules(built: Built) -> list[torch.nn.Module]:
+    """The module, and those that are passed to it."""
+    values = (built.module, *built.args, *built.kwargs.values())
+    return [value for value in values if isinstance(value, torch.nn.Module)]
 
 
 @contextlib.contextmanager
@@ -194,9 +201,7 @@ def _computing_in(built: Built, dtype: torch.dtype) -> Built:
     )
 
 
-def _cast_module(module: Any, scenario: Scenario) -> None:
-    if not isinstance(module, torch.nn.Module):
-        return
+def _cast_module(module: torch.nn.Module, scenario: Scenario) -> None:
     if scenario.parameters == scenario.buffers:
         if scenario.parameters != "float32":
             module.to(_dtype(scenario.parameters))

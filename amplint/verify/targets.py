@@ -26,8 +26,8 @@ _Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Target:
-    """What one child process runs: a class of a file (qualified name), a function that owns findings, or, without a
-    name, what the file's own example returns. ``runnable`` is False for a function: only its expressions can run."""
+    """What one child process runs: a class of a file (qualified name), a function, or, without a name, what the file's
+    own example returns. ``runnable`` is False for what stands outside of both: only its expressions can run."""
 
     path: Path
     name: str | None
@@ -133,7 +133,7 @@ def targets_of(path: Path, found: Outline, findings: Sequence[Finding]) -> list[
             more += [f for other in owned if other != name and other in reached[name] for f in owned[other]]
         targets.append(Target(path, name, tuple(dict.fromkeys([*items, *more]))))
     everywhere = {other for names in reached.values() for other in names}
-    targets += [Target(path, n, tuple(items), runnable=False) for n, items in free.items() if n not in everywhere]
+    targets += [Target(path, n, tuple(items), runnable=n != MODULE) for n, items in free.items() if n not in everywhere]
     return targets
 
 
@@ -154,7 +154,7 @@ def target_named(path: Path, found: Outline, name: str, findings: Sequence[Findi
         for finding in findings
         if _first_row(node) <= finding.span.start.row <= last or found.owner(finding.span.start.row)[0] in reached
     )
-    return Target(path, name, concerned, runnable=name in found.classes)
+    return Target(path, name, concerned)
 
 
 def claims_of(findings: Iterable[Finding], found: Outline) -> tuple[Claim, ...]:

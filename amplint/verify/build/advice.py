@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from amplint.verify.build.signatures import VARIADIC, Parameter, constructor, parameters
@@ -19,6 +21,13 @@ def for_class(target: type) -> str:
     forward = _required(parameters(target.forward, skip=1))
     arguments = ", ".join(forward) + ("," if len(forward) == 1 else "")
     return _skeleton(target, f"return {module}, ({arguments}), {{}}")
+
+
+def for_function(target: Any) -> str:
+    """The skeleton of a file's ``amplint_example`` that calls a function."""
+    name = getattr(target, "__name__", "function")
+    arguments = ", ".join(_required(parameters(target)))
+    return f"Add to the file:\n\ndef amplint_example():\n    return {name}, (...,), {{}}  # {arguments}"
 
 
 def for_file() -> str:

@@ -10,7 +10,8 @@ from typing import Any
 from torch import nn
 
 from amplint.verify.build import names
-from amplint.verify.build.signatures import VARIADIC, Parameter, constructor, namespace_of, parameters
+from amplint.verify.build.parts import part
+from amplint.verify.build.signatures import VARIADIC, Parameter, namespace_of, parameters
 from amplint.verify.build.spec import Make, Spec, realise
 
 _KEPT = re.compile(r"head_(dim|size)|dim_head|key_dim|len|max|pos")
@@ -43,12 +44,14 @@ def objects(annotation: type, depth: int) -> list[Spec]:
     """Instances of a class that an annotation names: a module, a dataclass, a configuration, anything constructible."""
     if annotation.__module__ == "builtins" or getattr(annotation, "__abstractmethods__", None):
         return []
+    if issubclass(annotation, nn.Module):
+        return [part(annotation)]
     plan = _arguments(annotation, depth)
     if plan is None:
         return []
     label = f"{annotation.__module__}.{annotation.__qualname__}"
     plain = Make(f"{label}()", lambda: annotation(**{name: realise(spec) for name, spec in plan.items()}))
-    if issubclass(annotation, nn.Module) or not shrinkable(annotation):
+    if not shrinkable(annotation):
         return [plain]
     smaller = [Make(f"{label}() / {by}", functools.partial(_made_smaller, plain, by)) for by in (1, 4, 16)]
     return [plain, *smaller]
@@ -128,7 +131,7 @@ def smaller_value(name: str, value: Any, by: int) -> Any:
 def _arguments(annotation: type, depth: int) -> dict[str, Spec] | None:
     from amplint.verify.build.values import candidates
 
-    settings = parameters(annotation) if not issubclass(annotation, nn.Module) else constructor(annotation)
+    settings = parameters(annotation)
     plan: dict[str, Spec] = {}
     for name, parameter in settings.items():
         if parameter.default is Parameter.empty and parameter.kind not in VARIADIC:

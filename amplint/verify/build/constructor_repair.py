@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from amplint.verify.build import names
+from amplint.verify.build import names, parts
 from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
-from amplint.verify.build.signatures import VARIADIC
+from amplint.verify.build.signatures import VARIADIC, Parameter
 from amplint.verify.build.spec import Const, Make, Plan, Spec, realise
+from amplint.verify.build.values import candidates, layer_choices
 
 if TYPE_CHECKING:
     from amplint.verify.build.construct import Constructor
@@ -34,6 +35,7 @@ def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repai
         yield from _quoted(search, plan, text, blamed)
     yield from _kinds(search, plan, text, blamed)
     yield from _other_objects(search, plan, text)
+    yield from of_the_library(search, plan, text)
     yield from other_numbers(plan, text)
     for rank, name in enumerate(blamed[:4]):
         for index, spec in enumerate(search.choices(name)[:8]):
@@ -78,6 +80,8 @@ def _compared(search: Constructor, plan: Plan, place: Place, comparison: Compari
             yield 0.9, {**plan, name: Const(divisor * (value // divisor + 1))}
             yield 1.2, {**plan, name: Const(divisor * 8)}
         return
+    if comparison.op == "Isinstance":
+        yield from _instances(search, comparison, plan)
     if left is MISSING or right is MISSING or _arrays(left, right):
         return
     if comparison.op == "Eq":
@@ -111,6 +115,31 @@ def _compared(search: Constructor, plan: Plan, place: Place, comparison: Compari
                     yield 0.8 + 0.1 * index, {**plan, name: spec}
             if wanted:
                 yield 0.9, {**plan, name: Const(None)}
+
+
+def _instances(search: Constructor, comparison: Comparison, plan: Plan) -> Iterator[Repair]:
+    """``isinstance(name, Kind)``: an object of that kind."""
+    if not isinstance(comparison.left, ast.Name) or comparison.left.id not in search.parameters:
+        return
+    name, wanted = comparison.left.id, comparison.right_value
+    kinds = [kind for kind in (wanted if isinstance(wanted, tuple) else (wanted,)) if isinstance(kind, type)]
+    for rank, kind in enumerate(kinds[:3]):
+        asked = search.parameters[name].replace(annotation=kind, default=Parameter.empty)
+        for index, spec in enumerate(candidates(asked, search.target)[:3]):
+            yield 0.5 + 0.2 * rank + 0.1 * index, {**plan, name: spec}
+
+
+def of_the_library(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+    """``'Identity' object has no attribute 'dim'``, or a forward lacks a keyword: a module of the library instead."""
+    for pattern, find in (
+        (r"'(\w+)' object has no attribute '(\w+)'", parts.having),
+        (r"(\w+)\.forward\(\) got an unexpected keyword argument '(\w+)'", parts.taking),
+    ):
+        match = re.search(pattern, text)
+        for name, spec in plan.items() if match else ():
+            if match and isinstance(spec, Make) and re.search(rf"\b{match[1]}\(", spec.label):
+                for index, other in enumerate(find(search.target, name, match[2])):
+                    yield 0.4 + 0.2 * index, {**plan, name: other}
 
 
 def _arrays(left: Any, right: Any) -> bool:
@@ -184,6 +213,11 @@ def _quoted(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> It
         if isinstance(_current(search, plan, name), str):
             for index, word in enumerate(words[:6]):
                 yield 0.6 + 0.1 * index, {**plan, name: Const(word)}
+    for word in dict.fromkeys(words):
+        if word in search.parameters and _current(search, plan, word) is None:  # "`depth` must be passed"
+            given = [spec for spec in search.choices(word) if not (isinstance(spec, Const) and spec.value is None)]
+            for index, spec in enumerate(given[:3]):
+                yield 0.5 + 0.2 * index, {**plan, word: spec}
 
 
 _NEEDS_SEQUENCE = (
@@ -251,8 +285,6 @@ def _numbers_among(specs: list[Spec]) -> list[Const]:
 
 
 def _layers(search: Constructor, name: str) -> list[Spec]:
-    from amplint.verify.build.values import layer_choices
-
     return layer_choices(name, search.target)
 
 

@@ -40,7 +40,7 @@ def from_class(target: type, seed: int) -> Recipe | None:
     return recipe if holds(made(recipe).module, target) else None
 
 
-def from_module(namespace: types.ModuleType, target: type | None, seed: int) -> Recipe | None:
+def from_module(namespace: types.ModuleType, target: Any, seed: int) -> Recipe | None:
     """A recipe from the file's own ``amplint_example``, if what it returns is or contains a ``target``.
 
     One that raises speaks for no class; for the file (``target`` None) it is given all the same.
@@ -88,8 +88,10 @@ class Fresh:
         return made
 
 
-def holds(module: Any, target: type) -> bool:
-    """True if ``module`` is an instance of ``target``, contains one, or is its ``apply``."""
+def holds(module: Any, target: Any) -> bool:
+    """True if ``module`` is an instance of ``target``, contains one, or is its ``apply``; or ``target``, a function."""
+    if not isinstance(target, type):
+        return module is target
     if isinstance(module, target) or module == getattr(target, "apply", None):
         return True
     return isinstance(module, torch.nn.Module) and any(isinstance(part, target) for part in module.modules())

@@ -8,7 +8,7 @@ import torch
 
 from amplint.verify.build import advice, doctests, examples
 from amplint.verify.build.forward import call_arguments
-from amplint.verify.build.functions import synthesise_function
+from amplint.verify.build.functions import synthesise_call, synthesise_function
 from amplint.verify.build.recipe import CannotBuild, Recipe
 from amplint.verify.build.synthesis import Failed, inputs_for, synthesise
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def find_recipe(
-    target: type | None,
+    target: Any,
     *,
     namespace: types.ModuleType,
     factory: Callable[[], Any] | None = None,
     seed: int = 0,
     deadline: float,
 ) -> Recipe:
-    """How to build ``target``, an ``nn.Module`` or ``autograd.Function`` class of ``namespace``.
+    """How to build ``target``, an ``nn.Module`` or ``autograd.Function`` class, or a function, of ``namespace``.
 
     In order: ``factory``, the class's ``amplint_example``, the file's if it builds this class, the examples in its
     docstring, synthesis, the file's example if what it builds contains this class.
@@ -41,6 +41,11 @@ def find_recipe(
             raise CannotBuild("the file has no amplint_example", advice.for_file())
         return recipe
     whole = examples.from_module(namespace, target, seed)
+    if not isinstance(target, type):
+        called = whole or synthesise_call(target, seed, deadline)
+        if isinstance(called, Failed):
+            raise CannotBuild(called.reason, advice.for_function(target))
+        return called
     for recipe in (examples.from_class(target, seed), whole if whole and examples.builds(whole, target) else None):
         if recipe is not None:
             return recipe

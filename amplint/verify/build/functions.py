@@ -1,4 +1,4 @@
-"""Recipes for autograd Functions, from the signature of their ``forward``."""
+"""Recipes for autograd Functions, from the signature of their ``forward``, and for plain functions, from theirs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,73 @@ from torch import nn
 
 from amplint.verify.build import names
 from amplint.verify.build.forward import Forward, call_arguments
+from amplint.verify.build.inputs import choices_for, layouts, required
 from amplint.verify.build.recipe import Parts, Recipe
 from amplint.verify.build.signatures import VARIADIC, Parameter, parameters
 from amplint.verify.build.spec import Const, Items, Spec, Tensor
 from amplint.verify.build.synthesis import Failed
+from amplint.verify.build.values import candidates
+from amplint.verify.tensors import tensors
 
 HOW = "made from the signature of its forward"
 _W = names.FEATURES
+
+
+CALLED = "called with arguments made from its signature"
+_MODULES = re.compile(
+    r"model$|module$|(^|_)net(work)?$|encoder$|decoder$|backbone$|layer$|linear$|^criterion$|loss_fn$"
+)
+
+
+class _Called(nn.Module):
+    """A function as a module. One that returns no tensor works on what it is given, and is taken to return that."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        result = self.function(*args, **kwargs)
+        return result if any(True for _ in tensors(result)) else (result, args, kwargs)
+
+
+def synthesise_call(function: Any, seed: int, deadline: float) -> Recipe | Failed:
+    """A recipe that calls a plain function with what its parameters' names, annotations and uses suggest."""
+    signature = parameters(function)
+    needed = required(signature)
+    if not needed:
+        return Failed("it takes no argument that has to be given")
+    blank = nn.Identity()
+    shapes = layouts(blank)
+    heads = all(re.fullmatch(r"q|k|v|query|key|value|queries|keys|values", name) for name in needed[:2])
+    order = ["heads", "sequence", "vector"] if heads else ["sequence", "vector", "heads"]
+    wanted = [shapes[name] for name in (*order, "image", "signal", "ids")]
+
+    def choose(name: str, annotation: Any) -> list[Spec]:
+        return _arguments(name, annotation, function, wanted[0])
+
+    first = [
+        {name: _arguments(name, signature[name].annotation, function, like)[0] for name in needed} for like in wanted
+    ]
+    search = Forward(_Called(function), seed, deadline, signature=signature, choose=choose)
+    plan = search.find(most_tries=200, first=first)
+    if plan is None:
+        return Failed(search.reason or "no arguments were found")
+    return Recipe(how=CALLED, seed=seed, parts=lambda: (function, *call_arguments(plan, signature, seed)), guessed=True)
+
+
+def _arguments(name: str, annotation: Any, function: Any, like: Tensor) -> list[Spec]:
+    """Values for a parameter of a plain function, best first."""
+    by_use = choices_for(name, annotation, nn.Identity(), like)
+    unknown = annotation in (Parameter.empty, Any)
+    if "Tensor" in str(annotation):
+        return by_use
+    if unknown and not _MODULES.search(name.lower()):
+        by_name = choices(name, annotation)
+        plain = [spec for spec in by_name if isinstance(spec, Const) and spec.value is not None]
+        return [*plain, *by_use] if plain and by_name[0] is plain[0] else by_use
+    parameter = Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation)
+    return [*candidates(parameter, function), *by_use]
 
 
 class _Applied(nn.Module):

@@ -100,6 +100,20 @@ class Sources:
                     found += [*_asked(node.test, wanted=True), *_asked(node.test, wanted=False)]
         return list(dict.fromkeys(found))
 
+    def handles(self, name: str) -> bool:
+        """Whether the nearest ``forward`` computes with the name, or asks it for an attribute or item: as of a tensor,
+        not of a switch."""
+        forward = next((method for method in self.methods() if method.name == "forward"), None)
+        for node in ast.walk(forward) if forward is not None else ():
+            parts: list[ast.expr] = []
+            if isinstance(node, (ast.Attribute, ast.Subscript)):
+                parts = [node.value]
+            elif isinstance(node, ast.BinOp):
+                parts = [node.left, node.right]
+            if any(isinstance(part, ast.Name) and part.id == name for part in parts):
+                return True
+        return False
+
     def made_from(self, attribute: str) -> list[str]:
         """The names that the assignments of ``self.attribute`` in ``__init__`` use, and those that the tests around
         them do."""

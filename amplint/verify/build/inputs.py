@@ -222,7 +222,7 @@ def choices_for(name: str, annotation: Any, module: nn.Module, like: Tensor) -> 
     if re.search(r"rotary|rope|freqs|(cos|sin)$|position_embeddings", word):
         pair = Tensor((length, max(size.features // names.HEADS, 1)))
         return [Items(tuple, (pair, pair)), pair, Tensor((length, pair.shape[1] // 2 or 1), "complex"), Const(None)]
-    if re.search(r"ids$|indices|idx|labels?$|targets?$|positions?$", word):
+    if re.search(r"ids$|ind(ex|ices)$|indices|idx|labels?$|targets?$|positions?$", word):
         return [Tensor((B, length), "long", 2), Tensor((B,), "long", 2)]
     if re.search(r"temb|time_emb|^t_emb|^emb$|^c$|cond|^vec$|pooled|class_emb|^modulation$|^y$|style", word):
         return [Tensor((B, size.features)), sequence, like]

@@ -48,7 +48,9 @@ def from_operation(search: Forward, plan: Plan, trace: Trace) -> Iterator[Repair
         yield from _channels(search, plan, trace, failure, tensor)
     elif name == "embedding":
         yield from _embedding(search, plan, trace, failure)
-    elif name in ("cross_entropy", "nll_loss", "one_hot", "gather", "index_select", "scatter_"):
+    elif name.startswith("index_"):
+        yield from _positions(plan, trace, failure)
+    elif name in ("cross_entropy", "nll_loss", "one_hot", "gather", "scatter_"):
         yield from _indices(plan, trace, failure)
     elif name in _BROADCAST:
         yield from _broadcast(search, plan, trace, failure)
@@ -144,6 +146,26 @@ def _embedding(search: Forward, plan: Plan, trace: Trace, failure: Failure) -> I
         return
     for path in sorted(trace.origins(indices) & set(tensors_of(plan))):
         yield 0.3, with_kind(plan, path, "long", int(weight.shape[0]))
+
+
+def _positions(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
+    """``index_add_(dim, index, source)`` and its like: one position for each slice of the source, in a vector."""
+    target, dim = failure.argument(0, "self"), failure.argument(1, "dim")
+    index, source = failure.argument(2, "index"), failure.argument(3, "source")
+    if not (isinstance(target, torch.Tensor) and isinstance(index, torch.Tensor) and isinstance(dim, int)):
+        return
+    if not -target.dim() <= dim < target.dim():
+        return
+    size = int(target.shape[dim])
+    count = int(source.shape[dim]) if isinstance(source, torch.Tensor) and source.dim() == target.dim() else 3
+    inputs = tensors_of(plan)
+    for path in sorted(trace.origins(index) & set(inputs)):
+        yield 0.3, replaced(plan, path, Tensor((count,), "long", size))
+    if isinstance(source, torch.Tensor):
+        for path in sorted(trace.origins(source) & set(inputs)):
+            shape = list(target.shape)
+            shape[dim] = index.numel() if index.dim() == 1 else 3
+            yield 0.4, replaced(plan, path, Tensor(tuple(shape), inputs[path].kind, inputs[path].high))
 
 
 def _indices(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:

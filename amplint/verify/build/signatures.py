@@ -91,9 +91,10 @@ def source_tree(thing: Any) -> ast.Module | None:
         return None
 
 
-def compared_constants(cls: type, name: str) -> list[Any]:
-    """Constants that ``__init__`` of ``cls`` compares its parameter ``name`` with, in source order."""
-    tree = source_tree(inspect.unwrap(vars(cls)["__init__"])) if "__init__" in vars(cls) else None
+def compared_constants(owner: Any, name: str) -> list[Any]:
+    """Constants that ``__init__`` of a class, or a function, compares its parameter ``name`` with, in source order."""
+    function = vars(owner).get("__init__") if isinstance(owner, type) else owner
+    tree = source_tree(inspect.unwrap(function)) if function is not None else None
     found: list[Any] = []
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == name:

@@ -73,6 +73,8 @@ def _alone(target: type, seed: int, deadline: float) -> Recipe | Failed:
         if inputs is None:
             for extra, repaired in constructor_repair.other_numbers(plan, forward.reason):
                 search.push(repaired, cost + extra - 0.7)
+            for extra, repaired in constructor_repair.of_the_library(search, plan, forward.reason):
+                search.push(repaired, cost + extra)
         if tried + 1 == MOST_MODULES:
             break
     return Failed(reason or search.reason or "nothing was left to try")

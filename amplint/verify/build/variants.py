@@ -98,7 +98,7 @@ def _changes(found: Found, lines: Iterable[tuple[str, int]]) -> Iterator[_Change
         change = _granting(found, sources, sources.around(file, row))
         if new(change):
             yield change
-    optional = _optional_tensors(found)
+    optional = _optional_tensors(found, sources)
     if new(every := _Change({}, optional)):
         yield every
     for wish in sources.tested():
@@ -153,16 +153,23 @@ def _granted(wish: Wish, spec: Spec | None, parameter: Parameter, choices: list[
     return plain[0] if plain else None
 
 
-def _optional_tensors(found: Found) -> Plan:
+def _optional_tensors(found: Found, sources: Sources) -> Plan:
     """The optional tensors that the call does not give, each with the likeliest tensor."""
     given: Plan = {}
     for name, parameter in found.forward.parameters.items():
         absent = name not in found.inputs or _is_none(found.inputs[name])
-        if parameter.default is None and absent and tensor_like(name, parameter.annotation):
+        if parameter.default is None and absent and _is_tensor(name, parameter, sources):
             specs = [spec for spec in found.forward.choices(found.inputs, name) if not isinstance(spec, Const)]
             if specs:
                 given[name] = specs[0]
     return given
+
+
+def _is_tensor(name: str, parameter: Parameter, sources: Sources) -> bool:
+    """Whether an optional parameter is a tensor: by its annotation, without one by what the forward does with it."""
+    if parameter.annotation is Parameter.empty:
+        return sources.handles(name)
+    return tensor_like(name, parameter.annotation)
 
 
 def _is_none(spec: Spec) -> bool:

@@ -1,0 +1,108 @@
+"""Modules of the library itself for a constructor's parameter: of the class asked for, or that have what is used."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+import time
+import types
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from amplint.verify.build.signatures import parameters, source_tree
+from amplint.verify.build.spec import Make
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECONDS = 6.0
+"""How long arguments for one such module are searched for."""
+MOST = 4
+
+_making: list[type] = []
+_makers: dict[type, Callable[[], Any]] = {}
+
+
+def part(kind: type[nn.Module]) -> Make:
+    """A module of that class, made with arguments that are searched for when it is first made."""
+    return Make(f"{kind.__module__}.{kind.__qualname__}()", functools.partial(_made, kind))
+
+
+def _made(kind: type[nn.Module]) -> nn.Module:
+    if kind in _making:
+        raise TypeError(f"{kind.__name__} needs another {kind.__name__}")
+    if kind not in _makers:
+        _makers[kind] = _maker(kind)
+    made: nn.Module = _makers[kind]()
+    return made
+
+
+def _maker(kind: type[nn.Module]) -> Callable[[], Any]:
+    """What constructs ``kind``, or raises TypeError where nothing was found."""
+    from amplint.verify.build.construct import Constructor  # mutual: its search asks for parts
+
+    _making.append(kind)
+    try:
+        search = Constructor(kind, 0, time.monotonic() + SECONDS)
+        for plan, _, _module in search.attempts():
+            return functools.partial(search.make, plan)
+    finally:
+        _making.pop()
+    return functools.partial(_refused, f"no {kind.__name__} could be made: {search.reason}")
+
+
+def _refused(reason: str) -> nn.Module:
+    raise TypeError(reason)
+
+
+def having(target: type, name: str, attribute: str) -> list[Make]:
+    """Modules of the package of ``target`` that set ``attribute`` or have a method of that name.
+
+    Those of the target's file come first, then those whose class is called most like the parameter ``name``.
+    """
+    return _parts(target, name, lambda kind: attribute in _attributes(kind))
+
+
+def taking(target: type, name: str, keyword: str) -> list[Make]:
+    """Modules of the package of ``target`` whose forward takes ``keyword``, in the same order."""
+    return _parts(target, name, lambda kind: keyword in parameters(kind.forward))
+
+
+def _parts(target: type, name: str, wanted: Any) -> list[Make]:
+    found = [kind for kind in _modules(target.__module__.partition(".")[0]) if kind is not target and wanted(kind)]
+    found = [kind for kind in found if not issubclass(kind, target)]
+
+    def unlike(kind: type) -> tuple[bool, float]:
+        ratio = SequenceMatcher(None, kind.__name__.lower(), name.replace("_", "")).ratio()
+        return (kind.__module__ != target.__module__, -ratio)
+
+    return [part(kind) for kind in sorted(found, key=unlike)[:MOST]]
+
+
+def _modules(package: str) -> list[type[nn.Module]]:
+    """The module classes that the loaded files of a package define."""
+    found: dict[type[nn.Module], None] = {}
+    for name, space in sorted(sys.modules.items()):
+        if name.partition(".")[0] == package and isinstance(space, types.ModuleType):
+            for thing in list(vars(space).values()):
+                if isinstance(thing, type) and issubclass(thing, nn.Module) and thing.__module__ == name:
+                    found[thing] = None
+    return list(found)
+
+
+@functools.lru_cache(maxsize=512)
+def _attributes(kind: type) -> frozenset[str]:
+    """What the classes of ``kind`` below torch's own set on ``self`` or define."""
+    names: set[str] = set()
+    for base in kind.__mro__:
+        if base is object or base.__module__.partition(".")[0] == "torch":
+            break
+        names |= {name for name in vars(base) if not name.startswith("__")}
+        for node in ast.walk(source_tree(base) or ast.Module([], [])):
+            stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if stored and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                names |= {node.attr} if node.value.id == "self" else set()
+    return frozenset(names)
