@@ -8,6 +8,8 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING
 
+from halves import project
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -42,7 +44,14 @@ def unpacked(requirement: str, into: Path, reuse: Path | None = None) -> Path:
 
 def _find(requirement: str, folder: Path) -> Path | None:
     name, version = requirement.split("==")
-    return next(iter(sorted(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))), None)
+    wanted = [project(name), version]
+    return next((wheel for wheel in sorted(folder.glob("*.whl")) if _named(wheel) == wanted), None)
+
+
+def _named(wheel: Path) -> list[str]:
+    """The project and the release that a wheel's file name says."""
+    name, version, *_ = wheel.name.split("-")
+    return [project(name), version]
 
 
 def _download(requirement: str, folder: Path) -> Path:
