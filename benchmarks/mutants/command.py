@@ -24,13 +24,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,8 +36,8 @@ from halves import HALVES, LEARNED
 from wheels import DownloadError, unpacked
 
 from mutants.claims import Task, said
+from mutants.draw import draw
 from mutants.libraries import libraries
-from mutants.outcomes import HURTS
 from mutants.rows import LABELS, files_of, load
 from mutants.table import Tables, lines
 
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
 
     from mutants.rows import Original, Row
 
-SEED = 1
 FOLDER = Path(__file__).resolve().parent.parent
 
 
@@ -134,30 +131,13 @@ def _static(chosen: argparse.Namespace) -> int:
             print(*lines(one, tables), f"  {len(drawn)} of {len(rows)} drawn", sep="\n")
             figures[one] = {
                 "mutants": len(rows),
-                "operators": {op: {sc: asdict(count) for sc, count in by.items()} for op, by in tables.cells.items()},
+                "operators": {op: {sc: count.to_json() for sc, count in by.items()} for op, by in tables.cells.items()},
                 "refuted": dict(tables.refuted),
             }
     print(f"{time.monotonic() - start:.0f} s")
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return 1 if failed else 0
-
-
-def draw(rows: Sequence[Row], most: int) -> list[Row]:
-    """Up to ``most`` mutants of each operator, those that hurt and the others in turn, by a fixed seed."""
-    by_operator: dict[tuple[str, bool], list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.key):
-        hurts = any(label["label"] in HURTS for label in row.labels.values())
-        by_operator[row.operator, hurts].append(row)
-    drawn = []
-    for operator in sorted({operator for operator, _ in by_operator}):
-        groups = [by_operator.get((operator, hurts), []) for hurts in (True, False)]
-        for group in groups:
-            random.Random(f"{SEED} {operator}").shuffle(group)
-        halved = [min(len(groups[0]), max(most // 2, most - len(groups[1]))), most]
-        taken = groups[0][: halved[0]]
-        drawn += [*taken, *groups[1][: most - len(taken)]]
-    return drawn
 
 
 def _paths(entries: Sequence[Row | Original], folder: Path):  # type: ignore[no-untyped-def]

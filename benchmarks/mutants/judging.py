@@ -11,7 +11,7 @@ from amplint.verify import judge
 from amplint.verify.job import BASE, CPU_GAP, HARDWARE
 from mutants.inputs import RANDOM
 from mutants.originals import NO_GRADIENTS
-from mutants.outcomes import HARMLESS, INACCURATE, NONFINITE, RAISES, UNDECIDED
+from mutants.outcomes import BETWEEN, HARMLESS, INACCURATE, NONFINITE, RAISES, UNDECIDED
 from mutants.running import WITH_GRADIENTS, became_nonfinite, distance, run
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ def _in_scenario(
                 between = True
     if worst is not None:
         return worst
-    return Label(UNDECIDED if between or numeric else HARMLESS)
+    if between:
+        return Label(UNDECIDED, error=BETWEEN)
+    return Label(UNDECIDED if numeric else HARMLESS)
 
 
 def place(error: BaseException, root: str) -> tuple[str, int] | None:

@@ -150,7 +150,7 @@ def _of_target(
     library: Library, target: Target, root: str, files: list[str], tally: Tally, where: Where
 ) -> Iterator[Row | Original]:
     def work(pipe: Connection) -> None:
-        _serve(target, root, files, where, pipe)
+        serve(target, root, files, where, pipe)
 
     with child(work) as running:
         answer = running.answer(BUILD + ORIGINALS + 20)
@@ -237,7 +237,7 @@ def _cleaned(
             yield Original(library.name, library.release, file, digest, new)
 
 
-def _serve(target: Target, root: str, files: list[str], where: Where, pipe: Connection) -> None:
+def serve(target: Target, root: str, files: list[str], where: Where, pipe: Connection) -> None:
     """The child of a target: tells what ran, then answers each mutant with its labels, or why it has none."""
     try:
         recipe = recipe_for(target, BUILD)

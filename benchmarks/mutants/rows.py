@@ -12,6 +12,7 @@ from mutants.edits import Edit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+KIND_TRAINING = "training"
 LABELS = Path(__file__).resolve().parent / "labels"
 
 

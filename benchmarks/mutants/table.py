@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from mutants.claims import finds
 from mutants.outcomes import HARMLESS, HURTS
@@ -30,6 +30,9 @@ class Count:
     harmless: int = 0
     undecided: int = 0
     wrong: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"wrong": dict(self.wrong)}
 
     @property
     def share(self) -> float:

@@ -11,7 +11,7 @@ import torch
 from amplint.verify.coverage import Coverage
 from amplint.verify.judge import judge_error
 from mutants.judging import Label, ThrownOut, place
-from mutants.outcomes import HARMLESS, INACCURATE, NONFINITE, RAISES, UNDECIDED
+from mutants.outcomes import BETWEEN, HARMLESS, INACCURATE, NONFINITE, RAISES, UNDECIDED
 from mutants.training.setting import VARIANTS, setting, without_regions
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ def label(loop: Loop, known: Known, root: str, *, numeric: bool) -> dict[str, La
             worst = worst or Label(INACCURATE, variant, "train", f"{apart:.2g} for {known.distances[variant]:.2g}")
         elif apart is not None and apart > 2 * known.distances[variant] + 1e-3:
             between = True
-    return {SCENARIO: worst or Label(UNDECIDED if between or numeric else HARMLESS)}
+    if worst is None and between:
+        return {SCENARIO: Label(UNDECIDED, error=BETWEEN)}
+    return {SCENARIO: worst or Label(UNDECIDED if numeric else HARMLESS)}
 
 
 def _distance(reference: Trained, other: Trained) -> float | None:

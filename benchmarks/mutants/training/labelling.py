@@ -14,7 +14,7 @@ from mutants.edits import apply
 from mutants.judging import ThrownOut
 from mutants.mutation import found_in
 from mutants.operators import OPERATORS
-from mutants.rows import Row
+from mutants.rows import KIND_TRAINING, Row
 from mutants.sources import File
 from mutants.swapping import CannotSwap, Functions, put
 from mutants.training.judging import label, originals
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 
     from mutants.edits import Edit
     from mutants.libraries import Library
-    from mutants.mutation import Mutation
     from mutants.training.judging import Known
     from mutants.training.loops import Loop
 
-KIND = "training"
-SECONDS = 60.0
+SECONDS = 90.0
 
 
 def label_loops(
@@ -42,47 +40,51 @@ def label_loops(
     for loop in LOOPS:
         if loop.library != library.name:
             continue
-        module = importlib.import_module(loop.module)
-        path = module.__file__ or ""
+        path = importlib.import_module(loop.module).__file__ or ""
         root = str(Path(sys.modules[library.package].__file__ or "").parent.parent)
         known = originals(loop, [path])
         if not known.references:
             thrown_out[f"{loop.target} does not train as in float32"] += 1
             continue
-        functions = Functions([path])
         before = Path(path).read_bytes()
-        file = str(Path(path).relative_to(root))
+        digest = hashlib.sha256(before).hexdigest()
+        file, ran = str(Path(path).relative_to(root)), known.rows.get(path, frozenset())
         for mutation in found_in(File(before)):
-            ran = known.rows.get(path, frozenset())
-            if (file, mutation.operator, mutation.edits) in seen:
+            new = (file, mutation.operator, mutation.edits) not in seen
+            if not new or not any(row in ran for row in range(mutation.rows[0], mutation.rows[1] + 1)):
                 continue
-            if not any(row in ran for row in range(mutation.rows[0], mutation.rows[1] + 1)):
+            try:
+                after = apply(before, mutation.edits)
+            except ValueError:
                 continue
-
-            work = partial(_serve, loop, known, functions, path, mutation, root)
-            with child(work) as running:
-                outcome = running.answer(SECONDS)
-            if not isinstance(outcome, dict):
-                thrown_out[outcome or "no answer in time"] += 1
+            outcome = _in_child(loop, known, path, after, mutation.operator, root)
+            if isinstance(outcome, str):
+                thrown_out[outcome[:60]] += 1
                 continue
-            digest = hashlib.sha256(before).hexdigest()
-            made = (library.name, library.release, file, digest, loop.target, KIND, mutation.operator, mutation.edits)
-            yield Row(*made, outcome)
+            made = (library.name, library.release, file, digest, loop.target, KIND_TRAINING)
+            yield Row(*made, mutation.operator, mutation.edits, outcome)
 
 
-def _serve(
-    loop: Loop, known: Known, functions: Functions, path: str, mutation: Mutation, root: str, pipe: Connection
-) -> None:
-    pipe.send(_labels(loop, known, functions, path, mutation, root))
+def label_changed(target: str, path: str, after: bytes, operator: str, root: str) -> dict[str, dict[str, Any]] | str:
+    """The labels of a changed file for the loop of that name. To be called inside of cuda's policy."""
+    loop = next(one for one in LOOPS if one.target == target)
+    importlib.import_module(loop.module)
+    return _in_child(loop, originals(loop, [path]), path, after, operator, root)
 
 
-def _labels(
-    loop: Loop, known: Known, functions: Functions, path: str, mutation: Mutation, root: str
+def _in_child(
+    loop: Loop, known: Known, path: str, after: bytes, operator: str, root: str
 ) -> dict[str, dict[str, Any]] | str:
-    before = Path(path).read_bytes()
+    with child(partial(_answer, loop, known, path, after, operator, root)) as running:
+        outcome: dict[str, dict[str, Any]] | str | None = running.answer(SECONDS)
+    return "no answer in time" if outcome is None else outcome
+
+
+def _answer(loop: Loop, known: Known, path: str, after: bytes, operator: str, root: str, pipe: Connection) -> None:
     try:
-        put(functions, sys.modules[loop.module], path, before, apply(before, mutation.edits))
-    except (CannotSwap, ValueError) as error:
-        return f"not swapped: {error}"
-    made = label(loop, known, root, numeric=OPERATORS[mutation.operator].numeric)
-    return made.why if isinstance(made, ThrownOut) else {scenario: one.to_json() for scenario, one in made.items()}
+        put(Functions([path]), sys.modules[loop.module], path, Path(path).read_bytes(), after)
+    except CannotSwap as error:
+        pipe.send(f"not swapped: {error}")
+        return
+    made = label(loop, known, root, numeric=OPERATORS[operator].numeric)
+    pipe.send(made.why if isinstance(made, ThrownOut) else {name: one.to_json() for name, one in made.items()})
