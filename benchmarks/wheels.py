@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from halves import project
 from packaging.utils import parse_wheel_filename
 
 _UNREACHABLE = re.compile(
@@ -61,7 +62,14 @@ def _unpack(wheel: Path, folder: Path) -> None:
 
 def _find(requirement: str, folder: Path) -> Path | None:
     name, version = requirement.split("==")
-    return next(iter(sorted(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))), None)
+    wanted = [project(name), version]
+    return next((wheel for wheel in sorted(folder.glob("*.whl")) if _named(wheel) == wanted), None)
+
+
+def _named(wheel: Path) -> list[str]:
+    """The project and the release that a wheel's file name says."""
+    name, version, *_ = wheel.name.split("-")
+    return [project(name), version]
 
 
 def _download(requirement: str, folder: Path) -> Path:

@@ -1,0 +1,108 @@
+"""What amplint says of a mutant that it does not say of the original, at default settings; needs no torch."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amplint.cli.judging import judging_options
+from amplint.config import Config
+from amplint.engine import check_file, collect_seldom
+from amplint.source import Source
+from mutants.edits import apply, changed_rows, row_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from amplint.finding import Finding
+    from mutants.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A finding, its rows in the file it is about: ``causes`` are the rows there that decided it."""
+
+    code: str
+    first: int
+    last: int
+    severity: str
+    certainty: str
+    scenarios: tuple[str, ...]
+    causes: tuple[int, ...]
+
+    def on(self, first: int, last: int) -> bool:
+        """Whether it lies on one of these rows."""
+        return self.first <= last and first <= self.last
+
+
+@dataclass(frozen=True)
+class Task:
+    """One file of a library with its mutants."""
+
+    path: Path
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said of the original, and of each mutant beyond that."""
+
+    path: Path
+    original: tuple[Claim, ...]
+    new: tuple[tuple[Claim, ...], ...]
+    failures: tuple[str, ...]
+
+
+def said(tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Task, Said]]:
+    """Check every task's file and mutants in ``jobs`` processes; in no fixed order."""
+    tasks = sorted(tasks, key=lambda task: -len(task.rows))
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=collect_seldom) as pool:
+        yield from zip(tasks, pool.map(check, tasks), strict=True)
+
+
+def check(task: Task) -> Said:
+    """Check a file and its mutants, each as if it stood in the original's place."""
+    data = task.path.read_bytes()
+    failures: list[str] = []
+    original = _claims(task.path, data, failures)
+    new = []
+    for row in task.rows:
+        known = {(claim.code, row_after(claim.first, row.edits)) for claim in original}
+        found = _claims(task.path, apply(data, row.edits), failures)
+        new.append(tuple(claim for claim in found if (claim.code, claim.first) not in known))
+    return Said(task.path, original, tuple(new), tuple(failures))
+
+
+def _claims(path: Path, data: bytes, failures: list[str]) -> tuple[Claim, ...]:
+    result = check_file(Source(path, data), judging_options(Config()))
+    failures += result.failures
+    return tuple(_claim(finding, path) for finding in result.findings)
+
+
+def _claim(finding: Finding, path: Path) -> Claim:
+    return Claim(
+        finding.code,
+        finding.span.start.row,
+        finding.span.end.row,
+        finding.severity.value,
+        finding.certainty.value,
+        finding.scenarios,
+        tuple(cause.span.start.row for cause in finding.causes if cause.filename == path),
+    )
+
+
+def finds(claim: Claim, row: Row, scenario: str) -> bool:
+    """Whether a claim is about what a mutant does in a scenario: at the failing line, on the broken place, or with it
+    as a cause."""
+    if scenario not in claim.scenarios:
+        return False
+    place = row.labels[scenario].get("place")
+    if place is not None and place[0] == row.file and claim.on(place[1], place[1]):
+        return True
+    return any(
+        claim.on(first, last) or any(first <= cause <= last for cause in claim.causes)
+        for first, last in changed_rows(row.edits)
+    )

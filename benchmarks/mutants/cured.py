@@ -1,0 +1,96 @@
+"""``python -m mutants.cured FOLDER MOST [HALF]...``: are mutants that hurt cured by ``--fix --unsafe-fixes``?"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from halves import HALVES
+
+from amplint.cli.judging import judging_options
+from amplint.config import Config
+from amplint.engine import check_file
+from amplint.finding import Applicability
+from amplint.source import Source
+from mutants.draw import draw
+from mutants.libraries import libraries
+from mutants.outcomes import BETWEEN, HARMLESS, HURTS, UNDECIDED
+from mutants.rerun import relabel
+from mutants.rows import files_of, load
+
+if TYPE_CHECKING:
+    from mutants.rows import Row
+
+FATES = ("not fixed", "cured", "still hurts", "undecided", "made worse")
+
+
+def main(folder: str, most: str, *halves: str) -> int:
+    """Print by operator, for each half, what became of each mutant that hurt."""
+    known = libraries()
+    for half in halves or HALVES:
+        rows = [row for file in files_of(half, Path(folder)) for row in load(file)[0] if _hurts(row.labels)]
+        drawn = draw(rows, int(most))
+        fates: dict[str, Counter[str]] = {row.operator: Counter() for row in drawn}
+        without = Counter[str]()
+        for name in sorted({row.library for row in drawn}):
+            fixed = set[str]()
+            of_library = [row for row in drawn if row.library == name]
+            for row, labels in relabel(known[name], of_library, fix):
+                fixed.add(row.key)
+                if isinstance(labels, str) and not labels.startswith("it "):
+                    without[labels[:60]] += 1
+                else:
+                    fates[row.operator][fate(row, labels)] += 1
+            for row in of_library:
+                fates[row.operator]["not fixed"] += row.key not in fixed
+        _print(half, fates, without)
+    return 0
+
+
+def fix(path: Path, data: bytes) -> bytes | None:
+    """What ``--fix --unsafe-fixes`` makes of a broken file; None where it changes nothing."""
+    options = judging_options(Config(), fix=Applicability.UNSAFE, write=False)
+    return check_file(Source(path, data), options).after
+
+
+def fate(row: Row, labels: dict[str, dict[str, str]] | str) -> str:
+    """What became of a mutant: ``labels`` are the fixed one's, or why it is no longer the same program in float32."""
+    if isinstance(labels, str):
+        return "made worse"
+    before = {scenario: one["label"] for scenario, one in row.labels.items()}
+    after = {scenario: HARMLESS if _equals(one) else one["label"] for scenario, one in labels.items()}
+    if any(after.get(scenario) in HURTS and label not in HURTS for scenario, label in before.items()):
+        return "made worse"
+    hurt = [after.get(scenario) for scenario, label in before.items() if label in HURTS]
+    if any(label in HURTS for label in hurt):
+        return "still hurts"
+    return "cured" if all(label == HARMLESS for label in hurt) else "undecided"
+
+
+def _equals(label: dict[str, str]) -> bool:
+    """Whether no input showed a difference from the unbroken original."""
+    return label["label"] == UNDECIDED and label.get("error") != BETWEEN
+
+
+def _hurts(labels: dict[str, dict[str, str]]) -> bool:
+    return any(one["label"] in HURTS for one in labels.values())
+
+
+def _print(half: str, fates: dict[str, Counter[str]], without: Counter[str]) -> None:
+    print(f"{half}: {sum(map(Counter.total, fates.values()))} mutants that hurt")
+    print(f"  {'operator':32}" + "".join(f"{name:>13}" for name in FATES))
+    for operator, counts in sorted(fates.items()):
+        print(f"  {operator:32}" + "".join(f"{counts[name]:13}" for name in FATES))
+    total = sum(fates.values(), Counter[str]())
+    print(f"  {'all':32}" + "".join(f"{total[name]:13}" for name in FATES))
+    for name in ("cured", "made worse"):
+        shares = [counts[name] / counts.total() for counts in fates.values() if counts.total()]
+        print(f"  mean of operators, {name}: {sum(shares) / max(len(shares), 1):.1%}")
+    for reason, number in without.most_common(5):
+        print(f"  {number} without a second run: {reason}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Training loops of libraries, run on tiny models, and what a mutant makes of the parameters."""
