@@ -119,14 +119,18 @@ def test_an_interrupted_draw_goes_on_with_the_same_amplint_only(
 def test_two_readers_are_counted_alone_and_pooled(
     rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = drawn(rounds, tmp_path)
+    kept = {}
+    monkeypatch.setattr(blind, "save", lambda name, how, *, about, first_sight: kept.update({name: first_sight}))
+    rows = drawn(rounds, tmp_path, "--figures")
+    assert (kept["ecosystem-fresh"]["packages"], kept["ecosystem-fresh"]["findings of AMP6xx"]) == (3, 1)
+    assert kept.pop("ecosystem-fresh")["findings per 10,000 lines"] > 100
     ann = judged(tmp_path / "ann.jsonl", rows, "right", "right", "wrong")
     bob = judged(tmp_path / "bob.jsonl", rows, "right", "wrong", "arguable")
+    with pytest.raises(SystemExit):
+        fresh(rounds, "--import", str(ann), "ann", "--figures")
     assert fresh(rounds, "--import", str(ann), "ann") == 0
     assert fresh(rounds, "--import", str(bob), "bob") == 0
     assert "first: 3 of 3 findings judged by bob" in capsys.readouterr().out
-    kept = {}
-    monkeypatch.setattr(blind, "save", lambda name, how, *, about, first_sight: kept.update({name: first_sight}))
     assert fresh(rounds, "--figures") == 0
     said = capsys.readouterr().out.splitlines()
     table = {" ".join(words[:-4]): words[-4:] for words in map(str.split, said) if len(words) > 4}

@@ -116,5 +116,7 @@ def _keep(libraries: Sequence[Library], outcomes: Sequence[Outcome]) -> int:
         print(f"not kept: the outcomes are of {', '.join(sorted(versions))}; run all with one", file=sys.stderr)
         return 1
     shown = {side: table.figures(count, rows) for side, count, rows in table.sides(libraries, outcomes)}
-    results.save("confirmed", COMMAND, about=ABOUT, **shown, of=versions.pop())
+    results.save(
+        "confirmed", COMMAND, about=ABOUT, seen=shown["seen"], first_sight=shown["first_sight"], of=versions.pop()
+    )
     return 0

@@ -78,7 +78,7 @@ def load(path: Path = OUTCOMES) -> tuple[list[Library], list[Outcome]]:
 
 def save(libraries: Iterable[Library], outcomes: Iterable[Outcome], path: Path = OUTCOMES) -> None:
     """Keep outcomes: a line for each library, then one for each finding and scenario."""
-    rows = [asdict(one) for one in (*sorted(libraries), *sorted(outcomes))]
+    rows = [*map(asdict, sorted(libraries)), *map(asdict, sorted(outcomes))]
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 

@@ -14,6 +14,8 @@ from confirmed.outcome import CONFIRMED, OUTCOME, RAN, at_first_sight
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from figures.results import Figures
+
     from confirmed.outcome import Library, Outcome
 
 
@@ -84,7 +86,7 @@ def _shown() -> frozenset[tuple[str, str, str, int, str | None]]:
     return frozenset((case.package, case.release, case.path, case.line, case.code) for case in cases)
 
 
-def figures(count: int, outcomes: Sequence[Outcome]) -> dict[str, object]:
+def figures(count: int, outcomes: Sequence[Outcome]) -> Figures:
     """What ``docs/figures.md`` shows of one side."""
     shown = {**dict(groups(outcomes)), "known to be real": findings(one for one in outcomes if known(one))}
     return {

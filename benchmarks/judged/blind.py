@@ -2,6 +2,7 @@
 
     python benchmarks/judged --fresh [--drawn NAME] [--figures]
     python benchmarks/judged --fresh --draw FOLDER [--count 120] [--packages 40] [--most 5] [--seed S] [--drawn NAME]
+                                      [--figures]
     python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
 
 ``--draw`` makes a round, named by the day: packages of ``pool.txt`` that no list of the project has used
@@ -9,6 +10,7 @@
 the findings asked for; rules take turns, and within a rule the packages. FOLDER, outside of any project, gets the
 unpacked packages and ``rows.jsonl``, to which readers add a verdict and a reason; a draw that was interrupted goes on
 when it is called again. ``fresh/NAME.jsonl`` gets the round, ``drawn.txt`` its releases, which no later round takes.
+With ``--figures``, what was found in all packages that were checked is kept for ``docs/figures.md``.
 
 Two readers judge each finding. They see the row and the package, and neither each other nor amplint's code:
 
@@ -30,6 +32,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ecosystem import table
 from figures.results import save, today
 
 from judged import pool, tally
@@ -44,12 +47,16 @@ ABOUT = (
     "How often findings were right in packages that nobody had looked at before they were drawn, by two readers who "
     "know neither each other's verdicts nor amplint's code. Each round is of the amplint of its day."
 )
+DRAW_COMMAND = "python benchmarks/judged --fresh --draw FOLDER --figures"
+DRAW_ABOUT = "Findings at default settings in the packages of the last fresh round, AMP6xx counted apart."
 
 
 def main(arguments: Sequence[str]) -> int:
     """Draw, import or print, and say the exit status."""
     parser = _options()
     chosen = parser.parse_args(arguments)
+    if chosen.judged is not None and chosen.figures:
+        parser.error("--import keeps no figures: ask for them when all readers are done")
     rounds = Rounds(chosen.rounds)
     try:
         if chosen.draw is not None:
@@ -80,7 +87,7 @@ def _options() -> argparse.ArgumentParser:
     asked.add_argument(
         "--import", nargs=2, dest="judged", metavar=("JUDGED.jsonl", "READER"), help="take a reader's verdicts"
     )
-    asked.add_argument("--figures", action="store_true", help="keep the figures of all rounds for docs/figures.md")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     parser.add_argument("--drawn", metavar="NAME", help="of the round (default: the day; to print: all; else the last)")
     parser.add_argument("--count", type=int, default=120, help="findings to draw (default: 120)")
     parser.add_argument("--packages", type=int, default=40, help="from at least so many packages (default: 40)")
@@ -107,10 +114,13 @@ def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
         chosen.count, chosen.packages, chosen.most, chosen.checked, chosen.seed, chosen.jobs, chosen.seconds
     )
     folder = chosen.draw.resolve()
-    drawn = pool.draw(pool.candidates(rounds), folder, how)
+    drawn, checked = pool.draw(pool.candidates(rounds), folder, how)
     rounds.save(name, drawn)
     rounds.note(name, drawn)
     packages = len({one.place.package for one in drawn})
+    if chosen.figures:
+        shown = {title: figure for title, figure in table.figures(checked).items() if title != "releases"}
+        save("ecosystem-fresh", DRAW_COMMAND, about=DRAW_ABOUT, first_sight={"packages": len(checked), **shown})
     print(f"{name}: {len(drawn)} findings from {packages} packages; readers fill in {folder / 'rows.jsonl'}")
     return 0
 

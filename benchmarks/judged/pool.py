@@ -53,8 +53,8 @@ def candidates(rounds: Rounds) -> list[str]:
     return [name for name in names if project(name) not in taken]
 
 
-def draw(names: Sequence[str], folder: Path, how: Draw) -> list[Drawn]:
-    """Draw from packages, checked one by one in a random order until they are enough.
+def draw(names: Sequence[str], folder: Path, how: Draw) -> tuple[list[Drawn], list[Checked]]:
+    """Draw from packages, checked one by one in a random order until they are enough; and say what these gave.
 
     ``folder`` gets the unpacked packages, what was found in each (a draw that was interrupted goes on from there), and
     ``rows.jsonl`` for the readers. Raises RowsError where the packages are too few.
@@ -66,7 +66,7 @@ def draw(names: Sequence[str], folder: Path, how: Draw) -> list[Drawn]:
         drawn = drawing.draw(checked, how.count, how.seed, how.most)
         if len(checked) >= how.checked and len(drawn) == how.count and _packages(drawn) >= how.packages:
             drawing.save(drawn, folder / "rows.jsonl")
-            return [Drawn.of(release, found, amplint) for release, found in drawn]
+            return [Drawn.of(release, found, amplint) for release, found in drawn], checked
     drawn = drawing.draw(checked, how.count, how.seed, how.most)
     raise RowsError(
         f"the pool is too small: {len(drawn)} of {how.count} findings, from {_packages(drawn)} packages of "

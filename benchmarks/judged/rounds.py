@@ -59,7 +59,8 @@ class Drawn:
 
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
-        return data.pop("place") | data
+        place: dict[str, Any] = data.pop("place")
+        return place | data
 
 
 class Rounds:
