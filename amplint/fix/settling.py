@@ -48,9 +48,11 @@ def fix_source(source: Source, result: FileResult, highest: Applicability, check
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A finding of before: its code and between which offsets it lies now. ``index`` is its place in the result."""
+    """A finding of before: its code and scenarios, and between which offsets it lies now. ``index`` is its place in the
+    result."""
 
     code: str
+    scenarios: frozenset[str]
     first: int
     last: int
     index: int
@@ -159,9 +161,8 @@ class _Settling:
 
 
 def _known(source: Source, result: FileResult) -> list[_Known]:
-    places = (source.offset(finding.span.start) for finding in result.findings)
-    codes = (finding.code for finding in result.findings)
-    return [_Known(code, place, place, n) for n, (code, place) in enumerate(zip(codes, places, strict=True))]
+    placed = ((finding, source.offset(finding.span.start)) for finding in result.findings)
+    return [_Known(f.code, frozenset(f.scenarios), place, place, n) for n, (f, place) in enumerate(placed)]
 
 
 def _parsed(source: Source, made: Sequence[tuple[int, int, str]]) -> Source | None:
@@ -179,7 +180,8 @@ def _compared(
 ) -> tuple[set[int], list[Finding]]:
     """Which findings of before are still there, and what is found that was not.
 
-    Where one of several may be what is left, it is one whose fix was not applied.
+    Where one of several may be what is left, it is one whose fix was not applied. What now holds in fewer scenarios is
+    not what was there: its fix cured the others.
     """
     exact: defaultdict[tuple[str, int], list[_Known]] = defaultdict(list)
     vague: defaultdict[str, list[_Known]] = defaultdict(list)
@@ -193,7 +195,7 @@ def _compared(
     for finding in findings:
         same = exact[finding.code, source.offset(finding.span.start)]
         if same:
-            left.add(same.pop().index)
+            left |= _unless_cured(same.pop(), finding)
         else:
             unplaced.append(finding)
     new = []
@@ -201,8 +203,13 @@ def _compared(
         place = source.offset(finding.span.start)
         around = [entry for entry in vague[finding.code] if entry.first <= place <= entry.last]
         if around:
-            left.add(around[-1].index)
+            left |= _unless_cured(around[-1], finding)
             vague[finding.code].remove(around[-1])
         else:
             new.append(finding)
     return left, new
+
+
+def _unless_cured(entry: _Known, finding: Finding) -> set[int]:
+    """The place of a finding of before, if what is found there holds in as many scenarios."""
+    return set() if set(finding.scenarios) < entry.scenarios else {entry.index}

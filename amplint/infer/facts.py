@@ -294,7 +294,7 @@ class FileFacts:
 
     ``torch_version`` is the release that they are true of, ``oldest`` the oldest that the file has to run with, None
     where nothing says; ``changes`` are the releases from which on one of them became true;
-    ``followed`` the other files that they rest on, with those that what is found on demand rests on once it was asked for.
+    ``followed`` the other files that they rest on, those of facts that are found on demand included once they were.
     """
 
     source: Source
