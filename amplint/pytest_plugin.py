@@ -95,6 +95,7 @@ class _ExampleItem(pytest.Item):
         self.add_marker("amplint")
 
     def runtest(self) -> None:
+        from amplint.verify.quoted import quoted
         from amplint.verify.verdict import Verdict
         from amplint.verify.verification import Settings, verify_target
 
@@ -103,7 +104,7 @@ class _ExampleItem(pytest.Item):
         rows = verify_target(self.target, self.shape, settings).rows
         bad = [row for row in rows if row.verdict is Verdict.CONFIRMED]
         if bad:
-            raise Unsafe("\n".join(map(_line, bad)))
+            raise Unsafe("\n".join([*map(_line, bad), *quoted(row.frames for row in bad)]))
         if all(row.verdict in (Verdict.NOT_RUNNABLE, Verdict.NEEDS_GPU) for row in rows):
             pytest.skip(f"{rows[0].verdict.value}: {rows[0].error}")
 

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import copy
 import inspect
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
 from amplint.verify.job import CLEAN, CONFIRMING, NO_REFERENCE, OTHER
+from amplint.verify.quoted import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import nn
 
-    from amplint.verify.job import Outcome
+    from amplint.verify.job import Claim, Outcome
 
 __all__ = ["assert_autocast_safe"]
 
@@ -51,6 +53,7 @@ def assert_autocast_safe(
     which only a GPU can tell anything.
     RuntimeError where the run ends its process or takes longer than ``timeout`` seconds.
     """
+    __tracebackhide__ = True  # pytest shows the caller's line
     make = _maker(module, inputs, keywords, example)
     chosen = _scenarios(scenarios, rebuilds=example is not None)
     if device not in DEVICES:
@@ -61,10 +64,13 @@ def assert_autocast_safe(
     outcomes = run_forked(make, chosen, device, path, timeout=timeout, seed=seed)
     unsafe = [outcome for outcome in outcomes if outcome.kind in CONFIRMING]
     if unsafe:
-        raise AssertionError("not safe in mixed precision:\n" + "\n".join(map(_line, unsafe)))
+        codes = _Codes(chosen, device)
+        lines = [_line(outcome, codes.of(outcome)) for outcome in unsafe]
+        told = quoted(outcome.frames for outcome in unsafe)
+        raise AssertionError("\n".join(["not safe in mixed precision:", *lines, *told]))
     broken = [outcome for outcome in outcomes if outcome.kind in (OTHER, NO_REFERENCE)]
     if broken or not any(outcome.kind == CLEAN for outcome in outcomes):
-        raise ValueError("could not be run:\n" + "\n".join(map(_line, broken or outcomes)))
+        raise ValueError("could not be run:\n" + "\n".join(_line(outcome, None) for outcome in broken or outcomes))
 
 
 def _maker(
@@ -104,7 +110,40 @@ def _source(value: Any) -> str:
         return ""
 
 
-def _line(outcome: Outcome) -> str:
+class _Codes:
+    """The rule that ``check`` names at the line of a failure, else the family of its error."""
+
+    def __init__(self, scenarios: Sequence[Scenario], device: str) -> None:
+        self._scenarios = tuple(scenario.name for scenario in scenarios)
+        self._device = device
+        self._claims: dict[str, tuple[Claim, ...]] = {}
+
+    def of(self, outcome: Outcome) -> str | None:
+        """Along the way of the failure, from where it happened outwards."""
+        for filename, row in reversed(outcome.frames):
+            if filename not in self._claims:
+                self._claims[filename] = self._found(Path(filename))
+            for claim in self._claims[filename]:
+                if outcome.scenario in claim.scenarios and claim.covers(filename, row):
+                    return claim.code
+        return outcome.family
+
+    def _found(self, path: Path) -> tuple[Claim, ...]:
+        from amplint.cli.judging import judging_options
+        from amplint.config import find_config
+        from amplint.engine import check_file
+        from amplint.source import Source, SourceError
+        from amplint.verify.targets import claims_of, outline
+
+        options = judging_options(find_config(path.parent), scenario=self._scenarios, device=self._device)
+        try:
+            shape = outline(Source(path, path.read_bytes()))
+        except (OSError, SourceError):
+            return ()
+        return claims_of(check_file(path, options).findings, shape)
+
+
+def _line(outcome: Outcome, code: str | None) -> str:
     where = f" at {outcome.location[0]}:{outcome.location[1]}" if outcome.location else ""
-    rule = f" [{outcome.family}]" if outcome.family else ""
+    rule = f" [{code}]" if code else ""
     return f"  {outcome.scenario}, {outcome.mode}: {outcome.error}{where}{rule}"

@@ -113,10 +113,8 @@ def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scena
         counts.update(cell["kind"] for cell in cells)
         bad = [cell for cell in cells if cell["kind"] in CONFIRMING]
         confirmed += bool(bad)
-        for cell in bad:
-            where = f"{cell['location'][0]}:{cell['location'][1]}" if cell["location"] else "?"
-            print(f"{name}: {cell['scenario']} {cell['mode']}: {cell['kind']}: {cell['error']} at {where}")
-            print(f"    {cell['built']} with {cell['inputs']}", cell["variant"], flush=True)
+        for line in _told(name, bad):
+            print(line, flush=True)
     print(
         f"{library}: {ran} of {len(drawn)} ran, {confirmed} with something confirmed; "
         f"cells: {', '.join(f'{count} {kind}' for kind, count in counts.most_common())}; "
@@ -124,6 +122,19 @@ def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scena
         flush=True,
     )
     return ran / max(len(drawn), 1)
+
+
+def _told(name: str, cells: list[dict[str, Any]]) -> Iterator[str]:
+    """A line for each place at which cells failed, with what was built and passed in the first of them."""
+    places: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for cell in cells:
+        where = f"{cell['location'][0]}:{cell['location'][1]}" if cell["location"] else "?"
+        places.setdefault((cell["kind"], where), []).append(cell)
+    for (kind, where), there in places.items():
+        scenarios = ", ".join(dict.fromkeys(cell["scenario"] for cell in there))
+        first = there[0]
+        yield f"{name}: {scenarios}: {kind}: {first['error']} at {where}"
+        yield f"    {first['built']} with {first['inputs']}" + (f" ({first['variant']})" if first["variant"] else "")
 
 
 def _in_child(target: type, scenarios: list[Scenario], seconds: float) -> tuple[list[dict[str, Any]], str]:

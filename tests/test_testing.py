@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
+import json
 import random
+import re
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from conftest import amplint
 from torch import nn
 
 from amplint.testing import assert_autocast_safe
+from amplint.verify.quoted import HEADING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+pytest_plugins = ["pytester"]
+
+BLOCKS = """\
+import torch
+from torch import nn
+
+
+class Written(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.proj(x)
+        table = torch.zeros(4, 8)
+        table.index_add_(0, torch.arange(4), y)
+        return table
+
+
+class Hidden(Written):
+    def __init__(self):
+        super().__init__()
+        self.table = eval("torch.ones(8, 8)")
+
+    def forward(self, x):
+        return getattr(torch, 'm' + 'm')(x, self.table)
+"""
 
 
 class Safe(nn.Module):
@@ -105,12 +142,53 @@ def test_an_unsafe_one_says_where_it_fails_and_how() -> None:
     lines = str(raised.value).splitlines()
     assert lines[0] == "not safe in mixed precision:"
     line = Upcast.forward.__code__.co_firstlineno + 1
-    for text in lines[1:]:
+    cells = []
+    for text in lines[1:-2]:
         assert "mat1 and mat2 must have the same dtype" in text
         assert f"test_testing.py:{line} " in text
-    cells = [text.partition(": ")[0].strip() for text in lines[1:]]
+        cells.append(text.partition(": ")[0].strip())
+    assert lines[-2] == HEADING
+    assert lines[-1].endswith(f"test_testing.py:{line}: y: torch.Tensor = self.proj(x.float())")
     modes = ("train", "eval", "eval-no-grad")
     assert cells == [f"{scenario}, {mode}" for scenario in ("fp16", "bf16") for mode in modes]
+
+
+def test_the_rule_is_the_one_that_check_names_there(tmp_path: Path) -> None:
+    """At the line that failed, in the scenario that failed; where check is silent, the family of the error."""
+    path = tmp_path / "blocks.py"
+    path.write_text(BLOCKS)
+    found = json.loads(amplint("check", "--isolated", "--output-format", "json", "--exit-zero", str(path)).stdout)
+    by_row = {finding["location"]["row"]: finding["code"] for finding in found}
+    spec = importlib.util.spec_from_file_location("blocks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    blocks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(blocks)
+    told = {}
+    for name in ("Written", "Hidden"):
+        with pytest.raises(AssertionError) as raised:
+            assert_autocast_safe(getattr(blocks, name)(), torch.randn(4, 8), scenarios=["bf16"])
+        text = str(raised.value).splitlines()
+        row = int(re.findall(r"blocks\.py:(\d+)", text[1])[0])
+        told[name] = (by_row.get(row), re.findall(r"\[(AMP\d+)\]$", text[1]), text[-1])
+    checked, (code,), _ = told["Written"]
+    assert checked == code == "AMP105"
+    checked, codes, last = told["Hidden"]
+    assert checked is None
+    assert codes
+    assert last.endswith("return getattr(torch, 'm' + 'm')(x, self.table)")
+
+
+def test_pytest_shows_the_lines_of_the_users_module(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        blocks=BLOCKS,
+        test_own="import torch\nfrom blocks import Written\nfrom amplint.testing import assert_autocast_safe\n\n"
+        "def test_written():\n    assert_autocast_safe(Written(), torch.randn(4, 8), scenarios=['bf16'])\n",
+    )
+    result = pytester.runpytest("-p", "no:cacheprovider")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*assert_autocast_safe(Written(), *", f"*{HEADING}", "*blocks.py:*: *index_add_*"])
+    result.stdout.no_fnmatch_line("*amplint/testing.py*")
 
 
 def test_only_the_scenarios_asked_for_run() -> None:

@@ -80,6 +80,7 @@ class _Look:
     reached: tuple[str, ...]
     timeline: dict[str, Any] | None
     inputs: torch.dtype | None
+    frames: tuple[tuple[str, int], ...]
 
 
 def evaluate(
@@ -123,6 +124,7 @@ def evaluate(
         inner=look.inputs is not None,
         variant=variant,
         inputs=look.ran.inputs,
+        frames=look.frames if look.verdict.kind != CLEAN else (),
     )
     return outcome, answers
 
@@ -151,7 +153,8 @@ def _look(
         if job.trace:
             timeline = flow.to_json()
     confirmed = _closest(claims, frames) if verdict.kind in CONFIRMING else []
-    return _Look(ran, verdict, location, tuple(confirmed), tuple(reached), timeline, inputs)
+    way = tuple(dict.fromkeys(frames))[::-1]
+    return _Look(ran, verdict, location, tuple(confirmed), tuple(reached), timeline, inputs, way)
 
 
 def _closest(claims: list[Claim], frames: list[tuple[str, int]]) -> list[str]:

@@ -89,7 +89,7 @@ def _run_variants(job: Job, recipe: Recipe, where: Where, tell: Callable[..., No
     baseline = torch.load(job.baseline) if job.baseline and Path(job.baseline).exists() else {}
     answers: dict[str, Any] = {}
     outcomes = _run_cells(job, recipe, where, tell, baseline, answers)
-    settled = [claim for claim in job.claims if _confirmed(claim, outcomes)]
+    settled = [claim for claim in job.claims if _settled(claim, outcomes)]
     lines = [line for line in job.lines if not any(claim.covers(*line) for claim in settled)]
     deadline = began + job.timeout * VARIANTS_SHARE
     if job.variants != () and _unsettled(job, outcomes):
@@ -150,8 +150,13 @@ def _run_cells(
     return outcomes
 
 
-def _confirmed(claim: Claim, outcomes: list[Outcome], scenario: str = "") -> bool:
-    return any(claim.fingerprint in o.confirmed for o in outcomes if scenario in ("", o.scenario))
+def _settled(claim: Claim, outcomes: list[Outcome], scenario: str = "") -> bool:
+    """Whether a run settled the claim, in a scenario or in any; what claims no failure, by being reached."""
+    return any(
+        claim.fingerprint in (o.confirmed if claim.settled_by_failure else o.reached)
+        for o in outcomes
+        if scenario in ("", o.scenario)
+    )
 
 
 def _unsettled(job: Job, outcomes: list[Outcome]) -> tuple[str, ...]:
@@ -159,7 +164,7 @@ def _unsettled(job: Job, outcomes: list[Outcome]) -> tuple[str, ...]:
     if not job.claims:
         found = {outcome.scenario for outcome in outcomes if outcome.kind in CONFIRMING}
         return tuple(name for name in job.scenarios if name not in found)
-    open_ = {s for claim in job.claims for s in claim.scenarios if not _confirmed(claim, outcomes, s)}
+    open_ = {s for claim in job.claims for s in claim.scenarios if not _settled(claim, outcomes, s)}
     return tuple(name for name in job.scenarios if name in open_)
 
 

@@ -131,6 +131,7 @@ class Outcome:
     outputs, relative to their largest value; None where there is no baseline or it cannot be compared. ``dtypes`` are
     those of the floating results, in order. ``inner``: its float inputs came in autocast's dtype. ``variant`` says how
     what ran differs from what is built first; ``built`` and ``inputs`` are what was built and passed, each in one line.
+    ``frames`` are the lines of user code (file, row) that a failure went through, outermost first.
     """
 
     scenario: str
@@ -149,6 +150,7 @@ class Outcome:
     variant: str = ""
     built: str = ""
     inputs: str = ""
+    frames: tuple[tuple[str, int], ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -167,5 +169,6 @@ class Outcome:
                 "confirmed": tuple(data["confirmed"]),
                 "reached": tuple(data["reached"]),
                 "dtypes": tuple(data["dtypes"]),
+                "frames": tuple((file, row) for file, row in data["frames"]),
             }
         )

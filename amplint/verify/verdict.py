@@ -33,9 +33,10 @@ class FixEffect(str, Enum):
 @dataclass(frozen=True)
 class Row:
     """``built`` and ``inputs`` are what was built and passed; ``variant`` says how it differs from what is built first.
-    ``location`` is where it failed, ``claimed_at`` where the finding lies; ``largest_error`` is relative to
-    the largest value, where the fix was run. ``asked`` is the target as the command line names it, where that is not
-    ``target``, and ``given`` the options of this run that decide what comes out."""
+    ``frames`` are the lines of user code that a failure went through. ``location`` is where it failed, ``claimed_at``
+    where the finding lies; ``largest_error`` is relative to the largest value, where the fix was run. ``asked`` is the
+    target as the command line names it, where that is not ``target``, and ``given`` the options of this run that decide
+    what comes out."""
 
     target: str
     scenario: str
@@ -50,6 +51,7 @@ class Row:
     built: str | None = None
     inputs: str | None = None
     variant: str | None = None
+    frames: tuple[tuple[str, int], ...] = ()
     claimed_at: tuple[str, int] | None = None
     fix: FixEffect | None = None
     largest_error: float | None = None

@@ -286,6 +286,7 @@ def _rows(
             location=outcome.location,
             built=outcome.built or None,
             inputs=outcome.inputs or None,
+            frames=outcome.frames,
             variant=outcome.variant or None,
             seconds=outcome.seconds,
             how=report.how,

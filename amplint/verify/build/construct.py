@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.verify.build import constructor_repair
+from amplint.verify.build import constructor_repair, parts
 from amplint.verify.build.configs import smaller_value
 from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, time_left, within
 from amplint.verify.build.queue import Waiting
@@ -72,6 +72,7 @@ class Constructor:
 
     def bounded(self, plan: Plan) -> Any:
         """As make, but raises OutOfTime or TooLarge where that goes too far."""
+        parts.prepare(plan.values())
         with within(min(SECONDS_A_TRY, time_left(self.deadline))), SizeGuard():
             return self.make(plan)
 

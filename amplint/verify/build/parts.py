@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from amplint.verify.build.signatures import parameters, source_tree
-from amplint.verify.build.spec import Make
+from amplint.verify.build.spec import Make, Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-SECONDS = 6.0
+SECONDS = 12.0
 """How long arguments for one such module are searched for."""
 MOST = 4
 
@@ -27,8 +27,17 @@ _makers: dict[type, Callable[[], Any]] = {}
 
 
 def part(kind: type[nn.Module]) -> Make:
-    """A module of that class, made with arguments that are searched for when it is first made."""
+    """A module of that class, made with arguments that are searched for once."""
     return Make(f"{kind.__module__}.{kind.__qualname__}()", functools.partial(_made, kind))
+
+
+def prepare(specs: Iterable[Spec]) -> None:
+    """Search for the arguments of the parts among ``specs``, before limits hold for what they are made for."""
+    for spec in specs:
+        if isinstance(spec, Make) and isinstance(spec.call, functools.partial) and spec.call.func is _made:
+            (kind,) = spec.call.args
+            if kind not in _making and kind not in _makers:
+                _makers[kind] = _maker(kind)
 
 
 def _made(kind: type[nn.Module]) -> nn.Module:
