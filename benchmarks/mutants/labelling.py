@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mutants.originals import Originals
 
 SEED = 1
-BUILD, ORIGINALS, MUTANT = 12.0, 20.0, 15.0
+BUILD, ORIGINALS, MUTANT = 7.0, 14.0, 15.0
 """Seconds for building a target, for running its original, and for one mutant."""
 A_TARGET, A_QUICK_TARGET, QUICK = 24, 60, 2.0
 """Mutants of one target at most, and of one whose originals take no more than so many CPU seconds."""

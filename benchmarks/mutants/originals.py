@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CLEAN = 0.1
 """Relative distance from float32 beyond which the original itself is not accurate in a scenario."""
-SLOW, TOO_SLOW = 0.15, 0.6
+SLOW, TOO_SLOW = 0.04, 0.12
 """CPU seconds of a run beyond which only random inputs are tried, and beyond which nothing is."""
 NO_GRADIENTS = Case(RANDOM, Call("eval-no-grad"))
 

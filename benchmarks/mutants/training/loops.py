@@ -65,7 +65,6 @@ def _monai(setting: Setting) -> None:
         amp=True,
         decollate=False,
     )
-    trainer.scaler = setting.scaler
     trainer.run()
 
 
