@@ -12,7 +12,7 @@ from amplint.verify.coverage import Coverage
 from amplint.verify.judge import judge_error
 from mutants.judging import Label, ThrownOut, place
 from mutants.outcomes import BETWEEN, HARMLESS, INACCURATE, NONFINITE, RAISES, UNDECIDED
-from mutants.training.setting import VARIANTS, setting, in_float32
+from mutants.training.setting import VARIANTS, in_float32, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
