@@ -31,6 +31,9 @@ class Case:
     variant: str
     call: Call
 
+    def __str__(self) -> str:
+        return f"{self.variant} {self.call.mode}"
+
 
 def varied(recipe: Recipe, variant: str) -> Recipe:
     """The recipe with other values or lengths of inputs."""

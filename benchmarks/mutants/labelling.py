@@ -172,7 +172,7 @@ def _of_target(
                 after = apply(Path(path).read_bytes(), mutation.edits)
             except ValueError:
                 continue
-            running.ask((path, after, mutation.operator))
+            running.ask((path, after, mutation.operator, ()))
             outcome = running.answer(MUTANT + 10)
             if outcome is None:
                 tally.thrown_out["the child ended"] += 1
@@ -191,6 +191,7 @@ def _of_target(
                 mutation.operator,
                 mutation.edits,
                 outcome,
+                tuple(answer["cases"]),
             )
             tally.add(row)
             yield row
@@ -263,14 +264,15 @@ def serve(target: Target, root: str, functions: Functions, where: Where, numeric
         pipe.send("the original does not run clean")
         return
     parameters = sum(1 for _ in built.module.parameters()) if isinstance(built.module, torch.nn.Module) else 0
-    pipe.send({"rows": known.rows, "clean": known.clean_rows, "parameters": parameters, "seconds": seconds})
+    told = {"rows": known.rows, "clean": known.clean_rows, "cases": known.cases}
+    pipe.send({**told, "parameters": parameters, "seconds": seconds})
     parsed_before(Path(target.path).read_bytes())
     while True:
         try:
-            path, after, operator = pipe.recv()
+            path, after, operator, cases = pipe.recv()
         except EOFError:
             return
-        work = partial(_answer, recipe, known, where, root, functions, path, after, operator)
+        work = partial(_answer, recipe, known.only(cases), where, root, functions, path, after, operator)
         with child(work) as running:
             answer = running.answer(MUTANT)
         pipe.send(answer if answer is not None else "no answer in time")

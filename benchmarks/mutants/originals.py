@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
@@ -13,7 +13,7 @@ from mutants.inputs import INNER, LONG, MASKED, NUMBERS_ONLY, RANDOM, VARIANTS, 
 from mutants.running import became_nonfinite, distance, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from amplint.infer.scenarios import Scenario
     from amplint.verify.build import Recipe
@@ -35,6 +35,17 @@ class Originals:
     clean: dict[str, dict[Case, tuple[Run, float | None]]] = field(default_factory=dict)
     rows: dict[str, frozenset[int]] = field(default_factory=dict)
     clean_rows: dict[str, dict[str, frozenset[int]]] = field(default_factory=dict)
+
+    @property
+    def cases(self) -> list[str]:
+        """The names of the cases."""
+        return [str(case) for case in self.references]
+
+    def only(self, cases: Collection[str]) -> Originals:
+        """The same with no other cases than these, or all where none is named."""
+        if not cases:
+            return self
+        return replace(self, references={c: ran for c, ran in self.references.items() if str(c) in cases})
 
 
 def originals(

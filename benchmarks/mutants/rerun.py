@@ -58,11 +58,11 @@ def relabel(
                 path = root / row.file
                 after = change(path, apply(path.read_bytes(), row.edits))
                 if after is not None:
-                    questions.append((row, (str(path), after, row.operator)))
+                    questions.append((row, (str(path), after, row.operator, row.cases)))
             if not questions:
                 continue
             if of_target[0].kind == KIND_TRAINING:
-                for row, (path_of, after, operator) in questions:
+                for row, (path_of, after, operator, _) in questions:
                     yield row, label_changed(name, path_of, after, operator, str(root))
                 continue
             yield from _asked(_target(name, root), str(root), where, questions)
@@ -75,9 +75,9 @@ def _target(name: str, root: Path) -> Target:
 
 
 def _asked(
-    target: Target, root: str, where: Where, questions: list[tuple[Row, tuple[str, bytes, str]]]
+    target: Target, root: str, where: Where, questions: list[tuple[Row, tuple[str, bytes, str, tuple[str, ...]]]]
 ) -> Iterator[tuple[Row, Labels]]:
-    numeric = any(OPERATORS[operator].numeric for _, (_, _, operator) in questions)
+    numeric = any(OPERATORS[operator].numeric for _, (_, _, operator, _) in questions)
 
     def work(pipe: Connection) -> None:
         serve(target, root, Functions([target.path]), where, numeric, pipe)
