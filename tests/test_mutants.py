@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from mutants.edits import Edit, apply, changed_rows, row_after  # noqa: E402
+from mutants.edits import Edit, apply, changed_rows, minimal, row_after  # noqa: E402
 from mutants.mutation import found_in  # noqa: E402
 from mutants.operators import OPERATORS  # noqa: E402
 from mutants.rows import Row, load, ranges  # noqa: E402
@@ -193,6 +193,14 @@ def test_edits_move_rows() -> None:
     assert changed_rows(edits) == ((1, 2), (4, 4))
     with pytest.raises(ValueError, match="overlap"):
         apply(data, (Edit(1, 0, 2, 1, ""), Edit(2, 0, 2, 1, "")))
+
+
+def test_minimal_edits_change_the_same() -> None:
+    data = "é = f(a, b)\nreturn x.to(\n    y.dtype)\n".encode()
+    edits = (Edit(1, 5, 1, 12, "g(a, b).log()"), Edit(2, 7, 3, 12, "x"))
+    small = minimal(data, edits)
+    assert apply(data, small) == apply(data, edits) == "é = g(a, b).log()\nreturn x\n".encode()
+    assert [edit.text for edit in small] == ["g", ".log()", ""]
 
 
 def test_what_may_be_passed_over_is_left_out() -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 RANDOM, INNER, MASKED, LONG = "random", "inner", "masked", "long"
 VARIANTS = (RANDOM, INNER, "zeros", "ones", "large", "small", MASKED, LONG)
 """``inner``: float inputs in autocast's dtype, as a layer before it hands them over."""
+NUMBERS_ONLY = ("zeros", "ones", "large", "small", LONG)
+"""Variants in which an operator that changes no numbers is not run."""
 LARGE, SMALL, REPEATS = 300.0, 1e-3, 20
 
 
@@ -28,6 +30,9 @@ class Case:
 
     variant: str
     call: Call
+
+    def __str__(self) -> str:
+        return f"{self.variant} {self.call.mode}"
 
 
 def varied(recipe: Recipe, variant: str) -> Recipe:

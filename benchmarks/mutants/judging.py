@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.verify import judge
 from amplint.verify.job import BASE, CPU_GAP, HARDWARE
-from mutants.inputs import RANDOM
+from mutants.inputs import NUMBERS_ONLY, RANDOM
 from mutants.originals import NO_GRADIENTS
 from mutants.outcomes import BETWEEN, HARMLESS, INACCURATE, NONFINITE, RAISES, UNDECIDED
 from mutants.running import WITH_GRADIENTS, became_nonfinite, distance, run
@@ -26,8 +26,6 @@ OTHER_PROGRAM = 0.05
 """Relative distance in float32 beyond which a mutant computes something else, and is no matter of precision."""
 FACTOR = 4.0
 """How many times the original's distance from float32 is still rounding."""
-NUMBERS_ONLY = ("zeros", "ones", "small", "large", "long")
-"""Variants in which an operator that changes no numbers is not run."""
 _STEPS = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 _ROUNDING = 8
 """Steps of the dtype up to which a distance is rounding, however exact the original is."""

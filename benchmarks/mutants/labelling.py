@@ -31,8 +31,8 @@ from mutants.originals import originals
 from mutants.outcomes import HURTS
 from mutants.rows import Original, Row, load, ranges, write
 from mutants.sources import File
-from mutants.stand_ins import declare_torchvision
-from mutants.swapping import CannotSwap, Functions, put
+from mutants.stand_ins import declare_torchvision, forget_absent_devices
+from mutants.swapping import CannotSwap, Functions, parsed_before, put
 from mutants.targets import Target, library_modules, recipe_for, targets
 from mutants.training.labelling import label_loops
 
@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from mutants.originals import Originals
 
 SEED = 1
-BUILD, ORIGINALS, MUTANT = 12.0, 20.0, 15.0
+BUILD, ORIGINALS, MUTANT = 7.0, 14.0, 15.0
 """Seconds for building a target, for running its original, and for one mutant."""
 A_TARGET, A_QUICK_TARGET, QUICK = 24, 60, 2.0
 """Mutants of one target at most, and of one whose originals take no more than so many CPU seconds."""
+MANY = 12
+"""Places in a target from which on more do not make it come earlier."""
 HURTING, OTHERS = 40, 12
 """Mutants of one operator in a library at most, of those that hurt and of the others."""
 
@@ -88,6 +90,7 @@ def label_library(library: Library, path: Path, most: int, seconds: float) -> Ta
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     declare_torchvision()
+    forget_absent_devices()
     tally = _resumed(path)
     start = time.monotonic()
     where = Where("cuda", "cpu")
@@ -102,11 +105,13 @@ def label_library(library: Library, path: Path, most: int, seconds: float) -> Ta
         files = [one.__file__ or "" for one in modules]
         found = [target for one in modules for target in _targets(one)]
         random.Random(SEED).shuffle(found)
+        found.sort(key=lambda target: -min(len(_sites(target)), MANY))
+        functions = Functions(files)
         for target in found:
             if tally.rows >= most or time.monotonic() - start > seconds:
                 break
-            if target.name not in tally.targets and any(_within(one, target) for one in _mutations(target.path)):
-                for entry in _of_target(library, target, root, files, tally, where):
+            if target.name not in tally.targets and _sites(target):
+                for entry in _of_target(library, target, root, functions, tally, where):
                     write(path, [entry])
     return tally
 
@@ -142,15 +147,18 @@ def _targets(module: types.ModuleType) -> list[Target]:
     return list(targets(module, file)) if file is not None and b"torch" in file.data else []
 
 
-def _within(mutation: Mutation, target: Target) -> bool:
-    return target.rows[0] <= mutation.edits[0].row <= target.rows[1]
+def _sites(target: Target) -> list[Mutation]:
+    """The mutants whose place lies in a target's own source."""
+    return [m for m in _mutations(target.path) if target.rows[0] <= m.edits[0].row <= target.rows[1]]
 
 
 def _of_target(
-    library: Library, target: Target, root: str, files: list[str], tally: Tally, where: Where
+    library: Library, target: Target, root: str, functions: Functions, tally: Tally, where: Where
 ) -> Iterator[Row | Original]:
+    numeric = any(OPERATORS[mutation.operator].numeric for mutation in _sites(target))
+
     def work(pipe: Connection) -> None:
-        serve(target, root, files, where, pipe)
+        serve(target, root, functions, where, numeric, pipe)
 
     with child(work) as running:
         answer = running.answer(BUILD + ORIGINALS + 20)
@@ -164,7 +172,7 @@ def _of_target(
                 after = apply(Path(path).read_bytes(), mutation.edits)
             except ValueError:
                 continue
-            running.ask((path, after, mutation.operator))
+            running.ask((path, after, mutation.operator, ()))
             outcome = running.answer(MUTANT + 10)
             if outcome is None:
                 tally.thrown_out["the child ended"] += 1
@@ -183,6 +191,7 @@ def _of_target(
                 mutation.operator,
                 mutation.edits,
                 outcome,
+                tuple(answer["cases"]),
             )
             tally.add(row)
             yield row
@@ -237,12 +246,12 @@ def _cleaned(
             yield Original(library.name, library.release, file, digest, new)
 
 
-def serve(target: Target, root: str, files: list[str], where: Where, pipe: Connection) -> None:
+def serve(target: Target, root: str, functions: Functions, where: Where, numeric: bool, pipe: Connection) -> None:
     """The child of a target: tells what ran, then answers each mutant with its labels, or why it has none."""
     try:
         recipe = recipe_for(target, BUILD)
         start = time.process_time()
-        known = originals(recipe, where, files, time.monotonic() + ORIGINALS)
+        known = originals(recipe, where, functions.files, time.monotonic() + ORIGINALS, numeric=numeric)
         seconds = time.process_time() - start
         built = recipe.make()
     except CannotBuild as error:
@@ -255,14 +264,15 @@ def serve(target: Target, root: str, files: list[str], where: Where, pipe: Conne
         pipe.send("the original does not run clean")
         return
     parameters = sum(1 for _ in built.module.parameters()) if isinstance(built.module, torch.nn.Module) else 0
-    pipe.send({"rows": known.rows, "clean": known.clean_rows, "parameters": parameters, "seconds": seconds})
-    functions = Functions(files)
+    told = {"rows": known.rows, "clean": known.clean_rows, "cases": known.cases}
+    pipe.send({**told, "parameters": parameters, "seconds": seconds})
+    parsed_before(Path(target.path).read_bytes())
     while True:
         try:
-            path, after, operator = pipe.recv()
+            path, after, operator, cases = pipe.recv()
         except EOFError:
             return
-        work = partial(_answer, recipe, known, where, root, functions, path, after, operator)
+        work = partial(_answer, recipe, known.only(cases), where, root, functions, path, after, operator)
         with child(work) as running:
             answer = running.answer(MUTANT)
         pipe.send(answer if answer is not None else "no answer in time")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.verify.coverage import Coverage
 from amplint.verify.modes import Call, calls
-from mutants.inputs import INNER, LONG, MASKED, RANDOM, VARIANTS, Case, differs, varied
+from mutants.inputs import INNER, LONG, MASKED, NUMBERS_ONLY, RANDOM, VARIANTS, Case, differs, varied
 from mutants.running import became_nonfinite, distance, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from amplint.infer.scenarios import Scenario
     from amplint.verify.build import Recipe
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CLEAN = 0.1
 """Relative distance from float32 beyond which the original itself is not accurate in a scenario."""
-SLOW, TOO_SLOW = 0.15, 0.6
+SLOW, TOO_SLOW = 0.04, 0.12
 """CPU seconds of a run beyond which only random inputs are tried, and beyond which nothing is."""
 NO_GRADIENTS = Case(RANDOM, Call("eval-no-grad"))
 
@@ -36,15 +36,31 @@ class Originals:
     rows: dict[str, frozenset[int]] = field(default_factory=dict)
     clean_rows: dict[str, dict[str, frozenset[int]]] = field(default_factory=dict)
 
+    @property
+    def cases(self) -> list[str]:
+        """The names of the cases."""
+        return [str(case) for case in self.references]
+
+    def only(self, cases: Collection[str]) -> Originals:
+        """The same with no other cases than these, or all where none is named."""
+        if not cases:
+            return self
+        return replace(self, references={c: ran for c, ran in self.references.items() if str(c) in cases})
+
 
 def originals(
     recipe: Recipe,
     where: Where,
     files: Iterable[str],
     deadline: float,
+    *,
+    numeric: bool = True,
     scenarios: tuple[Scenario, ...] = DEFAULT_SCENARIOS,
 ) -> Originals:
-    """Run the original in every scenario, on every variant of its inputs. Nothing is clean where float32 fails."""
+    """Run the original in every scenario, and with ``numeric`` on inputs of other values and lengths too.
+
+    Nothing is clean where float32 fails.
+    """
     files = list(files)
     found = Originals()
     base = [made for mode in ("train", "eval") if (made := _reference(found, recipe, mode, where)) is not None]
@@ -61,7 +77,7 @@ def originals(
         for case in base:
             run(recipe, CONTROL, case, where)
     found.rows = {file: coverage.lines(file) for file in files if coverage.lines(file)}
-    for case in [NO_GRADIENTS, *([] if seconds > SLOW else _others(recipe, base[-1]))]:
+    for case in [NO_GRADIENTS, *([] if seconds > SLOW else _others(recipe, base[-1], numeric))]:
         reference = run(recipe, CONTROL, case, where)
         if reference.error is None:
             found.references[case] = reference
@@ -84,9 +100,10 @@ def _reference(found: Originals, recipe: Recipe, mode: str, where: Where) -> Cas
     return None
 
 
-def _others(recipe: Recipe, base: Case) -> list[Case]:
+def _others(recipe: Recipe, base: Case, numeric: bool) -> list[Case]:
     """The other variants in the last of the base modes, and a call with a mask where one is taken."""
-    cases = [Case(v, base.call) for v in VARIANTS if v != RANDOM and (v == INNER or differs(recipe, v))]
+    wanted = [variant for variant in VARIANTS[1:] if numeric or variant not in NUMBERS_ONLY]
+    cases = [Case(v, base.call) for v in wanted if v == INNER or differs(recipe, v)]
     masked = next(iter(calls("eval-mask", recipe.make())), None)
     if masked is not None:
         cases += [Case(RANDOM, masked)]

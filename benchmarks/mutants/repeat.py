@@ -30,9 +30,8 @@ def main(folder: str, count: str, *halves: str) -> int:
                 if isinstance(labels, str):
                     why[labels[:60]] += 1
                     continue
-                before = {scenario: one["label"] for scenario, one in row.labels.items()}
                 total[half] += 1
-                same[half] += before == {scenario: one["label"] for scenario, one in labels.items()}
+                same[half] += all(labels.get(name, {}).get("label") == one["label"] for name, one in row.labels.items())
     for half in chosen:
         share = same[half] / max(total[half], 1)
         print(f"{half}: the same labels in every scenario for {same[half]} of {total[half]} ({share:.1%})")

@@ -15,9 +15,11 @@ from amplint.verify.run import Where
 from mutants.children import child
 from mutants.edits import apply
 from mutants.labelling import BUILD, MUTANT, ORIGINALS, serve
+from mutants.operators import OPERATORS
 from mutants.rows import KIND_TRAINING
 from mutants.sources import File
-from mutants.stand_ins import declare_torchvision
+from mutants.stand_ins import declare_torchvision, forget_absent_devices
+from mutants.swapping import Functions
 from mutants.targets import targets
 from mutants.training.labelling import label_changed
 
@@ -42,6 +44,7 @@ def relabel(
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     declare_torchvision()
+    forget_absent_devices()
     where = Where("cuda", "cpu")
     grouped: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -55,11 +58,11 @@ def relabel(
                 path = root / row.file
                 after = change(path, apply(path.read_bytes(), row.edits))
                 if after is not None:
-                    questions.append((row, (str(path), after, row.operator)))
+                    questions.append((row, (str(path), after, row.operator, row.cases)))
             if not questions:
                 continue
             if of_target[0].kind == KIND_TRAINING:
-                for row, (path_of, after, operator) in questions:
+                for row, (path_of, after, operator, _) in questions:
                     yield row, label_changed(name, path_of, after, operator, str(root))
                 continue
             yield from _asked(_target(name, root), str(root), where, questions)
@@ -72,10 +75,12 @@ def _target(name: str, root: Path) -> Target:
 
 
 def _asked(
-    target: Target, root: str, where: Where, questions: list[tuple[Row, tuple[str, bytes, str]]]
+    target: Target, root: str, where: Where, questions: list[tuple[Row, tuple[str, bytes, str, tuple[str, ...]]]]
 ) -> Iterator[tuple[Row, Labels]]:
+    numeric = any(OPERATORS[operator].numeric for _, (_, _, operator, _) in questions)
+
     def work(pipe: Connection) -> None:
-        serve(target, root, [target.path], where, pipe)
+        serve(target, root, Functions([target.path]), where, numeric, pipe)
 
     with child(work) as running:
         start = running.answer(BUILD + ORIGINALS + 60)

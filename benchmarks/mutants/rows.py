@@ -21,7 +21,8 @@ class Row:
     """One mutant: ``edits`` of ``file``, whose unbroken bytes have the digest ``sha256``; ``target`` is what was run.
 
     ``labels`` by scenario: ``label``, and where something came of it ``error``, ``family``, ``place``, ``variant`` and
-    ``mode`` of the run. ``place`` is a row of the broken file.
+    ``mode`` of the run. ``place`` is a row of the broken file. ``cases`` are the inputs and modes that were run: a slow
+    target is not run on all of them.
     """
 
     library: str
@@ -33,6 +34,7 @@ class Row:
     operator: str
     edits: tuple[Edit, ...]
     labels: dict[str, dict[str, Any]]
+    cases: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -43,7 +45,7 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         edits = [[e.row, e.column, e.end_row, e.end_column, e.text] for e in self.edits]
         given = {name: getattr(self, name) for name in _FIELDS}
-        return {**given, "edits": edits, "labels": self.labels}
+        return {**given, "edits": edits, "labels": self.labels, "cases": list(self.cases)}
 
 
 _FIELDS = ("library", "release", "file", "sha256", "target", "kind", "operator")
@@ -72,7 +74,7 @@ def load(path: Path) -> tuple[list[Row], list[Original]]:
             originals.append(Original(**data))
         else:
             edits = tuple(Edit(*one) for one in data.pop("edits"))
-            rows.append(Row(**data, edits=edits))
+            rows.append(Row(**{**data, "edits": edits, "cases": tuple(data.get("cases", ()))}))
     return rows, originals
 
 

@@ -1,4 +1,4 @@
-"""What lets a library be imported beside a torch that a package it imports was not built for."""
+"""What lets a library be imported, and run often, where torchvision and devices are missing."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def declare_torchvision() -> None:
         with contextlib.suppress(RuntimeError):
             library.define(f"{name}(Tensor self) -> Tensor")
     _library.append(library)
+
+
+def forget_absent_devices() -> None:
+    """Seed no device that this torch lacks: each seeding would keep its stack as text for the day there is one."""
+    for module in (torch.mtia, torch.xpu):
+        if not module.is_available():
+            module._lazy_call = lambda *_args, **_kwargs: None  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ import ast
 import gc
 import sys
 from collections import defaultdict
+from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +29,14 @@ class Functions:
     """The function objects of some files, by file, name and row. What is made later is not in it."""
 
     def __init__(self, files: Iterable[str]) -> None:
-        wanted = set(files)
+        self.files = frozenset(files)
         self._found: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
         for thing in gc.get_objects():
-            if isinstance(thing, FunctionType) and thing.__code__.co_filename in wanted:
+            if isinstance(thing, FunctionType) and thing.__code__.co_filename in self.files:
                 code = thing.__code__
                 self._found[code.co_filename, code.co_name, code.co_firstlineno].append(thing)
 
-    def swap(self, path: str, before: bytes, after: bytes) -> int:
+    def swap(self, path: str, before: ast.Module, after: ast.Module) -> int:
         """Give every function of a file the code that it has in ``after``. Returns how many got other code.
 
         Raises CannotSwap, also where a function does not fit: another set of names from around it.
@@ -51,11 +52,42 @@ class Functions:
         return count
 
 
-def _compiled(data: bytes, path: str) -> CodeType:
+def _compiled(tree: ast.Module, path: str) -> CodeType:
     try:
-        return compile(data, path, "exec", dont_inherit=True)
+        return compile(tree, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise CannotSwap(f"it does not compile: {error}") from None
+
+
+def _parsed(data: bytes) -> ast.Module:
+    try:
+        return ast.parse(data)
+    except (SyntaxError, ValueError) as error:
+        raise CannotSwap(f"it does not parse: {error}") from None
+
+
+parsed_before = lru_cache(maxsize=8)(_parsed)
+"""The tree of an unbroken file. Parsed before a fork, it need not be parsed in any child."""
+
+
+def _changed(before: bytes, after: bytes) -> tuple[ast.Module, ast.Module]:
+    """Both trees, without the definitions that are the same at the same rows."""
+    trees = parsed_before(before), _parsed(after)
+    if len(trees[0].body) != len(trees[1].body):
+        return trees
+    lines = before.splitlines(), after.splitlines()
+    kept: tuple[list[ast.stmt], list[ast.stmt]] = [], []
+    for old, new in zip(trees[0].body, trees[1].body, strict=True):
+        same = _rows(old) == _rows(new) and lines[0][slice(*_rows(old))] == lines[1][slice(*_rows(new))]
+        if not same or isinstance(new, (ast.Import, ast.ImportFrom)):
+            kept[0].append(old)
+            kept[1].append(new)
+    return ast.Module(kept[0], []), ast.Module(kept[1], [])
+
+
+def _rows(node: ast.stmt) -> tuple[int, int]:
+    decorators = getattr(node, "decorator_list", [])
+    return (decorators[0].lineno if decorators else node.lineno) - 1, node.end_lineno or 0
 
 
 def _paired(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
@@ -83,13 +115,11 @@ def put(functions: Functions, module: Any, path: str, before: bytes, after: byte
 
     Raises CannotSwap, also where nothing takes the change.
     """
-    count = functions.swap(path, before, after)
-    try:
-        trees = ast.parse(before), ast.parse(after)
-    except (SyntaxError, ValueError) as error:
-        raise CannotSwap(f"it does not parse: {error}") from None
-    known = {ast.dump(node) for node in trees[0].body}
-    added = [n for n in trees[1].body if isinstance(n, (ast.Import, ast.ImportFrom)) and ast.dump(n) not in known]
+    trees = _changed(before, after)
+    count = functions.swap(path, *trees)
+    imports = [[n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))] for tree in trees]
+    known = {ast.dump(node) for node in imports[0]}
+    added = [node for node in imports[1] if ast.dump(node) not in known]
     exec(compile(ast.Module([*added], []), path, "exec", dont_inherit=True), vars(module))
     signatures = [_signatures(tree) for tree in trees]
     for name, (text, definition, owner) in signatures[1].items():

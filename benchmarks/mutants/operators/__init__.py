@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mutants.edits import minimal
 from mutants.operators import (
     casts,
     constructors,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from mutants.operators.operator import Operator
     from mutants.sources import File
 
+LONGEST = 80
+"""Characters of the text of an edit at most: labels hold no more of a library's code than it takes to break it."""
 OPERATORS: dict[str, Operator] = {
     operator.name: operator
     for module in (
@@ -43,11 +46,11 @@ OPERATORS: dict[str, Operator] = {
 
 
 def mutations(file: File) -> Iterator[tuple[Operator, tuple[Edit, ...]]]:
-    """Every mutant of a file, once for the operator that comes first. A few do not parse."""
+    """Every mutant of a file that takes little text, once for the operator that comes first. A few do not parse."""
     seen: set[tuple[Edit, ...]] = set()
     for operator in OPERATORS.values():
-        for edits in operator.find(file):
-            edits = tuple(sorted(edits))
-            if edits not in seen:
+        for found in operator.find(file):
+            edits = minimal(file.data, found)
+            if edits not in seen and all(len(edit.text) <= LONGEST for edit in edits):
                 seen.add(edits)
                 yield operator, edits

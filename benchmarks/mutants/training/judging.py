@@ -12,7 +12,7 @@ from amplint.verify.coverage import Coverage
 from amplint.verify.judge import judge_error
 from mutants.judging import Label, ThrownOut, place
 from mutants.outcomes import BETWEEN, HARMLESS, INACCURATE, NONFINITE, RAISES, UNDECIDED
-from mutants.training.setting import VARIANTS, setting, without_regions
+from mutants.training.setting import VARIANTS, in_float32, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ def train(loop: Loop, variant: str, *, mixed: bool) -> Trained:
     made = setting(variant, mixed=mixed)
     before = [p.detach().clone() for p in made.model.parameters()]
     try:
-        with contextlib.nullcontext() if mixed else without_regions():
+        with contextlib.nullcontext() if mixed else in_float32():
             loop.run(made)
     except KeyboardInterrupt:
         raise

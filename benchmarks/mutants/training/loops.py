@@ -65,7 +65,6 @@ def _monai(setting: Setting) -> None:
         amp=True,
         decollate=False,
     )
-    trainer.scaler = setting.scaler
     trainer.run()
 
 
@@ -174,6 +173,24 @@ def _torchtnt(setting: Setting) -> None:
         unit.train_progress.increment_step()
 
 
+def _accelerate(setting: Setting) -> None:
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    accelerator = Accelerator(mixed_precision="fp16")
+    model, optimizer = accelerator.prepare(setting.model, setting.optimizer)
+    accelerator.scaler = optimizer.scaler = setting.scaler
+    for inputs, targets in setting.batches:
+        with accelerator.autocast():
+            loss = setting.loss(model(inputs), targets)
+        accelerator.backward(loss)
+        if setting.norm is not None:
+            accelerator.clip_grad_norm_(setting.model.parameters(), setting.norm)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 LOOPS = (
     Loop("pytorch-ignite", "ignite.engine", "supervised_training_step_amp", _ignite),
     Loop("timm", "timm.utils.cuda", "NativeScaler", _timm),
@@ -181,5 +198,7 @@ LOOPS = (
     Loop("spikingjelly", "spikingjelly.activation_based.examples.common.train_classify", "Trainer", _spikingjelly),
     Loop("pytorch-lightning", "pytorch_lightning.plugins.precision.amp", "MixedPrecision", _lightning),
     Loop("fastai", "fastai.callback.fp16", "MixedPrecision", _fastai),
+    Loop("accelerate", "accelerate.optimizer", "AcceleratedOptimizer", _accelerate),
+    Loop("accelerate", "accelerate.accelerator", "Accelerator", _accelerate),
     Loop("torchtnt", "torchtnt.framework.auto_unit", "AutoUnit", _torchtnt),
 )

@@ -36,7 +36,7 @@ class Setting:
 
 
 def setting(variant: str, *, mixed: bool) -> Setting:
-    """The setting of a variant; without ``mixed`` the scaler does nothing."""
+    """The setting of a variant, for mixed precision or for float32."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(FEATURES, 16), nn.Tanh(), nn.Linear(16, CLASSES))
     batches = [(torch.randn(BATCH, FEATURES), torch.randint(0, CLASSES, (BATCH,))) for _ in range(STEPS)]
@@ -59,16 +59,23 @@ def setting(variant: str, *, mixed: bool) -> Setting:
 
 
 @contextlib.contextmanager
-def without_regions() -> Iterator[None]:
-    """Autocast regions that do nothing: the same loop in float32."""
-    enter: Any = torch.autocast.__init__
+def in_float32() -> Iterator[None]:
+    """Autocast regions and scalers that do nothing, whoever makes them: the same loop in float32."""
+    region: Any = torch.autocast.__init__
+    scaler: Any = torch.amp.GradScaler.__init__
 
-    def disabled(self: torch.autocast, *args: Any, **kwargs: Any) -> None:
-        enter(self, *args, **kwargs)
+    def open_region(self: torch.autocast, *args: Any, **kwargs: Any) -> None:
+        region(self, *args, **kwargs)
         self._enabled = False
 
-    torch.autocast.__init__ = disabled  # type: ignore[method-assign]
+    def make_scaler(self: torch.amp.GradScaler, *args: Any, **kwargs: Any) -> None:
+        scaler(self, *args, **kwargs)
+        self._enabled = False
+
+    torch.autocast.__init__ = open_region  # type: ignore[method-assign]
+    torch.amp.GradScaler.__init__ = make_scaler  # type: ignore[method-assign]
     try:
         yield
     finally:
-        torch.autocast.__init__ = enter  # type: ignore[method-assign]
+        torch.autocast.__init__ = region  # type: ignore[method-assign]
+        torch.amp.GradScaler.__init__ = scaler  # type: ignore[method-assign]
