@@ -43,7 +43,7 @@ class Model(torch.nn.Module):
         super().__init__()
         self.project = torch.nn.Linear(4, 4)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor):
         return product(forward(x), self.project.weight)
 """
 

@@ -25,11 +25,16 @@ WRITES = """\
 import torch
 
 
-def write(x: torch.Tensor):
-    out = torch.zeros(4, 4)
-    out[torch.arange(2)] = x
-    out[torch.arange(3)] = x
-    return out
+class Writes(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        out = torch.zeros(4, 4)
+        out[torch.arange(2)] = self.project(x)
+        out[torch.arange(3)] = self.project(x)
+        return out
 """
 OLD = "import torch\n\n\ndef step(model, x):\n    with torch.cuda.amp.autocast():\n        return model(x)\n"
 
