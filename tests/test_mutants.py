@@ -16,9 +16,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+from mutants.draw import draw  # noqa: E402
 from mutants.edits import Edit, apply, changed_rows, minimal, row_after  # noqa: E402
 from mutants.mutation import found_in  # noqa: E402
 from mutants.operators import OPERATORS  # noqa: E402
+from mutants.outcomes import BETWEEN  # noqa: E402
 from mutants.rows import Row, load, ranges  # noqa: E402
 from mutants.sources import File  # noqa: E402
 
@@ -206,6 +208,40 @@ def test_minimal_edits_change_the_same() -> None:
 def test_what_may_be_passed_over_is_left_out() -> None:
     source = "import torch\n\ndef f(x, y):\n    g = lambda: x.to(y.dtype)\n    return x.to(y.dtype) if g else y\n"
     assert not [one for one in found_in(File(source.encode())) if one.operator == "cast-dropped"]
+
+
+def _row(operator: str, number: int, label: str) -> Row:
+    edits = (Edit(number, 0, number, 1, "x"),)
+    return Row("toy", "1.0", "toy/a.py", "", "toy.a.f", "function", operator, edits, {"fp16": {"label": label}})
+
+
+def test_drawn_in_turn_of_those_that_hurt_and_others() -> None:
+    rows = [_row("a", number, "raises" if number < 20 else "harmless") for number in range(50)]
+    rows += [_row("b", 1, "harmless")]
+    drawn = draw(rows, 10)
+    assert [row.operator for row in drawn].count("a") == 10
+    assert [row.operator for row in drawn].count("b") == 1
+    assert sum(row.labels["fp16"]["label"] == "raises" for row in drawn) == 5
+    assert drawn == draw(rows[::-1], 10)
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ({"fp16": {"label": "harmless"}}, "cured"),
+        ({"fp16": {"label": "undecided"}}, "cured"),
+        ({"fp16": {"label": "undecided", "error": BETWEEN}}, "undecided"),
+        ({"fp16": {"label": "nonfinite"}}, "still hurts"),
+        ({"fp16": {"label": "harmless"}, "bf16": {"label": "raises"}}, "made worse"),
+        ("it fails in float32 too", "made worse"),
+    ],
+)
+def test_fate_of_a_fixed_mutant(after: dict[str, dict[str, str]] | str, said: str) -> None:
+    from mutants.cured import fate
+
+    before = _row("a", 1, "raises")
+    before.labels["bf16"] = {"label": "harmless"}
+    assert fate(before, after if isinstance(after, str) else {"bf16": {"label": "harmless"}, **after}) == said
 
 
 def test_ranges() -> None:

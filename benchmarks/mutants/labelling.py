@@ -155,7 +155,7 @@ def _sites(target: Target) -> list[Mutation]:
 def _of_target(
     library: Library, target: Target, root: str, functions: Functions, tally: Tally, where: Where
 ) -> Iterator[Row | Original]:
-    numeric = any(OPERATORS[mutation.operator].numeric for mutation in _sites(target))
+    numeric = any(OPERATORS[mutation.operator].numeric for mutation in _mutations(target.path))
 
     def work(pipe: Connection) -> None:
         serve(target, root, functions, where, numeric, pipe)
