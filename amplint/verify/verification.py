@@ -121,26 +121,7 @@ def _verify(
     device: str,
     progress: Callable[[str], None] | None,
 ) -> Verified:
-    silent = {rule.code for rule in settings.options.rules if not rule.claims_failure}
-    claims = tuple(
-        replace(claim, settled_by_failure=claim.code not in silent) for claim in claims_of(target.findings, outline)
-    )
-    job = Job(
-        path=str(target.path),
-        name=target.name,
-        device=device,
-        run_on=settings.run_on if device == settings.options.device else "cpu",
-        scenarios=settings.scenarios,
-        results="",
-        root=str(settings.root),
-        factory=_factory(target, settings),
-        claims=claims,
-        timeout=settings.timeout,
-        memory=settings.memory,
-        trace=settings.trace,
-        lines=tuple((claim.filename, claim.rows[0][0]) for claim in claims),
-        own=tuple((str(target.path), *rows) for rows in outline.rows(target.name)),
-    )
+    job = job_of(target, outline, settings, device)
     if not target.runnable:
         report = Report(broken=NO_WHOLE)
         return Verified(tuple(_alone_rows(target, job, report, settings.options, progress)))
@@ -177,6 +158,30 @@ def _verify(
         rows += made
         timelines += [_timeline(made, outcome, report) for outcome in outcomes if outcome.timeline is not None]
     return Verified(tuple(rows), tuple(timelines), report.target)
+
+
+def job_of(target: Target, outline: Outline, settings: Settings, device: str) -> Job:
+    """The job that runs a target by a device's policy."""
+    silent = {rule.code for rule in settings.options.rules if not rule.claims_failure}
+    claims = tuple(
+        replace(claim, settled_by_failure=claim.code not in silent) for claim in claims_of(target.findings, outline)
+    )
+    return Job(
+        path=str(target.path),
+        name=target.name,
+        device=device,
+        run_on=settings.run_on if device == settings.options.device else "cpu",
+        scenarios=settings.scenarios,
+        results="",
+        root=str(settings.root),
+        factory=_factory(target, settings),
+        claims=claims,
+        timeout=settings.timeout,
+        memory=settings.memory,
+        trace=settings.trace,
+        lines=tuple((claim.filename, claim.rows[0][0]) for claim in claims),
+        own=tuple((str(target.path), *rows) for rows in outline.rows(target.name)),
+    )
 
 
 def _by_cell(outcomes: Iterable[Outcome]) -> dict[Cell, Outcome]:

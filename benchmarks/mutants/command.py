@@ -5,6 +5,7 @@
     python benchmarks/mutants --label NAME... [--mutants N] [--seconds S]
     python benchmarks/mutants --again N                   # the same label on a second run?
     python benchmarks/mutants --cured [--most N]
+    python benchmarks/mutants --verify [--count N] [--seed S]    # does verify confirm what raises?
 
 The first needs no torch: it downloads the releases (or takes their wheels from FOLDER), breaks each file as its label
 says, and checks it at default settings; what the unbroken file already gives does not count. A mutant that hurts in a
@@ -15,6 +16,7 @@ same in the mean.
 The others run code and need torch and the libraries. ``--label`` breaks a library's classes and functions at rows that
 ran, runs original and mutant in float32 and in every default scenario, and appends a row for each mutant to
 ``labels/HALF/NAME.jsonl``. ``--cured`` applies ``--fix --unsafe-fixes`` to mutants that hurt and runs them again.
+``--verify`` gives classes broken so that they raise to ``amplint verify``, which builds them by itself.
 
 Of the kept half only figures are ever printed.
 """
@@ -58,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run("mutants.repeat", [str(chosen.labels), str(chosen.again), *chosen.half])
     if chosen.cured:
         return _run("mutants.cured", [str(chosen.labels), str(chosen.most), *chosen.half])
+    if chosen.verify:
+        drawn = [str(chosen.labels), str(chosen.count), str(chosen.seed), ",".join(chosen.library)]
+        return _run("mutants.verified", [*drawn, *chosen.half])
     return _static(chosen)
 
 
@@ -80,6 +85,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=600, metavar="S", help="for a library (default: 600)")
     parser.add_argument("--again", type=int, metavar="N", help="label N mutants a second time")
     parser.add_argument("--cured", action="store_true", help="apply the fixes and run")
+    parser.add_argument("--verify", action="store_true", help="what verify confirms of mutants that raise")
+    parser.add_argument("--count", type=int, default=0, metavar="N", help="of each half, drawn (default: all)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of that draw (default: 1)")
     return parser
 
 
