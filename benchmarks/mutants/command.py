@@ -1,6 +1,7 @@
 """Real code that runs clean, broken as people break it: what amplint finds, and what it claims of what is harmless.
 
     python benchmarks/mutants [--half learned|kept] [--library NAME]... [--most N] [--wheels FOLDER] [--json FILE]
+                              [--figures]
     python benchmarks/mutants --rows                      # of the learned half: each mutant and what was found
     python benchmarks/mutants --label NAME... [--mutants N] [--seconds S]
     python benchmarks/mutants --again N                   # the same label on a second run?
@@ -37,6 +38,7 @@ from typing import TYPE_CHECKING
 from halves import HALVES, LEARNED
 from wheels import DownloadError, unpacked
 
+from mutants import summary
 from mutants.claims import Task, said
 from mutants.draw import draw
 from mutants.libraries import libraries
@@ -53,7 +55,10 @@ FOLDER = Path(__file__).resolve().parent.parent
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for."""
-    chosen = _options().parse_args(arguments)
+    parser = _options()
+    chosen = parser.parse_args(arguments)
+    if chosen.figures and (chosen.half or chosen.library):
+        parser.error("--figures are those of both halves")
     if chosen.label:
         return _label(chosen)
     if chosen.again:
@@ -80,6 +85,7 @@ def _options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rows", action="store_true", help="list the mutants of the learned half")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     parser.add_argument("--label", nargs="+", default=[], metavar="NAME", help="make labels for these libraries")
     parser.add_argument("--mutants", type=int, default=160, metavar="N", help="of a library (default: 160)")
     parser.add_argument("--seconds", type=float, default=600, metavar="S", help="for a library (default: 600)")
@@ -112,6 +118,8 @@ def _label(chosen: argparse.Namespace) -> int:
 def _static(chosen: argparse.Namespace) -> int:
     start = time.monotonic()
     figures = {}
+    counted: dict[str, Tables] = {}
+    labelled: dict[str, int] = {}
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         for one in chosen.half or HALVES:
@@ -119,7 +127,8 @@ def _static(chosen: argparse.Namespace) -> int:
             rows = [row for found, _ in loaded for row in found if not chosen.library or row.library in chosen.library]
             originals = [o for _, found in loaded for o in found if not chosen.library or o.library in chosen.library]
             drawn = draw(rows, chosen.most)
-            tables = Tables()
+            tables = counted[one] = Tables()
+            labelled[one] = len(rows)
             tasks, lacking = _tasks(drawn, originals, Path(folder), chosen.wheels)
             failed |= bool(lacking)
             for line in lacking:
@@ -143,6 +152,8 @@ def _static(chosen: argparse.Namespace) -> int:
                 "refuted": dict(tables.refuted),
             }
     print(f"{time.monotonic() - start:.0f} s")
+    if chosen.figures:
+        summary.keep(counted, labelled)
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return 1 if failed else 0

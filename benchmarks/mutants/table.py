@@ -92,14 +92,14 @@ def lines(half: str, tables: Tables) -> Iterator[str]:
     heads = (("hurts", 7), ("found", 7), ("share", 7), ("else", 6), ("harmless", 10))
     wrong = "".join(f"{name:>8}" for name in (*CERTAINTIES, "warned"))
     yield f"  {'operator':32}" + "".join(f"{name:>{width}}" for name, width in heads) + wrong
-    totals = {operator: _sum(by.values()) for operator, by in tables.cells.items()}
+    totals = {operator: summed(by.values()) for operator, by in tables.cells.items()}
     for operator, count in sorted(totals.items()):
         yield _line(operator, count)
-    yield _line("all", _sum(totals.values()))
+    yield _line("all", summed(totals.values()))
     yield f"  {_mean('mean of operators', totals.values())}"
     for scenario in SCENARIOS:
         counts = [by[scenario] for by in tables.cells.values() if scenario in by]
-        yield _line(scenario, _sum(counts))
+        yield _line(scenario, summed(counts))
         yield f"    {_mean('mean of operators', counts)}"
     refuted = _counted(tables.refuted) or "none"
     yield f"  errors claimed on rows of originals that ran clean in that scenario: {refuted} ({tables.clean_rows} rows)"
@@ -123,7 +123,8 @@ def _mean(name: str, counts: Iterable[Count]) -> str:
     return text
 
 
-def _sum(counts: Iterable[Count]) -> Count:
+def summed(counts: Iterable[Count]) -> Count:
+    """The counts added up."""
     total = Count()
     for count in counts:
         total.hurting += count.hurting
