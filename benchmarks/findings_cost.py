@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 
@@ -87,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--fix", action="store_true", help="apply all fixes, safe and unsafe")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a kind is left (default 60)")
     chosen = parser.parse_args(arguments)
-    options = Options(load_rules(), fix=Applicability.UNSAFE if chosen.fix else None, write=False)
+    highest = Applicability.UNSAFE if chosen.fix else None
+    options = Options(load_rules(), DEFAULT_SCENARIOS, fix=highest, write=False)
     with tempfile.TemporaryDirectory(prefix="amplint-findings-") as name:
         for kind in chosen.kind:
             before = 0.0

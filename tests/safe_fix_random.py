@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from amplint.cli.main import main as command
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 DTYPES = (*((dtype, dtype) for dtype in FLOATS), (torch.float32, torch.bfloat16), (torch.float16, torch.float32))
@@ -267,12 +268,13 @@ class Tally:
 
 
 def mended(text: str, code: str, device: str) -> str:
-    """The source after the command's ``--fix`` with one rule."""
+    """The source after the command's ``--fix`` with one rule, in scenarios that are meant everywhere."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "block.py")
         path.write_text(text)
         arguments = ("check", str(path), "--fix", "--isolated", "--select", code, "--device", device, "--no-cache")
-        result = CliRunner().invoke(command, arguments)
+        named = ("--scenario", ",".join(scenario.name for scenario in DEFAULT_SCENARIOS))
+        result = CliRunner().invoke(command, (*arguments, *named))
         assert result.exit_code in (0, 1), f"{text}{result.output}"
         return path.read_text()
 

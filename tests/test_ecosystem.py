@@ -37,6 +37,15 @@ def write(x: torch.Tensor):
 def step(model, x):
     with torch.cuda.amp.autocast():
         return model(x)
+
+
+class Writes(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        return write(self.project(x))
 """
 
 
@@ -72,7 +81,7 @@ def test_a_release_is_checked_and_counted(tmp_path: Path, sources: Path, capsys:
     (release,) = report["releases"]
     places = [(finding["path"], finding["line"], finding["code"]) for finding in release["findings"]]
     assert (status, places) == (0, [("made_up/model.py", 6, "AMP105"), ("made_up/model.py", 11, "AMP601")])
-    assert (release["files"], release["lines"]) == (2, 12)
+    assert (release["files"], release["lines"]) == (2, 21)
     head, row, total, *_ = capsys.readouterr().out.splitlines()
     assert head.split()[:6] == ["files", "lines", "findings", "AMP6xx", "per", "10,000"]
     assert row.split()[:6] == ["made.up-1.0", "2", "12", "2", "1", "833.3"]

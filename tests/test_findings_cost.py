@@ -10,6 +10,7 @@ import pytest
 
 from amplint.engine import FileResult, Options, check_file
 from amplint.finding import Applicability
+from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 
@@ -38,7 +39,7 @@ def counted(source: Source, options: Options) -> tuple[FileResult, int]:
 
 @pytest.mark.parametrize("kind", findings_cost.KINDS)
 def test_a_check_takes_as_much_for_each_finding(kind: str, tmp_path: Path) -> None:
-    options = Options(RULES)
+    options = Options(RULES, DEFAULT_SCENARIOS)
     check_file(Source(tmp_path / "first.py", findings_cost.program(kind, 1).encode()), options)
     few, little = counted(Source(tmp_path / "few.py", findings_cost.program(kind, FEW).encode()), options)
     many, much = counted(Source(tmp_path / "many.py", findings_cost.program(kind, FEW * TIMES).encode()), options)
@@ -48,7 +49,7 @@ def test_a_check_takes_as_much_for_each_finding(kind: str, tmp_path: Path) -> No
 
 
 def test_so_does_fixing(tmp_path: Path) -> None:
-    options = Options(RULES, fix=Applicability.UNSAFE, write=False)
+    options = Options(RULES, DEFAULT_SCENARIOS, fix=Applicability.UNSAFE, write=False)
     check_file(Source(tmp_path / "first.py", findings_cost.program("scopes", 1).encode()), options)
     few, little = counted(Source(tmp_path / "few.py", findings_cost.program("scopes", FEW).encode()), options)
     many, much = counted(Source(tmp_path / "many.py", findings_cost.program("scopes", FEW * TIMES).encode()), options)

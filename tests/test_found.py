@@ -40,7 +40,7 @@ class Wide(nn.Module):
         return self.lin(x.float())
 
 
-class Cost(nn.Module):
+class Cost(Wide):
     def forward(self, x: torch.Tensor):
         return -torch.log(x + 1e-8)
 

@@ -220,7 +220,7 @@ def test_the_top_level_is_a_target_that_is_not_imported(project: Path) -> None:
 def written(text: str, **options: object) -> dict[str, Snippet | str]:
     """By the code and row of each finding."""
     source = Source(Path("/project/module.py"), text.encode())
-    chosen = Options(rules=RULES, **options)
+    chosen = Options(rules=RULES, scenarios=DEFAULT_SCENARIOS, **options)
     findings = check_file(source, chosen).findings
     made = snippets(source, findings, chosen)
     return {f"{finding.code} {finding.span.start.row}": made[finding.fingerprint] for finding in findings}
@@ -344,7 +344,7 @@ def test_operands_that_disagree_for_some_callers_alone_are_not_run() -> None:
     """With a caller that passes what the scenario says they agree, and a run would refute the finding."""
     assert written(BY_HAND) == {"AMP104 16": BY_CALLERS}
     source = Source(Path("/project/module.py"), BY_HAND.replace("self.bias)", "torch.zeros(4))").encode())
-    options = Options(rules=RULES)
+    options = Options(rules=RULES, scenarios=DEFAULT_SCENARIOS)
     (finding,) = check_file(source, options).findings
     assert isinstance(snippets(source, [finding], options)[finding.fingerprint], Snippet)
 
