@@ -3,6 +3,9 @@
 Takes mutants of classes that raise in some scenario. ``verify`` gets the broken text and the class's name; it builds
 and calls the class by itself. The same run of the unbroken text shows whether it can build the class from its signature
 alone, and what it confirms there already, which does not count.
+
+The labels come from classes that were built in the same way: the figure says whether ``verify`` sees what inputs of
+that kind show, not whether others would show more.
 """
 
 from __future__ import annotations
@@ -104,10 +107,12 @@ def judged(rows: Sequence[Row]) -> Iterator[tuple[Row, str, str]]:
     original = run(replace(unbroken, variants=variants))
     known = {(outcome.cell, outcome.error) for outcome in original.outcomes if _confirms(outcome)}
     for row, one in ran:
-        if original.how in SIGNATURE_ALONE:
-            yield row, fate(raising(row), one, known), _detail(raising(row), one)
-        else:
+        if original.how not in SIGNATURE_ALONE:
             yield row, "its class is not built from its signature alone", f": {original.how}"
+        elif not original.whole:
+            yield row, "the unbroken class does not end in time", ""
+        else:
+            yield row, fate(raising(row), one, known), _detail(raising(row), one)
 
 
 def fate(scenarios: Sequence[str], ran: Ran, known: set[tuple[tuple[str, str, str], str | None]]) -> str:
