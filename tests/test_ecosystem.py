@@ -84,9 +84,9 @@ def test_a_release_is_checked_and_counted(tmp_path: Path, sources: Path, capsys:
     assert (release["files"], release["lines"]) == (2, 21)
     head, row, total, *_ = capsys.readouterr().out.splitlines()
     assert head.split()[:6] == ["files", "lines", "findings", "AMP6xx", "per", "10,000"]
-    assert row.split()[:6] == ["made.up-1.0", "2", "12", "2", "1", "833.3"]
+    assert row.split()[:6] == ["made.up-1.0", "2", "21", "2", "1", "476.2"]
     assert row.endswith("AMP105 1, AMP601 1")
-    assert total.split()[:6] == ["all", "2", "12", "2", "1", "833.3"]
+    assert total.split()[:6] == ["all", "2", "21", "2", "1", "476.2"]
 
 
 def test_the_figures_are_the_totals_and_a_row_for_each_release_and_rule() -> None:
