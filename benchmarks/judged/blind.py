@@ -76,7 +76,8 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.figures:
         judged = {name: rows for name, rows in found.items() if any(one.verdicts for one in rows)}
         shown = {f"round of {name}, {rows[0].amplint}": tally.figures(rows) for name, rows in judged.items()}
-        save("judged-fresh", COMMAND, about=ABOUT, first_sight=shown)
+        latest = [rows[0].amplint for rows in judged.values()][-1:]
+        save("judged-fresh", COMMAND, about=ABOUT, first_sight=shown, of=latest[0] if latest else None)
     return 0
 
 
