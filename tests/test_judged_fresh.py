@@ -124,8 +124,12 @@ def test_an_interrupted_draw_goes_on_with_the_same_amplint_only(
 def test_two_readers_are_counted_alone_and_pooled(
     rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = {}
-    monkeypatch.setattr(blind, "save", lambda name, how, *, about, first_sight: kept.update({name: first_sight}))
+    kept, versions = {}, {}
+
+    def save(name: str, how: str, *, about: str, first_sight: dict[str, Any], of: str | None = None) -> None:
+        kept[name], versions[name] = first_sight, of
+
+    monkeypatch.setattr(blind, "save", save)
     rows = drawn(rounds, tmp_path, "--figures")
     assert (kept["ecosystem-fresh"]["packages"], kept["ecosystem-fresh"]["findings of AMP6xx"]) == (3, 1)
     assert kept.pop("ecosystem-fresh")["findings per 10,000 lines"] > 100
@@ -144,7 +148,7 @@ def test_two_readers_are_counted_alone_and_pooled(
     assert table["pooled"] == ["3", "50.0", "16.7", "33.3"]
     assert "judged twice: 3, 1 with the same verdict, 1 right for one and wrong for the other" in said
     ((title, shown),) = kept["judged-fresh"].items()
-    assert title.startswith("round of first, ")
+    assert title == f"round of first, {versions['judged-fresh']}"
     assert shown["pooled"] == {"judged": 3, "right": "50%", "arguable": "17%", "wrong": "33%"}
     assert sum(shown[code]["judged"] for code in ("AMP105", "AMP601")) == 3
 
