@@ -33,7 +33,7 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from halves import HALVES, LEARNED
 from wheels import DownloadError, unpacked
@@ -46,9 +46,11 @@ from mutants.rows import LABELS, files_of, load
 from mutants.table import Tables, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from mutants.rows import Original, Row
+
+    Entry = TypeVar("Entry", Row, Original)
 
 FOLDER = Path(__file__).resolve().parent.parent
 
@@ -159,7 +161,8 @@ def _static(chosen: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _paths(entries: Sequence[Row | Original], folder: Path):  # type: ignore[no-untyped-def]
+def _paths(entries: Sequence[Entry], folder: Path) -> Iterator[tuple[Path, Entry]]:
+    """Each entry with its file below the folder of unpacked releases."""
     for entry in entries:
         yield folder / f"{entry.library}-{entry.release}" / entry.file, entry
 

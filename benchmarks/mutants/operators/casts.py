@@ -61,18 +61,18 @@ def _one_operand(file: File) -> Edits:
             pair = [node.left, node.right]
         if len(pair) != 2:
             continue
-        cast = [operand for operand in pair if is_cast(file, operand)]
+        cast = [operand for operand in pair if isinstance(operand, ast.Call) and is_cast(file, operand)]
         if len(cast) == 2:
-            yield (drop(file, cast[1]),)  # type: ignore[arg-type]
+            yield (drop(file, cast[1]),)
         elif len(cast) == 1:
             other = pair[1 - pair.index(cast[0])]
             if isinstance(other, ast.Constant):
                 continue
-            whole, inner = file.text(cast[0]), file.text(receiver(cast[0]))  # type: ignore[arg-type]
+            whole, inner = file.text(cast[0]), file.text(receiver(cast[0]))
             suffix = whole[len(inner) :] if whole.startswith(inner) else ""
             if suffix.startswith("."):
                 text = in_parentheses(other, file.text(other)) + suffix
-                yield drop(file, cast[0]), file.replace(other, text)  # type: ignore[arg-type]
+                yield drop(file, cast[0]), file.replace(other, text)
 
 
 def _fixed(file: File, method: str) -> Edits:
@@ -102,7 +102,7 @@ def _discarded(file: File) -> Edits:
     for node in file.nodes:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not is_cast(file, node.value):
             continue
-        if ast.dump(node.targets[0]).replace("Store", "Load") == ast.dump(receiver(node.value)):  # type: ignore[arg-type]
+        if ast.dump(node.targets[0]).replace("Store", "Load") == ast.dump(receiver(node.value)):
             yield (file.replace(node, file.text(node.value)),)
 
 
