@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
-from amplint.finding import Applicability, Certainty, Finding, with_fingerprints
+from amplint.finding import Applicability, Finding, with_fingerprints
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.judge import doubts
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
 from amplint.torch_range import TorchRange, torch_range
@@ -187,13 +188,14 @@ def _judged(
     blocks = untouched_definitions(facts.source.tree)
     for rule in rules:
         try:
-            found = [_weighed(suspect, rule, facts, options, blocks) for suspect in rule.suspects(facts)]
+            kept = [suspect for suspect in rule.suspects(facts) if suspect.standing.certainty is not None]
+            found = [_weighed(suspect, rule, facts, options, blocks) for suspect in kept]
         except RecursionError as error:
             raise SourceError("nested too deeply to be analysed") from error
         except Exception as error:
             failures.append(_failure(rule.code, source.path, error))
             continue
-        suspects.extend((rule, s) for s in found if options.pedantic or s.certainty is not Certainty.POSSIBLE)
+        suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic)
     if not suspects:
         return [], facts
     from amplint.visit import RuleFailure, run_rules
@@ -207,14 +209,16 @@ def _judged(
 def _weighed(
     suspect: Suspect, rule: Rule, facts: FileFacts, options: Options, blocks: tuple[tuple[int, int], ...]
 ) -> Suspect:
-    """A suspect, possible only where no scenario reaches it: below the main guard (see
-    :mod:`amplint.infer.script_blocks`), or where only half weights would show it and nothing that owns weights leads
-    there (see :mod:`amplint.infer.weight_reach`)."""
+    """A suspect, doubted where no scenario reaches it.
+
+    That is below the main guard (see :mod:`amplint.infer.script_blocks`), and where only half weights would show it and
+    nothing that owns weights leads there (see :mod:`amplint.infer.weight_reach`).
+    """
     row = suspect.span.start.row
-    unreached = any(first <= row <= last for first, last in blocks)
-    if not unreached and options.scenarios is None and rule.of_weights and suspect.of_weights:
-        unreached = facts.lacks_owner(row, suspect.scenarios)
-    return replace(suspect, certainty=Certainty.POSSIBLE) if unreached else suspect
+    held = [doubts.BELOW_MAIN_GUARD] if any(first <= row <= last for first, last in blocks) else []
+    if options.scenarios is None and rule.of_weights and suspect.of_weights:
+        held += [doubts.NO_WEIGHTS] if facts.lacks_owner(row, suspect.scenarios) else []
+    return suspect.doubted(*held)
 
 
 def _failure(what: str, path: Path, error: BaseException) -> str:

@@ -6,8 +6,10 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Applicability, Certainty, Edit
+from amplint.finding import Applicability, Edit
 from amplint.infer.torch_ops import find_op
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Suspect
 from amplint.source import Location, Span
 
@@ -189,8 +191,9 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     known = any(operation.known for operation in function.sensitive_forward)
     in_backward = function.sensitive_backward
     cast = bool(in_backward) and all(operation.by_hand or operation.all_cast for operation in in_backward)
-    certainty = Certainty.LIKELY if known and not cast else Certainty.POSSIBLE
-    return Suspect(span, span, message, autocast_scenarios(facts), certainty, causes, data=function)
+    asked = {doubts.OPERANDS_UNKNOWN: not known, doubts.CAST_BY_HAND: cast}
+    standing = ASSUMED.doubted(*holding(asked))
+    return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function)
 
 
 def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.origins import deciding, lineage
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Suspect
 
 from ._alignment import dtype_of_tensor
@@ -49,16 +50,17 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             continue
         makers.add(maker)
         span = facts.span(promotion.node)
-        yield Suspect(
+        suspect = Suspect(
             span=span,
             node=span,
             message=_message(promotion),
             scenarios=promotion.scenarios,
-            certainty=Certainty.POSSIBLE if promotion.sink == "returned" and not fixed else Certainty.LIKELY,
+            standing=ASSUMED,
             causes=promotion.causes,
             severity=Severity.WARNING,
             data=promotion,
         )
+        yield suspect.doubted(doubts.ONLY_RETURNED) if promotion.sink == "returned" and not fixed else suspect
 
 
 def _widens_a_table(promotion: Promotion) -> bool:
@@ -150,7 +152,7 @@ def merged(facts: FileFacts) -> Iterator[Suspect]:
             "nothing casts the result back, and torch takes any dtype there"
         )
         suspect = likely_loss(facts, merge.node, message, scenarios, data=merge)
-        yield replace(suspect, certainty=Certainty.POSSIBLE) if _of_a_bias(merge) else suspect
+        yield suspect.doubted(doubts.MERGED_BIAS) if _of_a_bias(merge) else suspect
 
 
 def _of_a_bias(merge: Merge) -> bool:

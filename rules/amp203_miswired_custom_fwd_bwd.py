@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.caught import is_caught
-from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
+from amplint.finding import Applicability, Cause, Edit, Severity
+from amplint.judge.certainty import FORCED
 from amplint.rule import Example, Rule, Suspect
 
 from ._custom_autograd import BACKWARD, FORWARD, SINCE, readable, role_of
@@ -459,7 +460,7 @@ def _without_device(facts: FileFacts, wired: list[Wiring]) -> Iterator[Suspect]:
             node=written,
             message=f"{role} without device_type raises TypeError where it is applied",
             scenarios=every_scenario(facts),
-            certainty=Certainty.PROVEN,
+            standing=FORCED,
             causes=() if decorated is None else (Cause(facts.path, written, f"{role} without device_type"),),
             data=(pair[0].device if pair else None) or f'"{facts.device}"',
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BITS, bits_of
 from amplint.infer.values import Const, Limit
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Fix
     from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
     from amplint.visit import Visit
 
 _LARGEST = {
@@ -83,7 +84,7 @@ class _Overflow:
     use: Use
     parameter: str
     operand: Operand
-    lanes: dict[int, Certainty]
+    lanes: dict[int, Standing]
     raises: bool
 
     @property
@@ -316,7 +317,7 @@ def _overflow(facts: FileFacts, use: Use) -> _Overflow | None:
             operand = use.operands[0]
             lanes = low_lanes(facts, use, operand, partial(_exceeds, number))
             lanes = surest(lanes)
-            if lanes and (raises or follows_scenario(facts, use) or Certainty.PROVEN in lanes.values()):
+            if lanes and (raises or follows_scenario(facts, use) or any(each.proven for each in lanes.values())):
                 return _Overflow(use, parameter, operand, lanes, raises)
     return None
 
@@ -334,12 +335,12 @@ def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
 
 
 def _weight(overflow: _Overflow) -> tuple[bool, bool, int]:
-    return overflow.raises, Certainty.PROVEN in overflow.lanes.values(), len(overflow.lanes)
+    return overflow.raises, any(each.proven for each in overflow.lanes.values()), len(overflow.lanes)
 
 
 def _suspect(facts: FileFacts, worst: _Overflow, found: list[_Overflow]) -> Suspect:
-    certainty = next(iter(worst.lanes.values()))
-    alike = [o for o in found if certainty in o.lanes.values()]
+    standing = next(iter(worst.lanes.values()))
+    alike = [o for o in found if any(each.rank == standing.rank for each in o.lanes.values())]
     lanes = sorted({number for overflow in alike for number in overflow.lanes})
     span = facts.span(worst.use.node)
     return Suspect(
@@ -347,7 +348,7 @@ def _suspect(facts: FileFacts, worst: _Overflow, found: list[_Overflow]) -> Susp
         node=span,
         message=_message(worst),
         scenarios=facts.names(lanes),
-        certainty=certainty,
+        standing=standing,
         causes=causes_of(facts, worst.operand, worst.lanes),
         severity=Severity.ERROR if worst.raises else Severity.WARNING,
         data=worst,

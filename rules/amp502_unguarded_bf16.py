@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Certainty, Severity
+from amplint.finding import Severity
 from amplint.infer.training.roles import is_autocast
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Evidence, Example, Rule, Suspect
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ if __name__ == "__main__":
         if first is not None:
             span = facts.span(first)
             message = "demands bfloat16 without asking torch.cuda.is_bf16_supported()"
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY)
+            yield Suspect(span, span, message, scenarios, ASSUMED)
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:

@@ -6,7 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Edit, Severity
+from amplint.finding import Applicability, Edit, Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Example, Rule, Suspect
 
 from ._autocast_queries import Query, cuda_only_queries, evident_tensor
@@ -166,8 +168,8 @@ def states():
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)
-            certainty = Certainty.POSSIBLE if decides_nothing(node, around) else Certainty.LIKELY
-            yield Suspect(span, span, message, scenarios, certainty, data=(members, tensor))
+            suspect = Suspect(span, span, message, scenarios, ASSUMED, data=(members, tensor))
+            yield suspect.doubted(doubts.CASTS_UNDONE) if decides_nothing(node, around) else suspect
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)
