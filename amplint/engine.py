@@ -20,7 +20,7 @@ from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from amplint.infer.facts import FileFacts
@@ -36,15 +36,20 @@ DEBUG_VARIABLE = "AMPLINT_DEBUG"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to check for. ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether
-    :func:`check_files` writes fixed files back. ``torch_version`` is None for what each file's project requires.
-    Scenarios that are named are meant everywhere; None stands for the default ones, each where the code runs so."""
+    """What to check for.
+
+    ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
+    fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
+    possible, ``dropped`` also what a doubt drops, as possible. Scenarios that are named are meant everywhere; None
+    stands for the default ones, each where the code runs so.
+    """
 
     rules: tuple[Rule, ...]
     scenarios: tuple[Scenario, ...] | None = None
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
+    dropped: bool = False
     fix: Applicability | None = None
     write: bool = True
 
@@ -188,14 +193,13 @@ def _judged(
     blocks = untouched_definitions(facts.source.tree)
     for rule in rules:
         try:
-            kept = [suspect for suspect in rule.suspects(facts) if suspect.standing.certainty is not None]
-            found = [_weighed(suspect, rule, facts, options, blocks) for suspect in kept]
+            found = [_weighed(one, rule, facts, options, blocks) for one in _standing(rule.suspects(facts), options)]
         except RecursionError as error:
             raise SourceError("nested too deeply to be analysed") from error
         except Exception as error:
             failures.append(_failure(rule.code, source.path, error))
             continue
-        suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic)
+        suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
     if not suspects:
         return [], facts
     from amplint.visit import RuleFailure, run_rules
@@ -204,6 +208,15 @@ def _judged(
     findings = run_rules(source, facts, suspects, broken)
     failures.extend(_failure(failure.rule.code, source.path, failure.error) for failure in broken)
     return findings, facts
+
+
+def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:
+    """Those that no doubt drops, or all of them where what is dropped was asked for."""
+    for suspect in suspects:
+        if suspect.standing.certainty is not None:
+            yield suspect
+        elif options.dropped:
+            yield replace(suspect, standing=suspect.standing.kept)
 
 
 def _weighed(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.origins import deciding, lineage
 from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Suspect
 
 from ._alignment import dtype_of_tensor
@@ -41,14 +41,16 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
     makers = set()
     for promotion in facts.promotions:
         made = promotion.made
-        if (made is not None and made.fixed) is not fixed or _widens_a_table(promotion):
+        if (made is not None and made.fixed) is not fixed:
             continue
         decided = made.maker if made is not None else promotion.upcast
         maker = decided.span if decided is not None else facts.span(promotion.node)
         wide = deciding(promotion.wide.value.origin, promotion.lanes[0])
         if maker in spoken or maker in makers or (wide is not None and wide.span in spoken):
             continue
-        makers.add(maker)
+        widened = _widens_a_table(promotion)
+        if not widened:
+            makers.add(maker)
         span = facts.span(promotion.node)
         suspect = Suspect(
             span=span,
@@ -60,7 +62,8 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             severity=Severity.WARNING,
             data=promotion,
         )
-        yield suspect.doubted(doubts.ONLY_RETURNED) if promotion.sink == "returned" and not fixed else suspect
+        returned = promotion.sink == "returned" and not fixed
+        yield suspect.doubted(*holding({doubts.WIDENS_A_TABLE: widened, doubts.ONLY_RETURNED: returned}))
 
 
 def _widens_a_table(promotion: Promotion) -> bool:

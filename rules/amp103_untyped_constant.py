@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Doubt, Fix
     from amplint.infer.facts import Conflict, FileFacts, MadeOperand
+    from amplint.source import Span
     from amplint.visit import Visit
 
 _FREE = EXACT | frozenset(f"torch.{name}() without dtype" for name in ("empty", "full", "rand", "randn"))
@@ -446,7 +447,9 @@ class Gated(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.CONSTANT):
-            yield suspect.doubted(*_left_off(facts, suspect.data))
+            for doubt, span in _left_off(facts, suspect.data):
+                suspect = suspect.doubted(doubt, span=span)
+            yield suspect
         yield from forgotten(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -466,15 +469,15 @@ class Gated(nn.Module):
         visit.report(suspect, _fix(visit, node, conflict, made), message(visit.facts, conflict, made))
 
 
-def _left_off(facts: FileFacts, conflict: Conflict) -> Iterator[Doubt]:
+def _left_off(facts: FileFacts, conflict: Conflict) -> Iterator[tuple[Doubt, Span | None]]:
     """Whether the constant is made, or the layer it meets, only where an option is on that all of the file's
     constructions leave off."""
     tree, around = facts.source.tree, Surroundings.of(facts.source.tree)
     if is_projection_left_off(tree, around, conflict.node):
-        yield doubts.PROJECTION_LEFT_OFF
+        yield doubts.PROJECTION_LEFT_OFF, None
     maker = conflict.made.maker if conflict.made is not None else None
     if maker is not None and maker.filename == str(facts.path) and is_switched_off(tree, around, maker.node):
-        yield doubts.OPTION_LEFT_OFF
+        yield doubts.OPTION_LEFT_OFF, maker.span
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:

@@ -268,13 +268,15 @@ class Encoder(nn.Module):
                 doubts.FAST_PATH_MAY_BE_SHUT: not opened,
                 doubts.CUDA_ALONE: evidence is None and facts.device == "cuda",
             }
+            standing = ASSUMED.doubted(*holding(asked))
             causes = [*_layer_cause(call, facts)]
             when = "with or without a padding mask before torch 2.6"
             if facts.torch_version >= _NEEDS_MASK:
                 used = _use(call, facts, around)
                 if used is None:
                     continue
-                asked[doubts.OTHER_MASK_TOO] = not used.alone
+                if not used.alone:
+                    standing = standing.doubted(doubts.OTHER_MASK_TOO, span=facts.span(used.node))
                 when = "when it gets a padding mask"
                 causes.append(Cause(facts.path, facts.span(used.node), "called with src_key_padding_mask"))
             if evidence is not None:
@@ -284,7 +286,6 @@ class Encoder(nn.Module):
                 "nn.TransformerEncoder crashes under autocast on a device other than CUDA, "
                 f"in eval mode with no_grad, {when}"
             )
-            standing = ASSUMED.doubted(*holding(asked))
             yield Suspect(span, span, message, scenarios, standing, tuple(causes))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.dtypes import BITS, BOOL, INTEGERS
-from amplint.judge.certainty import ASSUMED
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._asked_for import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
+    from amplint.finding import Doubt
     from amplint.infer.facts import CastCall, FileFacts
     from amplint.judge.certainty import Standing
     from amplint.visit import Visit
@@ -341,6 +343,7 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
             if claim is None:
                 continue
             message, lanes, causes, standing = claim
+            standing = standing.doubted(*_doubts(facts, around, half))
             block = (around.block(half.node), half.dtype, standing.rank)
             if block in spoken:
                 continue
@@ -380,16 +383,7 @@ def _blankets(facts: FileFacts, around: Surroundings) -> Iterator[Suspect]:
 def _claim(
     facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None, shared: dict[str, ast.expr]
 ) -> tuple[str, list[int], tuple[Cause, ...], Standing] | None:
-    """What is wrong with a named dtype, in which scenarios, why, and how that stands; None where it is one for all by
-    intention."""
-    if is_on_purpose(around, half.node, half.dtype, facts.path):
-        return None
-    if half.receiver is not None and _SAMPLE.search(ast.unparse(half.receiver)):
-        return None
-    if _is_rounding(around, half.node) or is_quantized(around, half.node):
-        return None
-    if is_explained(around, half.node, half.dtype, facts.source.lines):
-        return None
+    """What is wrong with a named dtype, in which scenarios, why, and how that stands; None where nothing is."""
     tests = list(tests_of(around, half.node))
     told_apart = shared_test(tests, shared) if half.dtype == "float16" else None
     if told_apart is not None:
@@ -398,20 +392,33 @@ def _claim(
         return message, _other_lanes(facts, half), (cause,), ASSUMED
     if half.choice is not None:
         tests.append(half.choice)
-    if any(asks(test, answer, half.dtype) or (answer and _is_of_float32(test)) for test, answer in tests):
-        return None
+    asked = any(asks(test, answer, half.dtype) or (answer and _is_of_float32(test)) for test, answer in tests)
+    standing = ASSUMED.doubted(doubts.ASKED_FOR) if asked else ASSUMED
     lanes = _wrong_lanes(facts, half, cast)
     if any(names_both(test, answer) for test, answer in tests):
         message = f"float16 and bfloat16 come here alike, and both become {half.dtype}"
-        return message, lanes or _other_lanes(facts, half), (), ASSUMED
+        return message, lanes or _other_lanes(facts, half), (), standing
     if not lanes or not _is_of_tensor(around, half, cast):
         return None
     meant = OTHER[half.dtype]
     if half.receiver is None:
-        return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, (), ASSUMED
-    standing = ASSUMED.doubted(*harmless_doubts(around, half, cast, tests))
+        return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, (), standing
+    standing = standing.doubted(*harmless_doubts(around, half, cast, tests))
     integral = ": what is cast are integers" if cast is not None and _is_integral(cast, lanes[0]) else ""
     return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, (), standing
+
+
+def _doubts(facts: FileFacts, around: Surroundings, half: NamedHalf) -> list[Doubt]:
+    """Why one dtype may be right for all, by intention."""
+    return holding(
+        {
+            doubts.NAMED_ON_PURPOSE: is_on_purpose(around, half.node, half.dtype, facts.path),
+            doubts.NAMED_A_SAMPLE: half.receiver is not None and bool(_SAMPLE.search(ast.unparse(half.receiver))),
+            doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node),
+            doubts.QUANTIZED_NEXT: is_quantized(around, half.node),
+            doubts.EXPLAINED: is_explained(around, half.node, half.dtype, facts.source.lines),
+        }
+    )
 
 
 def _is_of_float32(test: ast.expr) -> bool:

@@ -238,8 +238,9 @@ def reproduce():
             if not found:
                 continue
             around = around or Surroundings.of(facts.source.tree)
-            if any(_are_angles(rounded.use, around) for rounded in found):
-                yield _suspect(facts, [_told_apart(rounded, around) for rounded in found])
+            suspect = _suspect(facts, [_told_apart(rounded, around) for rounded in found])
+            angles = any(_are_angles(rounded.use, around) for rounded in found)
+            yield suspect if angles else suspect.doubted(doubts.NOT_POSITIONS)
 
 
 def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:

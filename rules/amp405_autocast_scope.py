@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Severity
 from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, FORCED, Standing
+from amplint.judge.certainty import ASSUMED, FORCED, Standing, holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._float32_regions import float32_regions, is_float32_without
@@ -489,11 +489,11 @@ def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
         call = reference.call
         if call is None or reference.name not in _DTYPE_QUERIES or id(around.function(call)) in asked:
             continue
-        if isinstance(around.parent(call), ast.Compare) and not around.guarded(
-            call, lambda t: speaks_of_autocast(ast.unparse(t))
-        ):
+        if isinstance(around.parent(call), ast.Compare):
             message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
-            yield call, message, Severity.WARNING, ASSUMED, (), scenarios, ""
+            guarded = around.guarded(call, lambda test: speaks_of_autocast(ast.unparse(test)))
+            standing = ASSUMED.doubted(*holding({doubts.ASKS_FOR_AUTOCAST: guarded}))
+            yield call, message, Severity.WARNING, standing, (), scenarios, ""
 
 
 def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:

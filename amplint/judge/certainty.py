@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Certainty, Doubt, Effect, HeldDoubt
@@ -65,11 +65,21 @@ class Standing:
         alone = certainty(self.forced, ())
         return tuple(held for held in self.held if certainty(self.forced, (held.doubt.effect,)) is not alone)
 
+    @property
+    def kept(self) -> Standing:
+        """The same, where what drops a claim leaves it possible."""
+        return Standing(self.forced, tuple(map(_leaving_possible, self.held)))
+
     def doubted(self, *doubts: Doubt, span: Span | None = None) -> Standing:
         """The same claim with further doubts, all of which are seen at ``span``; each counts once."""
         known = {held.doubt for held in self.held}
         new = (HeldDoubt(doubt, span) for doubt in dict.fromkeys(doubts) if doubt not in known)
         return Standing(self.forced, (*self.held, *new))
+
+
+def _leaving_possible(held: HeldDoubt) -> HeldDoubt:
+    drops = held.doubt.effect is Effect.DROP
+    return replace(held, doubt=replace(held.doubt, effect=Effect.POSSIBLE)) if drops else held
 
 
 FORCED = Standing(forced=True)

@@ -157,6 +157,14 @@ OTHER_MASK_TOO = _possible(
     "other-mask-too", "AMP108", "The call may pass an attention mask as well, which closes the fast path."
 )
 
+NAMED_ON_PURPOSE = _drop(
+    "named-on-purpose", "AMP109", "A name around the cast, or a docstring, says that it is there to cast."
+)
+NAMED_A_SAMPLE = _drop("named-a-sample", "AMP109", "The tensor's name says that it is a sample to warm up with.")
+ROUNDED_AT_ONCE = _drop("rounded-at-once", "AMP109", "The code gives the result another dtype at once.")
+QUANTIZED_NEXT = _drop("quantized-next", "AMP109", "A function that quantizes gets the tensor.")
+EXPLAINED = _drop("explained", "AMP109", "A comment beside the cast names the dtype and gives a reason.")
+ASKED_FOR = _drop("asked-for", "AMP109", "A test around the cast asks for the dtype, so it is meant for what comes.")
 HOLDS_A_MASK = _possible(
     "holds-a-mask", "AMP109", "The tensor is a mask, whose zeros, ones and infinities both 16-bit dtypes hold."
 )
@@ -177,6 +185,9 @@ HOLDS_EXPONENTIAL = _possible(
     "The tensor holds an exponential, for which bfloat16 has the range and float16 has not.",
 )
 
+WIDENS_A_TABLE = _drop(
+    "widens-a-table", "AMP110 AMP111", "The code makes the tensor that becomes float32, and may want a float32 table."
+)
 ONLY_RETURNED = _possible(
     "only-returned", "AMP111", "The module returns the float32 tensor, and its caller may want it so."
 )
@@ -188,9 +199,22 @@ MAY_BE_NO_TENSOR = _likely(
 )
 MAY_PROBE = _drop("may-probe", "AMP112", "The statement may be there to see whether it raises.")
 ASKS_FOR_DTYPE = _drop(
-    "asks-for-dtype", "AMP113", "The branch asks for the dtype of what came in, so the returns differ on purpose."
+    "asks-for-dtype",
+    "AMP107 AMP113",
+    "A test around this asks for a dtype, so the code tells the cases apart on purpose.",
 )
 
+ASKS_FOR_AUTOCAST = _drop(
+    "asks-for-autocast", "AMP201 AMP202 AMP405", "The code asks for autocast's state itself, elsewhere in the function."
+)
+ALIGNED_BY_HAND = _drop(
+    "aligned-by-hand", "AMP201 AMP202", "The code casts the operands of every operation in backward itself."
+)
+DIFFERENTIATED = _drop(
+    "differentiated",
+    "AMP201 AMP202",
+    "Forward has autograd differentiate at once, and backward only scales that.",
+)
 OPERANDS_UNKNOWN = _possible(
     "operands-unknown",
     "AMP201 AMP202",
@@ -202,6 +226,7 @@ CAST_BY_HAND = _possible(
 NOTHING_TO_CAST = _possible(
     "nothing-to-cast", "AMP203", "Nothing in backward depends on autocast, or forward casts its inputs to one dtype."
 )
+MAY_BE_CAUGHT = _drop("may-be-caught", "AMP203", "The file catches the exception.")
 CALLERS_CAST = _drop("callers-cast", "AMP205", "A call of the Function casts what it passes.")
 
 OUTSIDE_A_MODULE = _possible(
@@ -303,8 +328,13 @@ FREQUENCIES = _likely(
     "Few frequencies are counted, exactly, and how much the rounded product matters depends on the positions.",
 )
 
+NOT_POSITIONS = _drop(
+    "not-positions", "AMP306", "Nothing says that the product is of positions, whose angles need them exactly."
+)
 MANAGED = _likely("managed", "AMP404", "A framework runs the backward pass, and may leave the region for it.")
+SUPPORT_ASKED = _drop("support-asked", "AMP502", "The file speaks of asking whether a GPU supports bfloat16.")
 STAYS_FLOAT32 = _possible("stays-float32", "AMP405", "Everything in the region is float32 without it too.")
+SAID_TO_BE_CUDA = _drop("said-to-be-cuda", "AMP602", "A comment beside the query says that CUDA is meant.")
 NAMED_ONLY = _possible("named-only", "AMP601", "The file only names the class in annotations and never makes one.")
 CASTS_UNDONE = _possible(
     "casts-undone",
