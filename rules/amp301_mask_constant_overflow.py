@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BITS, bits_of
 from amplint.infer.values import Const, Limit
+from amplint.judge import doubts
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._disagreement import find_expression, short_name
 from ._low_precision import (
     by_node,
     causes_of,
+    doubted,
     dtype_expression,
     dtype_name,
     follows_scenario,
@@ -309,17 +311,19 @@ def _overflow(facts: FileFacts, use: Use) -> _Overflow | None:
     short = short_name(use.op).rstrip("_") or use.op
     short = "__setitem__" if use.op.endswith("__setitem__") else short
     refused = _RAISES | _RAISES_ON_CPU if facts.device == "cpu" else _RAISES
+    dropped: _Overflow | None = None
     for table, raises in ((refused, True), (_GIVES_INFINITY, False)):
         for parameter in table.get(short, ()):
             number = use.numbers.get(parameter)
             if number is None:
                 continue
             operand = use.operands[0]
-            lanes = low_lanes(facts, use, operand, partial(_exceeds, number))
-            lanes = surest(lanes)
+            lanes = surest(low_lanes(facts, use, operand, partial(_exceeds, number)))
             if lanes and (raises or follows_scenario(facts, use) or any(each.proven for each in lanes.values())):
                 return _Overflow(use, parameter, operand, lanes, raises)
-    return None
+            if lanes and dropped is None:
+                dropped = _Overflow(use, parameter, operand, doubted(lanes, doubts.ONLY_INFINITE), raises)
+    return dropped
 
 
 def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
@@ -334,8 +338,10 @@ def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
     return number.name in ("min", "max") and of.known and all(size > largest for size in sizes)
 
 
-def _weight(overflow: _Overflow) -> tuple[bool, bool, int]:
-    return overflow.raises, any(each.proven for each in overflow.lanes.values()), len(overflow.lanes)
+def _weight(overflow: _Overflow) -> tuple[bool, bool, bool, int]:
+    standings = overflow.lanes.values()
+    told, proven = any(each.told for each in standings), any(each.proven for each in standings)
+    return told, overflow.raises, proven, len(overflow.lanes)
 
 
 def _suspect(facts: FileFacts, worst: _Overflow, found: list[_Overflow]) -> Suspect:

@@ -492,7 +492,7 @@ def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
         if isinstance(around.parent(call), ast.Compare):
             message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
             guarded = around.guarded(call, lambda test: speaks_of_autocast(ast.unparse(test)))
-            standing = ASSUMED.doubted(*holding({doubts.ASKS_FOR_AUTOCAST: guarded}))
+            standing = ASSUMED.doubted(*holding({doubts.SPEAKS_OF_AUTOCAST: guarded}))
             yield call, message, Severity.WARNING, standing, (), scenarios, ""
 
 

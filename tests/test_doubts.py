@@ -95,6 +95,24 @@ def test_doubts_hold_about_the_rules_that_they_name(rule: Rule, tmp_path: Path) 
                 assert not held.doubt.codes or finding.code in held.doubt.codes, (finding.code, held.doubt.name)
 
 
+ASKED = b"""\
+import torch
+
+if __name__ == "__main__":
+    print(torch.cuda.is_bf16_supported())
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        print(torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda"))
+"""
+
+
+def test_what_a_doubt_drops_is_shown_to_who_asks_for_it(tmp_path: Path) -> None:
+    source = Source(tmp_path / "case.py", ASKED)
+    assert check_file(source, Options(RULES, pedantic=True)).findings == ()
+    (finding,) = check_file(source, Options(RULES, dropped=True)).findings
+    assert (finding.code, finding.certainty) == ("AMP502", Certainty.POSSIBLE)
+    assert [held.doubt.name for held in finding.doubts] == ["support-asked"]
+
+
 def test_reports_name_the_doubts(tmp_path: Path) -> None:
     source = Source(tmp_path / "case.py", b"f(x)\ng(x)\n")
     first, second = (Span(Location(row, 1), Location(row, 5)) for row in (1, 2))

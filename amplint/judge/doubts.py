@@ -204,9 +204,7 @@ ASKS_FOR_DTYPE = _drop(
     "A test around this asks for a dtype, so the code tells the cases apart on purpose.",
 )
 
-ASKS_FOR_AUTOCAST = _drop(
-    "asks-for-autocast", "AMP201 AMP202 AMP405", "The code asks for autocast's state itself, elsewhere in the function."
-)
+ASKS_FOR_AUTOCAST = _drop("asks-for-autocast", "AMP201 AMP202", "Forward asks for autocast's state itself.")
 ALIGNED_BY_HAND = _drop(
     "aligned-by-hand", "AMP201 AMP202", "The code casts the operands of every operation in backward itself."
 )
@@ -233,6 +231,9 @@ OUTSIDE_A_MODULE = _possible(
     "outside-a-module",
     _LOW_PRECISION,
     "A caller decides the dtype, and no module is seen that would pass low precision.",
+)
+ONLY_INFINITE = _drop(
+    "only-infinite", "AMP301", "A caller outside of modules decides the dtype, and the infinity raises nothing."
 )
 SHARES_SUMMED = _drop("shares-summed", "AMP302", "The tensor is a sum of probabilities, which is about 1.")
 OVERRIDDEN = _drop(
@@ -333,6 +334,7 @@ NOT_POSITIONS = _drop(
 )
 MANAGED = _likely("managed", "AMP404", "A framework runs the backward pass, and may leave the region for it.")
 SUPPORT_ASKED = _drop("support-asked", "AMP502", "The file speaks of asking whether a GPU supports bfloat16.")
+SPEAKS_OF_AUTOCAST = _drop("speaks-of-autocast", "AMP405", "A test around the query speaks of autocast.")
 STAYS_FLOAT32 = _possible("stays-float32", "AMP405", "Everything in the region is float32 without it too.")
 SAID_TO_BE_CUDA = _drop("said-to-be-cuda", "AMP602", "A comment beside the query says that CUDA is meant.")
 NAMED_ONLY = _possible("named-only", "AMP601", "The file only names the class in annotations and never makes one.")
