@@ -66,6 +66,13 @@ def test_one_function_chooses_a_certainty() -> None:
     assert named == []
 
 
+def test_the_judge_rests_on_plain_data_alone() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in JUDGE.glob("*.py")]
+    imported = {node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    allowed = {"amplint.finding", "amplint.source"}
+    assert {name for name in imported if name and name.startswith("amplint")} <= allowed
+
+
 @pytest.mark.parametrize("forced", [True, False])
 def test_a_further_doubt_never_makes_surer(forced: bool) -> None:
     assert certainty(forced, ()) is (Certainty.PROVEN if forced else Certainty.LIKELY)
