@@ -21,7 +21,6 @@ import inspect
 import itertools
 import multiprocessing
 import os
-import random
 import statistics
 import sys
 import time
@@ -32,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import verify_kept as kept
-from build_modules import module_classes
+from build_modules import drawn_from, module_classes
 from figures import results
 from verify_pool import POOL, draw_libraries, importable
 
@@ -129,7 +128,7 @@ def _row(name: str, chosen: argparse.Namespace, counts: Counts) -> kept.Row:
 
 def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scenario]) -> Counts:
     classes, _ = module_classes(library)
-    drawn = sorted(random.Random(chosen.seed).sample(sorted(classes), min(chosen.count, len(classes))))
+    drawn, abstract = drawn_from(classes, chosen.count, chosen.seed)
     ran, confirmed, counts, start = 0, 0, Counter[str](), time.monotonic()
     for name in (name for name in drawn if chosen.only in name):
         cells, why = _in_child(classes[name], scenarios, chosen.seconds)
@@ -143,6 +142,7 @@ def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scena
             print(line, flush=True)
     print(
         f"{library}: {ran} of {len(drawn)} ran, {confirmed} with something confirmed; "
+        f"{abstract} abstract ones passed over; "
         f"cells: {', '.join(f'{count} {kind}' for kind, count in counts.most_common())}; "
         f"{time.monotonic() - start:.0f} s",
         flush=True,

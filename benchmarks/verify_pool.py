@@ -34,10 +34,10 @@ def draw_libraries(pool: Path, count: int, seed: int, *, large: bool = False) ->
 
 
 def importable(name: str) -> list[str]:
-    """The packages that an installed library provides, the one most like its name first."""
+    """The packages that an installed library provides, the one most like its name first and tests last."""
     wanted = name.replace("-", "_").lower()
     provided = importlib.metadata.packages_distributions()
     found = [
         package for package, names in provided.items() if any(n.replace("-", "_").lower() == wanted for n in names)
     ]
-    return sorted(found, key=lambda package: -SequenceMatcher(None, package.lower(), wanted).ratio())
+    return sorted(found, key=lambda one: ("test" in one, -SequenceMatcher(None, one.lower(), wanted).ratio()))

@@ -1,0 +1,47 @@
+"""Inputs that a forward takes apart by text keys: ``batch["image"]``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.verify.build.signatures import source_tree
+from amplint.verify.build.spec import Items, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from amplint.verify.build.forward import Forward
+    from amplint.verify.build.frames import Place
+    from amplint.verify.build.reshape import Repair
+
+COST = 0.4
+
+
+def mappings(search: Forward, plan: Plan, trail: list[Place]) -> Iterator[Repair]:
+    """A dict in the place of each input that a failing statement asks for a text key which it does not have.
+
+    It has all the keys by which the forward, or the failing method, uses an input of that name.
+    """
+    for place in trail[:3]:
+        asked = keys_by_name([place.statement]) if place.statement is not None else {}
+        for name in asked.keys() & (plan.keys() | search.parameters.keys()):
+            trees = (source_tree(type(search.module).forward), source_tree(place.frame.f_code))
+            used = [keys_by_name([tree]).get(name, []) for tree in trees if tree is not None]
+            old = plan.get(name)
+            have = dict(zip(old.names, old.items, strict=True)) if isinstance(old, Items) and old.names else {}
+            wanted = [*have, *asked[name], *(key for keys in used for key in keys)]
+            made = {key: have.get(key) or search.choices(plan, key)[0] for key in dict.fromkeys(wanted)}
+            if made.keys() != have.keys():
+                yield COST, {**plan, name: Items(dict, tuple(made.values()), tuple(made))}
+
+
+def keys_by_name(trees: Iterable[ast.AST]) -> dict[str, list[str]]:
+    """The constant texts by which each plain name is indexed to be read: ``batch["image"]``."""
+    found: dict[str, list[str]] = {}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.ctx, ast.Load):
+            key = node.slice
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                found.setdefault(node.value.id, []).append(key.value)
+    return found
