@@ -189,7 +189,7 @@ def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tu
 def _named_tensors(
     plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], signature: dict[str, Parameter]
 ) -> dict[str, torch.Tensor]:
-    """The tensors of the call by their paths in ``plan``."""
+    """The tensors of the call by their paths in ``plan``, but for those that an object keeps under another name."""
     order = [name for name in signature if name in plan and name not in kwargs]
     values: dict[str, Any] = dict(zip(order, args, strict=False)) | kwargs
     last = plan[order[-1]] if order else None
@@ -198,8 +198,12 @@ def _named_tensors(
     found = {}
     for path in tensors_of(plan):
         name, *rest = path.split(".")
-        value = values[name]
-        for index in rest:
-            value = list(value.values())[int(index)] if isinstance(value, dict) else value[int(index)]
-        found[path] = value
+        value, spec = values[name], plan[name]
+        for index in map(int, rest):
+            assert isinstance(spec, Items)
+            key = spec.names[index] if spec.names else ""
+            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None) if key else value[index]
+            spec = spec.items[index]
+        if isinstance(value, torch.Tensor):
+            found[path] = value
     return found
