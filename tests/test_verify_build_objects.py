@@ -299,7 +299,10 @@ class Named(nn.Module):
         return self._loss(inputs)
 
     def _loss(self, inputs: Any) -> torch.Tensor:
-        return self.layer(inputs[KEYS.X]) + inputs[KEYS.LABELS].float().mean()
+        return self.layer(inputs[KEYS.X]) + inputs[KEYS.LABELS].float().mean() + self._shift(inputs)
+
+    def _shift(self, batch: Any) -> torch.Tensor:
+        return batch["shift"].float().mean()
 
 
 class Offered(nn.Module):
@@ -317,7 +320,7 @@ class Offered(nn.Module):
 
 
 def test_a_dict_by_keys_that_have_names() -> None:
-    assert built(Named).args[0].keys() == {"X", "labels"}
+    assert built(Named).args[0].keys() == {"X", "labels", "shift"}
 
 
 def test_a_word_that_a_message_offers() -> None:

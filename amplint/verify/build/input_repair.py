@@ -39,7 +39,7 @@ def repairs(search: Forward, plan: Plan, probe: Probe) -> Iterator[Repair]:
     yield from _unpacked(search, plan, probe, trail, text)
     if isinstance(error, IndexError) and trail:
         yield from _indexed(search, plan, probe, trail[0])
-    yield from mappings(search, plan, trail)
+    yield from mappings(search, plan, trail, error)
     yield from records(search, plan, text, trail)
     blamed = _blamed(search, plan, trail)
     yield from _kinds(search, plan, text, blamed)

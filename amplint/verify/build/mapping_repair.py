@@ -18,17 +18,27 @@ if TYPE_CHECKING:
 COST = 0.4
 
 
-def mappings(search: Forward, plan: Plan, trail: list[Place]) -> Iterator[Repair]:
+DICTS = ("keys", "items", "values", "get")
+"""What only dicts are asked for."""
+
+
+def mappings(search: Forward, plan: Plan, trail: list[Place], error: Exception) -> Iterator[Repair]:
     """A dict in the place of each input that a failing statement asks for a text key which it does not have, or for all
     its keys.
 
-    It has all the keys by which the forward, or the failing method, uses an input of that name.
+    It has all the keys by which the forward, or the failing method, uses an input of that name. What a dict lacks under
+    another name than the forward's is added too.
     """
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        for name, given in plan.items():
+            if isinstance(given, Items) and given.kind is dict and error.args[0] not in given.names:
+                item = search.choices(plan, error.args[0])[0]
+                yield COST + 0.1, {**plan, name: Items(dict, (*given.items, item), (*given.names, error.args[0]))}
     for place in trail[:3]:
         asked = keys_by_name([place.statement], place.evaluate) if place.statement is not None else {}
         for name in _as_dict(place.statement) & plan.keys():
-            given = plan[name]
-            if not isinstance(given, Items) or given.kind is not dict:
+            other = plan[name]
+            if not isinstance(other, Items) or other.kind is not dict:
                 yield COST, {**plan, name: Items(dict, ())}
         for name in asked.keys() & (plan.keys() | search.parameters.keys()):
             trees = (source_tree(type(search.module).forward), source_tree(place.frame.f_code))
@@ -57,7 +67,5 @@ def _as_dict(tree: ast.AST | None) -> set[str]:
     return {
         node.value.id
         for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.attr in ("keys", "items", "values", "get")
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in DICTS
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from amplint.verify.build.mapping_repair import DICTS
 from amplint.verify.build.parts import attributes_of
 from amplint.verify.build.signatures import VARIADIC, Parameter, constructor, source_tree
 from amplint.verify.build.spec import Items, Plan, tensors_of
@@ -33,7 +34,7 @@ def records(search: Forward, plan: Plan, text: str, trail: list[Place]) -> Itera
     attributes by which the forward reads that input.
     """
     lacks = _LACKS.search(text)
-    if lacks is None:
+    if lacks is None or lacks[1] in DICTS:
         return
     for place in trail[:3]:
         asked = _read_of(place.statement)
