@@ -71,6 +71,18 @@ class Flat(nn.Module):
         return x * self.weight
 
 
+class Split(nn.Module):
+    """Has its input fit what is left of it: nothing, in the shapes that are tried first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rest = x[:, 32:] if x.dim() > 2 else x
+        return self.layer(x) + rest
+
+
 class Pairs(nn.Module):
     """Looks up an index that it calculates from two inputs."""
 
@@ -111,6 +123,10 @@ def test_arguments_that_only_a_method_names() -> None:
 
 def test_the_size_of_a_flattened_input() -> None:
     assert built(Flat).args[0].numel() == 3
+
+
+def test_no_input_is_empty() -> None:
+    assert built(Split).args[0].numel()
 
 
 def test_indices_that_are_calculated_from_several_inputs() -> None:

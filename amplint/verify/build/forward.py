@@ -100,7 +100,8 @@ class Forward:
             if isinstance(probe.error, NotImplementedError) and not probe.trace.steps:
                 break
             for extra, repaired in input_repair.repairs(self, plan, probe):
-                if sum(math.prod(tensor.shape) for tensor in tensors_of(repaired).values()) > MOST_INPUT:
+                sizes = [math.prod(tensor.shape) for tensor in tensors_of(repaired).values()]
+                if sum(sizes) > MOST_INPUT or 0 in sizes:  # what is empty fits everything and shows nothing
                     continue
                 waiting.push(repaired, cost + extra + _oblong(repaired) - 0.8 * gain)
         return None
