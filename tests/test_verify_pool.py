@@ -9,8 +9,10 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import pytest  # noqa: E402
+import torch  # noqa: E402
 import verify_kept as kept  # noqa: E402
 import verify_modules  # noqa: E402
+from build_modules import drawn_from, is_abstract  # noqa: E402
 from figures import results  # noqa: E402
 from figures.page import page  # noqa: E402
 from verify_pool import LARGE, POOL, draw_libraries  # noqa: E402
@@ -75,3 +77,30 @@ def test_a_reading_is_of_a_library_that_was_run(
     with pytest.raises(SystemExit):
         verify_modules.main()
     assert "never-run was never run" in capsys.readouterr().err
+
+
+class Plain(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dim() > 9:
+            raise NotImplementedError
+        return x
+
+
+class Refusing(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What subclasses give."""
+        raise NotImplementedError(f"{type(self)} has no forward for {x}")
+
+
+class Silent(torch.nn.Module):
+    """Has no forward at all."""
+
+
+def test_abstract_classes_are_not_drawn() -> None:
+    assert [kind for kind in (Plain, Refusing, Silent) if not is_abstract(kind)] == [Plain]
+    classes = {f"{number}.{kind.__name__}": kind for number in range(5) for kind in (Plain, Refusing, Silent)}
+    drawn, abstract = drawn_from(classes, 4, 1)
+    assert len(drawn) == 4
+    assert {name[2:] for name in drawn} == {"Plain"}
+    assert 0 < abstract <= 10
+    assert drawn_from({"a.Silent": Silent}, 4, 1) == ([], 1)

@@ -100,7 +100,8 @@ class Forward:
             if isinstance(probe.error, NotImplementedError) and not probe.trace.steps:
                 break
             for extra, repaired in input_repair.repairs(self, plan, probe):
-                if sum(math.prod(tensor.shape) for tensor in tensors_of(repaired).values()) > MOST_INPUT:
+                sizes = [math.prod(tensor.shape) for tensor in tensors_of(repaired).values()]
+                if sum(sizes) > MOST_INPUT or 0 in sizes:  # what is empty fits everything and shows nothing
                     continue
                 waiting.push(repaired, cost + extra + _oblong(repaired) - 0.8 * gain)
         return None
@@ -189,7 +190,7 @@ def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tu
 def _named_tensors(
     plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], signature: dict[str, Parameter]
 ) -> dict[str, torch.Tensor]:
-    """The tensors of the call by their paths in ``plan``."""
+    """The tensors of the call by their paths in ``plan``, but for those that an object keeps under another name."""
     order = [name for name in signature if name in plan and name not in kwargs]
     values: dict[str, Any] = dict(zip(order, args, strict=False)) | kwargs
     last = plan[order[-1]] if order else None
@@ -198,8 +199,12 @@ def _named_tensors(
     found = {}
     for path in tensors_of(plan):
         name, *rest = path.split(".")
-        value = values[name]
-        for index in rest:
-            value = list(value.values())[int(index)] if isinstance(value, dict) else value[int(index)]
-        found[path] = value
+        value, spec = values[name], plan[name]
+        for index in map(int, rest):
+            assert isinstance(spec, Items)
+            key = spec.names[index] if spec.names else ""
+            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None) if key else value[index]
+            spec = spec.items[index]
+        if isinstance(value, torch.Tensor):
+            found[path] = value
     return found

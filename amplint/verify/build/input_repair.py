@@ -14,6 +14,7 @@ from amplint.verify.build.frames import MISSING, Comparison, Place, broken, plac
 from amplint.verify.build.inputs import widths
 from amplint.verify.build.mapping_repair import mappings
 from amplint.verify.build.operation_repair import from_operation
+from amplint.verify.build.record_repair import records
 from amplint.verify.build.reshape import Repair, resized, with_kind, with_rank
 from amplint.verify.build.signatures import VARIADIC, Parameter
 from amplint.verify.build.spec import Const, Items, Plan, Spec, Tensor, replaced, tensors_of
@@ -38,7 +39,8 @@ def repairs(search: Forward, plan: Plan, probe: Probe) -> Iterator[Repair]:
     yield from _unpacked(search, plan, probe, trail, text)
     if isinstance(error, IndexError) and trail:
         yield from _indexed(search, plan, probe, trail[0])
-    yield from mappings(search, plan, trail)
+    yield from mappings(search, plan, trail, error)
+    yield from records(search, plan, text, trail)
     blamed = _blamed(search, plan, trail)
     yield from _kinds(search, plan, text, blamed)
     for place in trail[:3]:

@@ -76,9 +76,8 @@ def _modules(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> I
             holders.append(name)
     for rank, name in enumerate(holders[:3]):
         made = [layer for layer, had in _LAYERS.items() if attribute is None or hasattr(had(), attribute)]
-        library = parts.having(search.target, name, attribute) if attribute is not None else []
-        own = [] if attribute is not None and hasattr(nn.Module, attribute) else library[:2]
-        choices: list[Spec] = [*(Make(label, _LAYERS[label]) for label in made), *own]
+        choices: list[Spec] = [Make(label, _LAYERS[label]) for label in made]
+        choices += parts.having(search.target, name, attribute)[:2] if attribute is not None and not made else []
         if lacks is None and name in plan and isinstance(_plain(plan[name]), (list, tuple)):
             choices = [Items(list, (choice, choice)) for choice in choices]
         for index, spec in enumerate(choices):
