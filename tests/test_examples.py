@@ -19,8 +19,8 @@ import pytest
 import torch
 from rule_examples import FOLDER, RULES, Case, every_bad, every_good, ids, parse
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability, Severity
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult, Severity
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
 from amplint.rule import CODE, HEADINGS, Evidence, Example, Rule, documentation

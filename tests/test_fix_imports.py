@@ -10,8 +10,8 @@ import pytest
 from respelled import aliased, by_name, imported, read, unbound
 from rule_examples import Case, every_bad, ids
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
