@@ -56,7 +56,7 @@ def _is_of_form(surroundings: Surroundings, use: ast.Name) -> bool:
     parent = surroundings.parent(use)
     if isinstance(parent, ast.Attribute):
         return parent.attr in _FORMS
-    return isinstance(parent, ast.Call) and parent.args[:1] == [use] and called(parent) in _LIKE
+    return isinstance(parent, ast.Call) and parent.args[:1] == [use] and surroundings.called(parent) in _LIKE
 
 
 def _is_asked_for_places(surroundings: Surroundings, use: ast.Name) -> bool:
@@ -66,8 +66,8 @@ def _is_asked_for_places(surroundings: Surroundings, use: ast.Name) -> bool:
     if not isinstance(call, ast.Call) or (call.func is not parent and call.args[:1] != [use]):
         return False
     taken = surroundings.parent(call)
-    return called(call) in _POINTERS or (
-        called(call) in _CHOOSERS and isinstance(taken, ast.Attribute) and taken.attr == _PLACES
+    return surroundings.called(call) in _POINTERS or (
+        surroundings.called(call) in _CHOOSERS and isinstance(taken, ast.Attribute) and taken.attr == _PLACES
     )
 
 
@@ -120,11 +120,11 @@ def _is_chosen_from(surroundings: Surroundings, node: ast.expr, choosers: frozen
     for ancestor in surroundings.ancestors(node):
         if isinstance(ancestor, ast.Call):
             if current in ancestor.args:
-                chosen = ancestor.args[0] is current and called(ancestor) in choosers
+                chosen = ancestor.args[0] is current and surroundings.called(ancestor) in choosers
                 return chosen and not _drops_places(surroundings, ancestor)
             if current is not ancestor.func:
                 return False
-            if called(ancestor) in choosers:
+            if surroundings.called(ancestor) in choosers:
                 return not _drops_places(surroundings, ancestor)
         elif not isinstance(ancestor, ast.BinOp | ast.Attribute) and not (
             isinstance(ancestor, ast.Subscript) and ancestor.value is current
@@ -176,9 +176,3 @@ def _is_handed_on(surroundings: Surroundings, read: ast.Name) -> bool:
         if isinstance(ancestor, ast.BinOp | ast.stmt):
             return False
     return False
-
-
-def called(call: ast.Call) -> str:
-    """The last part of the name that is called."""
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

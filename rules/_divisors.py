@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ._choices import called, uses_behind
+from ._choices import uses_behind
 from ._guarded import last
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _may_divide(tree: ast.Module, around: Surroundings, node: ast.expr, steps: i
             if not isinstance(ancestor.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.MatMult):
                 return True
         elif isinstance(ancestor, ast.Call):
-            handed_on = _handed_on(ancestor, current)
+            handed_on = _handed_on(around, ancestor, current)
             if handed_on is not None:
                 return not handed_on
         elif isinstance(ancestor, ast.Assign):
@@ -62,9 +62,9 @@ def _may_divide(tree: ast.Module, around: Surroundings, node: ast.expr, steps: i
     return True
 
 
-def _handed_on(call: ast.Call, current: ast.AST) -> bool | None:
+def _handed_on(around: Surroundings, call: ast.Call, current: ast.AST) -> bool | None:
     """Whether a call keeps its operand from being a divisor: None where it hands it on, False where it may divide."""
-    name = called(call)
+    name = around.called(call)
     if call.func is not current and name in _DIVISIONS and call.args[:1] == [current]:
         return None
     if name in _LIMITS and any(isinstance(n, ast.Constant) and _is_held(n.value) for n in _limits(call)):

@@ -18,6 +18,7 @@ from ._likely import likely_loss
 from ._makers import quoted, reason
 from ._merging import merges
 from ._rotation import rotations
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,8 +135,8 @@ def report_padding(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
 def rotated(facts: FileFacts) -> Iterator[Suspect]:
     """A suspect for each rotary embedding whose result takes the dtype of the angles."""
     scenarios = tuple(s.name for s in facts.scenarios if s.autocast is not None)
-    turning = ".cos(" in facts.source.text and ".sin(" in facts.source.text
-    for rotation in rotations(facts.source.tree) if scenarios and turning else ():
+    turning = "cos" in facts.source.text and "sin" in facts.source.text
+    for rotation in rotations(Surroundings.of(facts.source.tree), facts.source.tree) if scenarios and turning else ():
         message = (
             f"the sine and cosine of `{rotation.angles}`, float32 where they are right, make what is returned "
             f"float32 for a half-precision `{rotation.tensor}`"
@@ -149,7 +150,11 @@ def merged(facts: FileFacts) -> Iterator[Suspect]:
     Only possible of a bias: layers of quantized weights, which are merged into too, cast it in their forward.
     """
     scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
-    for merge in merges(facts.source.tree) if scenarios and ".data = " in facts.source.text else ():
+    for merge in (
+        merges(facts.source.tree, Surroundings.of(facts.source.tree))
+        if scenarios and "data" in facts.source.text
+        else ()
+    ):
         message = (
             f"`{merge.target}` becomes float32 where {quoted(merge.other) or 'what is merged into it'} is: "
             "nothing casts the result back, and torch takes any dtype there"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ._choices import called
-
 if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
@@ -36,8 +34,8 @@ def _has_floor(around: Surroundings, node: ast.expr, steps: int) -> bool:
     if isinstance(node, ast.Subscript):
         return _has_floor(around, node.value, steps - 1)
     if isinstance(node, ast.Call):
-        filtered = called(node) in _CONVOLUTIONS and len(node.args) > 1 and _is_positive(around, node.args[1], steps)
-        return filtered and _has_floor(around, node.args[0], steps - 1)
+        filters = around.called(node) in _CONVOLUTIONS and len(node.args) > 1
+        return filters and _is_positive(around, node.args[1], steps) and _has_floor(around, node.args[0], steps - 1)
     if not isinstance(node, ast.BinOp):
         return False
     sides = ((node.left, node.right), (node.right, node.left))
@@ -58,7 +56,7 @@ def _is_positive(around: Surroundings, node: ast.expr, steps: int) -> bool:
         return steps > 0 and value is not None and _is_positive(around, value, steps - 1)
     if isinstance(node, ast.Subscript):
         return _is_positive(around, node.value, steps)
-    return isinstance(node, ast.Call) and called(node) in _POSITIVE
+    return isinstance(node, ast.Call) and around.called(node) in _POSITIVE
 
 
 def sums_whole(around: Surroundings, node: ast.expr | None) -> bool:
@@ -70,19 +68,19 @@ def sums_whole(around: Surroundings, node: ast.expr | None) -> bool:
         node = around.only_value(node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return sums_whole(around, node.left) and sums_whole(around, node.right)
-    if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
+    if not isinstance(node, ast.Call) or around.called(node) != "sum":
         return False
     summed = around.subject(node)
     given = len(node.args) + len(node.keywords)
-    return summed is not None and given == around.is_torch(node.func.value) and _is_square(summed)
+    return summed is not None and given == bool(around.torch_name(node.func)) and _is_square(around, summed)
 
 
-def _is_square(node: ast.expr) -> bool:
+def _is_square(around: Surroundings, node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.Pow):
             return isinstance(node.right, ast.Constant) and node.right.value == 2
         return isinstance(node.op, ast.Mult) and ast.dump(node.left) == ast.dump(node.right)
     if isinstance(node, ast.Call):
-        by = node.args[-1] if called(node) == "pow" and node.args else None
-        return called(node) in _SQUARES or (isinstance(by, ast.Constant) and by.value == 2)
+        by = node.args[-1] if around.called(node) == "pow" and node.args else None
+        return around.called(node) in _SQUARES or (isinstance(by, ast.Constant) and by.value == 2)
     return False

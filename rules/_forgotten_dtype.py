@@ -12,6 +12,7 @@ from amplint.infer.facts import Addressed
 from ._following import Follower, followers
 from ._likely import likely_loss
 from ._round_trip import RoundTrip, round_trips
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +61,8 @@ def _with_dtype(visit: Visit, node: cst.Call, dtype: str, message: str) -> Fix:
 
 def _brought_back(facts: FileFacts) -> Iterator[Suspect]:
     """A suspect for each tensor that gets its device back after numpy or a feature extractor, but not its dtype."""
-    leaves = any(method in facts.source.data for method in (b".numpy", b".tolist"))
-    for trip in round_trips(facts.source.tree) if leaves else ():
+    leaves = any(method in facts.source.data for method in (b"numpy", b"tolist"))
+    for trip in round_trips(facts.source.tree, Surroundings.of(facts.source.tree)) if leaves else ():
         low = [s for s in facts.scenarios if s.inputs != "float32" and (trip.widened or s.inputs == "float16")]
         if low:
             message = (

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ._likely import likely_loss
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +28,14 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = facts.names(n for n, s in enumerate(facts.scenarios) if s.parameters in _LOW)
     if not scenarios or not facts.autograd_functions:
         return
+    around = Surroundings.of(facts.source.tree)
     for function in _run_by_functions(facts):
-        makers = _makers(function)
+        makers = _makers(function, around)
         returned = {n.id for r in ast.walk(function) if isinstance(r, ast.Return) and r.value for n in _names(r.value)}
         for loop in ast.walk(function):
             if not isinstance(loop, (ast.For, ast.While)):
                 continue
-            for name in _sums(loop):
+            for name in _sums(loop, around):
                 call = makers.get(name)
                 if call is None or name not in returned or call.lineno > loop.lineno:
                     continue
@@ -57,7 +59,7 @@ def _run_by_functions(facts: FileFacts) -> Iterator[ast.FunctionDef]:
             yield statement
 
 
-def _makers(function: ast.FunctionDef) -> dict[str, ast.Call]:
+def _makers(function: ast.FunctionDef, around: Surroundings) -> dict[str, ast.Call]:
     """Variables that hold ``torch.zeros_like(x)`` or nothing; none that may be made in a given dtype instead."""
     made: dict[str, ast.Call] = {}
     chosen = set()
@@ -66,7 +68,7 @@ def _makers(function: ast.FunctionDef) -> dict[str, ast.Call]:
             continue
         arms = [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else [node.value]
         for call in arms:
-            if not isinstance(call, ast.Call) or ast.unparse(call.func) != "torch.zeros_like":
+            if not isinstance(call, ast.Call) or around.torch_name(call.func) != "torch.zeros_like":
                 continue
             if any(keyword.arg in ("dtype", None) for keyword in call.keywords):
                 chosen.add(node.targets[0].id)
@@ -74,15 +76,16 @@ def _makers(function: ast.FunctionDef) -> dict[str, ast.Call]:
     return {name: call for name, call in made.items() if name not in chosen}
 
 
-def _sums(loop: ast.For | ast.While) -> Iterator[str]:
+def _sums(loop: ast.For | ast.While, around: Surroundings) -> Iterator[str]:
     """The variables that a loop adds to, as a whole."""
     for node in ast.walk(loop):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
             yield node.target.id
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in _IN_PLACE and isinstance(node.func.value, ast.Name):
-                yield node.func.value.id
-            elif node.func.attr in _OUT:
+        elif isinstance(node, ast.Call):
+            method = node.func if isinstance(node.func, ast.Attribute) else None
+            if method is not None and method.attr in _IN_PLACE and isinstance(method.value, ast.Name):
+                yield method.value.id
+            elif around.called(node) in _OUT:
                 outs = (k.value for k in node.keywords if k.arg == "out")
                 yield from (out.id for out in outs if isinstance(out, ast.Name))
 

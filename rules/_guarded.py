@@ -31,23 +31,20 @@ def is_overridden(tree: ast.Module, around: Surroundings, constant: ast.expr | N
 
 def sums_shares(around: Surroundings, node: ast.expr | None) -> bool:
     """Whether a tensor is a sum of probabilities: ``p.sum(-1)`` of a ``p`` that is made by a sigmoid or softmax."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sum":
+    if not isinstance(node, ast.Call) or around.called(node) != "sum":
         return False
     of = around.subject(node)
-    if of is not None and is_share(of):
+    if of is not None and is_share(around, of):
         return True
     function = around.function(node)
     if function is None or not isinstance(of, ast.Name):
         return False
     given = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and _gives(n, of.id)]
-    return any(map(is_share, given))
+    return any(is_share(around, value) for value in given)
 
 
-def is_share(node: ast.expr) -> bool:
-    name = node.func if isinstance(node, ast.Call) else None
-    return (isinstance(name, ast.Attribute) and name.attr in _SHARES) or (
-        isinstance(name, ast.Name) and name.id in _SHARES
-    )
+def is_share(around: Surroundings, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and around.called(node) in _SHARES
 
 
 def _gives(statement: ast.Assign, name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.dtypes import BITS
 from amplint.judge import doubts
 
-from ._choices import called, uses_behind
+from ._choices import uses_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def harmless_doubts(
     if _is_mask(half.receiver):
         yield doubts.HOLDS_A_MASK
     if half.dtype == "float16":
-        if any(answer and _asks_autocast(test) for test, answer in tests):
+        if any(answer and _asks_autocast(around, test) for test, answer in tests):
             yield doubts.LAYERS_CAST_AGAIN
         if _is_for_attention(around, half.node):
             yield doubts.ATTENTION_CAST_BACK
@@ -65,8 +65,8 @@ def _is_mask(node: ast.expr) -> bool:
     return bool(_MASK.search(name))
 
 
-def _asks_autocast(test: ast.expr) -> bool:
-    return isinstance(test, ast.Call) and called(test) in _ASKS_AUTOCAST
+def _asks_autocast(around: Surroundings, test: ast.expr) -> bool:
+    return isinstance(test, ast.Call) and around.called(test) in _ASKS_AUTOCAST
 
 
 def _is_made_wide(cast: CastCall | None) -> bool:
@@ -84,7 +84,7 @@ def _is_made_wide(cast: CastCall | None) -> bool:
 
 def _holds_exponential(around: Surroundings, node: ast.expr, variables: int = _MAX_VARIABLES) -> bool:
     for part in ast.walk(node):
-        if isinstance(part, ast.Call) and called(part) in _UNBOUNDED:
+        if isinstance(part, ast.Call) and around.called(part) in _UNBOUNDED:
             return True
         value = around.only_value(part) if isinstance(part, ast.Name) and variables else None
         if value is not None and _holds_exponential(around, value, variables - 1):
@@ -112,7 +112,7 @@ def _is_attended(around: Surroundings, node: ast.expr) -> bool:
     parent = around.parent(node)
     if isinstance(parent, ast.Starred | ast.keyword):
         parent = around.parent(parent)
-    if not isinstance(parent, ast.Call) or parent.func is node or not _ATTENTION.search(called(parent)):
+    if not isinstance(parent, ast.Call) or parent.func is node or not _ATTENTION.search(around.called(parent)):
         return False
     back = around.parent(parent)
     return isinstance(back, ast.Attribute) and back.attr in _CASTS

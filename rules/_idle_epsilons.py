@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.judge import doubts
 
-from ._choices import called, only_decides, uses_behind
+from ._choices import only_decides, uses_behind
 from ._divisors import may_divide
 from ._guarded import default_of, is_share, kept_as, method, passed_by_calls
 
@@ -58,7 +58,7 @@ def guards_gradients_alone(tree: ast.Module, around: Surroundings, node: ast.exp
     parent = around.parent(node)
     if isinstance(parent, ast.Attribute):
         parent = around.parent(parent)
-    if not isinstance(node, ast.expr) or not isinstance(parent, ast.Call) or called(parent) not in _ROOTS:
+    if not isinstance(node, ast.expr) or not isinstance(parent, ast.Call) or around.called(parent) not in _ROOTS:
         return False
     return not may_divide(tree, around, parent)
 
@@ -77,7 +77,7 @@ def is_of_trainer(around: Surroundings, node: ast.expr | ast.stmt) -> bool:
 
 def _is_of_angle(around: Surroundings, node: ast.expr) -> bool:
     parent = around.parent(node)
-    return isinstance(parent, ast.Call) and node in parent.args and called(parent) == _ANGLE
+    return isinstance(parent, ast.Call) and node in parent.args and around.called(parent) == _ANGLE
 
 
 def _is_tested(around: Surroundings, operand: ast.expr) -> bool:
@@ -125,11 +125,11 @@ def _sums_picked_shares(around: Surroundings, node: ast.expr) -> bool:
     """
     if _gathers_added_shares(around, node):
         return True
-    if not isinstance(node, ast.Call) or called(node) != "sum" or not isinstance(node.func, ast.Attribute):
+    if not isinstance(node, ast.Call) or around.called(node) != "sum" or not isinstance(node.func, ast.Attribute):
         return False
     subject = around.subject(node)
     return any(
-        isinstance(value, ast.Call) and called(value) in _PICKERS and _picks_from_shares(around, value)
+        isinstance(value, ast.Call) and around.called(value) in _PICKERS and _picks_from_shares(around, value)
         for value in (*_values(around, subject), *_chosen(around, subject))
     )
 
@@ -141,7 +141,7 @@ def _gathers_added_shares(around: Surroundings, node: ast.expr) -> bool:
         return False
     place = ast.dump(node.slice)
     for call in ast.walk(function):
-        added = isinstance(call, ast.Call) and called(call) in _ADDERS and len(call.args) == 3
+        added = isinstance(call, ast.Call) and around.called(call) in _ADDERS and len(call.args) == 3
         if not added or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
         to = call.func.value
@@ -152,7 +152,7 @@ def _gathers_added_shares(around: Surroundings, node: ast.expr) -> bool:
 
 def _is_picked(around: Surroundings, node: ast.expr, steps: int) -> bool:
     """Whether a tensor is what was picked of shares, reshaped or not."""
-    if isinstance(node, ast.Call) and called(node) in _PICKERS:
+    if isinstance(node, ast.Call) and around.called(node) in _PICKERS:
         return _picks_from_shares(around, node)
     return any(_is_picked(around, source, steps - 1) for source in _sources(around, node)) if steps else False
 
@@ -164,7 +164,7 @@ def _picks_from_shares(around: Surroundings, call: ast.Call) -> bool:
 
 def _holds_shares(around: Surroundings, node: ast.expr, steps: int) -> bool:
     """Whether a tensor is shares on every way, reshaped or cast or not."""
-    if is_share(node) or _is_of_named_activation(around, node):
+    if is_share(around, node) or _is_of_named_activation(around, node):
         return True
     sources = _sources(around, node) if steps else []
     return bool(sources) and all(_holds_shares(around, source, steps - 1) for source in sources)
@@ -176,7 +176,7 @@ def _sources(around: Surroundings, node: ast.expr) -> list[ast.expr]:
         return _values(around, node)
     if isinstance(node, ast.IfExp):
         return [node.body, node.orelse]
-    subject = around.subject(node) if isinstance(node, ast.Call) and called(node) in _RESHAPED else None
+    subject = around.subject(node) if isinstance(node, ast.Call) and around.called(node) in _RESHAPED else None
     return [] if subject is None else [subject]
 
 
@@ -220,7 +220,7 @@ def _chosen(around: Surroundings, node: ast.expr | None) -> list[ast.expr]:
         if isinstance(n, ast.Assign)
         and n.lineno < node.lineno
         and isinstance(n.value, ast.Call)
-        and called(n.value) == _CHOOSER
+        and around.called(n.value) == _CHOOSER
         and any(
             isinstance(t, ast.Tuple) and isinstance(t.elts[0], ast.Name) and t.elts[0].id == node.id for t in n.targets
         )
@@ -245,4 +245,4 @@ def _is_exponential_by_default(tree: ast.Module, around: Surroundings, node: ast
     if not isinstance(default, bool) or any(passed_by_calls(tree, owner.name, made, parameter, skip=1)):
         return False
     chosen = choice.body if default is not turned else choice.orelse
-    return isinstance(chosen, ast.Call) and called(chosen) in _EXPONENTIALS
+    return isinstance(chosen, ast.Call) and around.called(chosen) in _EXPONENTIALS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ._choices import called
 from ._guarded import last, passed
 
 if TYPE_CHECKING:
@@ -58,14 +57,14 @@ class _Learned:
                 return self._is_kept(node, zeros)
             return node.attr in _KEEPING and self.made_of(node.value, steps - 1, zeros)
         if isinstance(node, ast.Call):
-            if called(node) in _WINDOWS:
+            if self.around.called(node) in _WINDOWS:
                 return True
             if isinstance(node.func, ast.Name) and node.args and self._is_own(node.func.id):
                 return self._all(node.args, steps - 1, zeros)
             of = _operand(self.around, node)
             if of is None:
                 return False
-            return self.made_of(of, steps - 1, zeros or called(node) in _EXPONENTIALS)
+            return self.made_of(of, steps - 1, zeros or self.around.called(node) in _EXPONENTIALS)
         parts = _parts(node)
         return self._all(parts, steps - 1, zeros) if parts else False
 
@@ -84,7 +83,7 @@ class _Learned:
         if not given:
             return self._passed(function, name.id, steps, zeros)
         final = given[-1]
-        exponential = isinstance(final, ast.Call) and called(final) in _EXPONENTIALS
+        exponential = isinstance(final, ast.Call) and self.around.called(final) in _EXPONENTIALS
         return self._all([final] if exponential else given, steps, zeros)
 
     def _passed(self, function: FunctionNode, parameter: str, steps: int, zeros: bool) -> bool | None:
@@ -101,9 +100,10 @@ class _Learned:
     def _is_kept(self, attribute: ast.Attribute, zeros: bool) -> bool:
         owner = next((a for a in self.around.ancestors(attribute) if isinstance(a, ast.ClassDef)), None)
         for owning in self._with_bases(owner, 3):
-            made = [value for value in _registered(owning, attribute.attr) if value is not None]
+            made = [value for value in _registered(self.around, owning, attribute.attr) if value is not None]
             if made:
-                empty = any(isinstance(n, ast.Call) and called(n) in _ZEROS for value in made for n in ast.walk(value))
+                calls = [n for value in made for n in ast.walk(value) if isinstance(n, ast.Call)]
+                empty = any(self.around.called(call) in _ZEROS for call in calls)
                 return zeros or not empty
         return False
 
@@ -122,7 +122,7 @@ def _operand(around: Surroundings, call: ast.Call) -> ast.expr | None:
     """The tensor that a call reshapes, or is the power, norm or exponential of; what a method of ``self`` is passed."""
     function = call.func
     own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"
-    if not own and called(call) not in _KEEPING | _EXPONENTIALS:
+    if not own and around.called(call) not in _KEEPING | _EXPONENTIALS:
         return None
     if own:
         return call.args[0] if call.args else None
@@ -151,15 +151,15 @@ def _given(function: FunctionNode, name: ast.Name) -> list[ast.expr]:
     ]
 
 
-def _registered(owner: ast.ClassDef, name: str) -> Iterator[ast.expr | None]:
+def _registered(around: Surroundings, owner: ast.ClassDef, name: str) -> Iterator[ast.expr | None]:
     """What a class makes a parameter or buffer of that name of; nothing for a buffer that it writes to."""
     for node in ast.walk(owner):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             if any(isinstance(target, ast.Attribute) and target.attr == name for target in node.targets):
-                of = called(node.value)
+                of = around.called(node.value)
                 if of in _PARAMETERS or (of == _BUFFER and not _is_written(owner, name, stores=1)):
                     yield node.value
-        elif isinstance(node, ast.Call) and called(node) in _REGISTERS and len(node.args) > 1:
+        elif isinstance(node, ast.Call) and around.called(node) in _REGISTERS and len(node.args) > 1:
             registered = isinstance(node.args[0], ast.Constant) and node.args[0].value == name
             if registered and not _is_written(owner, name):
                 yield node.args[1]

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._surroundings import Surroundings
+
 _PROMOTING = frozenset(("mul", "multiply", "div", "divide", "true_divide", "add", "sub", "subtract"))
 _VIEWS = frozenset(("clone", "detach", "view", "reshape", "t", "transpose", "contiguous", "unsqueeze", "squeeze"))
 _TYPING = frozenset(("to", "type", "type_as", "float", "half", "bfloat16", "double", "dtype", "copy_", "finfo"))
@@ -38,14 +40,14 @@ class Merge:
     other: ast.expr
 
 
-def merges(tree: ast.AST) -> Iterator[Merge]:
+def merges(tree: ast.AST, around: Surroundings) -> Iterator[Merge]:
     """Each weight of another module that a method replaces by its promotion with what its own object holds."""
     for cls in ast.walk(tree):
         if isinstance(cls, ast.ClassDef):
             own = frozenset(_parameters(cls))
             for method in cls.body:
                 if isinstance(method, _Function):
-                    yield from _merges(method, own)
+                    yield from _merges(method, own, around)
 
 
 def _parameters(cls: ast.ClassDef) -> Iterator[str]:
@@ -57,14 +59,16 @@ def _parameters(cls: ast.ClassDef) -> Iterator[str]:
                 yield ast.unparse(node.targets[0])
 
 
-def _merges(method: ast.FunctionDef | ast.AsyncFunctionDef, own: frozenset[str]) -> Iterator[Merge]:
+def _merges(
+    method: ast.FunctionDef | ast.AsyncFunctionDef, own: frozenset[str], around: Surroundings
+) -> Iterator[Merge]:
     statements = [node for node in ast.walk(method) if isinstance(node, ast.Assign) and len(node.targets) == 1]
     for statement in statements:
         target = statement.targets[0]
         if not isinstance(target, ast.Attribute) or target.attr != "data" or _is_of_self(target.value):
             continue
         before = [s for s in statements if s.lineno < statement.lineno]
-        scope = _Scope(before, ast.unparse(target.value), own)
+        scope = _Scope(before, ast.unparse(target.value), own, around)
         product = scope.product(statement.value)
         if product is not None:
             yield Merge(product[0], ast.unparse(target), *product[1:])
@@ -76,7 +80,8 @@ class _Scope:
     ``weight`` is the text of the parameter assigned to there, ``own`` are those of the object's own parameters.
     """
 
-    def __init__(self, before: list[ast.Assign], weight: str, own: frozenset[str]) -> None:
+    def __init__(self, before: list[ast.Assign], weight: str, own: frozenset[str], around: Surroundings) -> None:
+        self._around = around
         self.bound: dict[str, ast.expr] = {}
         for statement in sorted(before, key=lambda s: s.lineno):
             target = statement.targets[0]
@@ -94,7 +99,7 @@ class _Scope:
         """The promoting operation that a value is, its operand that is the weight, and the other one."""
         if isinstance(value, ast.Name):
             value = self.rebound.get(value.id) or self.bound.get(value.id, value)
-        operands = _operands(value)
+        operands = _operands(self._around, value)
         if operands is None:
             return None
         for weight, other in (operands, operands[::-1]):
@@ -136,17 +141,16 @@ def _is_of_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def _operands(value: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+def _operands(around: Surroundings, value: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     """The operands of arithmetic that promotes, as an operator, a torch function or a method."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div, ast.Add, ast.Sub)):
         return value.left, value.right
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+    if not isinstance(value, ast.Call) or around.called(value) not in _PROMOTING or value.keywords:
         return None
-    if value.func.attr not in _PROMOTING or value.keywords:
-        return None
-    if isinstance(value.func.value, ast.Name) and value.func.value.id == "torch":
+    if around.torch_name(value.func):
         return (value.args[0], value.args[1]) if len(value.args) == 2 else None
-    return (value.func.value, value.args[0]) if len(value.args) == 1 else None
+    of_tensor = isinstance(value.func, ast.Attribute) and len(value.args) == 1
+    return (value.func.value, value.args[0]) if of_tensor and isinstance(value.func, ast.Attribute) else None
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ._choices import called, uses_behind
+from ._choices import uses_behind
 
 if TYPE_CHECKING:
     from ._surroundings import Surroundings
@@ -42,7 +42,7 @@ def is_rooted(surroundings: Surroundings, node: ast.expr, bare: bool = False, be
 def _root_follows(surroundings: Surroundings, node: ast.expr) -> bool:
     current: ast.AST = node
     for ancestor in surroundings.ancestors(node):
-        if _takes_root(ancestor, current):
+        if _takes_root(surroundings, ancestor, current):
             return True
         if isinstance(ancestor, ast.BinOp):
             if isinstance(ancestor.op, ast.Pow) and ancestor.left is current:
@@ -53,10 +53,10 @@ def _root_follows(surroundings: Surroundings, node: ast.expr) -> bool:
     return False
 
 
-def _takes_root(node: ast.AST, operand: ast.AST) -> bool:
+def _takes_root(surroundings: Surroundings, node: ast.AST, operand: ast.AST) -> bool:
     """Whether an expression is the root of the one in it."""
     if isinstance(node, ast.Call):
-        name = called(node)
+        name = surroundings.called(node)
         return name in _ROOTS or (name in _POWERS and any(_is_root(part) for part in node.args))
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
         return False
@@ -67,12 +67,12 @@ def _is_guarded(surroundings: Surroundings, node: ast.expr, below: bool) -> bool
     """Whether something is added to a number in its statement, or a limit is set to it; ``below``: before its root."""
     current: ast.AST = node
     for ancestor in surroundings.ancestors(node):
-        if isinstance(ancestor, ast.stmt) or (below and _takes_root(ancestor, current)):
+        if isinstance(ancestor, ast.stmt) or (below and _takes_root(surroundings, ancestor, current)):
             return False
         current = ancestor
         if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Add | ast.Sub):
             return True
-        if isinstance(ancestor, ast.Call) and called(ancestor) in _GUARDS:
+        if isinstance(ancestor, ast.Call) and surroundings.called(ancestor) in _GUARDS:
             return True
     return False
 

@@ -19,13 +19,17 @@ _SCALAR = (ast.List, ast.Tuple)
 
 
 def is_on_host(
-    function: ast.AST | None, node: ast.expr | None, around: Surroundings | None = None, by_default: bool = False
+    around: Surroundings,
+    function: ast.AST | None,
+    node: ast.expr | None,
+    through_calls: bool = False,
+    by_default: bool = False,
 ) -> bool:
     """Whether what an expression is computed from was moved by ``.cpu()`` or is an array's memory, and not moved on.
 
-    Operands of one operation lie on one device, so one of them is enough. ``around``: the file, where the arguments of
-    a private function that nothing but calls name there are to be looked through too. ``by_default``: a parameter of
-    the function counts as the device that it is by default, and what is made on none lies on torch's default one.
+    Operands of one operation lie on one device, so one of them is enough. ``through_calls``: the
+    arguments of a private function that nothing but calls name in the file are looked through too. ``by_default``: a
+    parameter of the function counts as the device that it is by default, and what is made on none lies on torch's.
     """
     pending = [(function, node, node.lineno)] if node is not None else []
     for _ in range(_MAX_STEPS):
@@ -33,21 +37,21 @@ def is_on_host(
             return False
         scope, current, line = pending.pop()
         if isinstance(current, ast.Call):
-            device = (_default_device(scope, current) if by_default else None) or _moved_to(current)
+            device = (_default_device(scope, current) if by_default else None) or _moved_to(around, current)
             if by_default and device is None:
-                device = _made_on(current)
+                device = _made_on(around, current)
             if device is not None:
                 if device == "cpu":
                     return True
                 continue
-            if getattr(current.func, "attr", getattr(current.func, "id", None)) == "from_numpy":
+            if around.called(current) == "from_numpy":
                 return True
         if isinstance(current, ast.Name) and scope is not None:
             given = _last_given(scope, current.id, line)
             pending += [(scope, value, value.lineno) for value in given]
-            if not given and around is not None:
+            if not given and through_calls:
                 passed = _passed(around, scope, current.id)
-                if passed and all(is_on_host(around.function(value), value) for value in passed):
+                if passed and all(is_on_host(around, around.function(value), value) for value in passed):
                     return True
         pending += [(scope, part, line) for part in _sources(current)]
     return False
@@ -72,7 +76,7 @@ def _passed(around: Surroundings, function: ast.AST, name: str) -> list[ast.expr
     return found
 
 
-def _moved_to(call: ast.Call) -> str | None:
+def _moved_to(around: Surroundings, call: ast.Call) -> str | None:
     """The device that ``.cpu()``, ``.cuda()`` or ``.to("cpu")`` moves to; empty where it is another or not known."""
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("cpu", "cuda"):
         return call.func.attr
@@ -81,23 +85,18 @@ def _moved_to(call: ast.Call) -> str | None:
         return None
     if isinstance(first, ast.Constant):
         return str(first.value)
-    text = ast.unparse(first)
-    return "" if "device" in text else None
+    return None if around.is_dtype(first) else ""
 
 
-def _made_on(call: ast.Call) -> str | None:
+def _made_on(around: Surroundings, call: ast.Call) -> str | None:
     """``cpu`` of ``torch.rand(4)``, of which more than one number is made; empty of what goes to the device of another.
 
     Where a device is named the call itself says nothing.
     """
-    function = call.func
-    if not isinstance(function, ast.Attribute):
-        return None
     destination = _destination(call)
-    if function.attr == "type_as" or (isinstance(destination, ast.Name) and "dtype" not in destination.id):
+    if around.called(call) == "type_as" or (destination is not None and not around.is_dtype(destination)):
         return ""
-    of_torch = isinstance(function.value, ast.Name) and function.value.id == "torch"
-    if not of_torch or function.attr not in _MAKERS or not call.args:
+    if around.torch_name(call.func).removeprefix("torch.") not in _MAKERS or not call.args:
         return None
     scalar = isinstance(call.args[0], _SCALAR) and not call.args[0].elts
     placed = any(keyword.arg in ("device", "out", None) for keyword in call.keywords)

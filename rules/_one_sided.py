@@ -31,17 +31,20 @@ def left_behind(facts: FileFacts, conflict: Conflict, surroundings: Surroundings
     node = conflict.right.node
     if isinstance(node, ast.Name):
         node = _assigned(node, conflict, surroundings)
-    functions = {id(reference.node) for reference in facts.references}
     operation = ""
     while isinstance(node, ast.Call | ast.Subscript):
         if isinstance(node, ast.Subscript):
             node = node.value
             continue
-        if not isinstance(node.func, ast.Attribute) or node.func.attr in _CASTS:
+        called, function = surroundings.called(node), surroundings.torch_name(node.func)
+        if called in _CASTS or not (function or isinstance(node.func, ast.Attribute)):
             return None
-        if node.func.attr not in VIEWS:
-            operation = node.func.attr
-        node = node.args[0] if id(node.func) in functions and node.args else node.func.value
+        if called not in VIEWS:
+            operation = called
+        of = surroundings.subject(node)
+        if of is None:
+            return None
+        node = of
     return (node, operation) if operation and isinstance(node, ast.Name | ast.Attribute) else None
 
 

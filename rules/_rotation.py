@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._surroundings import Surroundings
+
 _TYPING = frozenset(("to", "type", "type_as", "float", "half", "bfloat16", "double", "dtype", "astype", "finfo"))
 """Attributes that show that a function looks after dtypes."""
-_MODULES = frozenset(("torch", "math", "np", "numpy", "jnp", "jax", "F"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,11 @@ class Rotation:
     rotated: ast.expr
 
 
-def rotations(tree: ast.AST) -> Iterator[Rotation]:
+def rotations(around: Surroundings, tree: ast.AST) -> Iterator[Rotation]:
     """The first rotation of each function that is returned and casts nothing."""
     for function in ast.walk(tree):
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and not _looks_after_dtypes(function):
-            names = _Names(function)
+            names = _Names(function, around)
             found = (names.rotation(node) for node in ast.walk(function) if isinstance(node, ast.BinOp))
             rotation = next((one for one in found if one is not None and names.is_returned(one.node)), None)
             if rotation is not None:
@@ -56,7 +57,8 @@ def _looks_after_dtypes(function: ast.AST) -> bool:
 class _Names:
     """What the variables of one function hold, as far as assignments tell."""
 
-    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, around: Surroundings) -> None:
+        self._around = around
         spec = function.args
         self.parameters = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self", "cls"}
         self.bound: dict[str, list[ast.expr]] = {}
@@ -105,14 +107,9 @@ class _Names:
     def _angles(self, node: ast.expr, name: str) -> str | None:
         """The parameter of whose values an expression is the sine or cosine."""
         for value in self._held(node):
-            if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
-                continue
-            if value.func.attr == name:
-                receiver = value.func.value
-                if not _is_module(receiver):
-                    return self._parameter(receiver)
-                if isinstance(receiver, ast.Name) and receiver.id == "torch" and value.args:
-                    return self._parameter(value.args[0])
+            of = self._around.subject(value) if isinstance(value, ast.Call) else None
+            if of is not None and isinstance(value, ast.Call) and self._around.called(value) == name:
+                return self._parameter(of)
         return None
 
     def _held(self, node: ast.expr) -> Iterator[ast.expr]:
@@ -127,20 +124,39 @@ class _Names:
                 seen.add(value.id)
                 pending.extend(self.bound.get(value.id, ()))
             elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-                handed_on = not _is_module(value.func.value) and value.func.attr not in ("cos", "sin")
+                handed_on = not self._around.is_imported(value.func.value) and value.func.attr not in ("cos", "sin")
                 pending.extend((value.func.value,) if handed_on else ())
 
     def _parameter(self, node: ast.expr) -> str | None:
         """The parameter that an expression is a rearrangement or a part of."""
         pending, seen = [node], set[str]()
         while pending:
-            name = _root(pending.pop())
+            name = self._root(pending.pop())
             if name in self.parameters:
                 return name
             if name is not None and name not in seen:
                 seen.add(name)
                 pending.extend(self.bound.get(name, ()))
         return None
+
+    def _root(self, node: ast.expr) -> str | None:
+        """The variable that an expression takes its values from, through views, items and first arguments."""
+        while not isinstance(node, ast.Name):
+            if isinstance(node, (ast.Attribute, ast.Subscript)):
+                node = node.value
+            elif isinstance(node, ast.UnaryOp):
+                node = node.operand
+            elif isinstance(node, ast.Call):
+                method = node.func if isinstance(node.func, ast.Attribute) else None
+                if method is not None and not self._around.is_imported(method.value):
+                    node = method.value
+                elif node.args:
+                    node = node.args[0]
+                else:
+                    return None
+            else:
+                return None
+        return node.id
 
     def is_returned(self, node: ast.expr) -> bool:
         """Whether the value of an expression is in what the function returns."""
@@ -159,23 +175,3 @@ def _factors(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return [*_factors(node.left), *_factors(node.right)]
     return [node]
-
-
-def _root(node: ast.expr) -> str | None:
-    """The variable that an expression takes its values from: through views, items and calls with it as the first."""
-    while not isinstance(node, ast.Name):
-        if isinstance(node, (ast.Attribute, ast.Subscript)):
-            node = node.value
-        elif isinstance(node, ast.UnaryOp):
-            node = node.operand
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _is_module(node.func.value):
-            node = node.func.value
-        elif isinstance(node, ast.Call) and node.args:
-            node = node.args[0]
-        else:
-            return None
-    return node.id
-
-
-def _is_module(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in _MODULES

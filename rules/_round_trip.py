@@ -6,12 +6,12 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ._surroundings import FunctionNode
+from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MAKERS = frozenset(("from_numpy", "as_tensor", "tensor"))
+_MAKERS = frozenset(("torch.from_numpy", "torch.as_tensor", "torch.tensor"))
 _CASTS = frozenset(("to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "bool", "byte"))
 _INTEGERS = ("ids", "mask", "length", "label", "index")
 """What names of a feature extractor's results that are integers hold."""
@@ -31,7 +31,7 @@ class RoundTrip:
     sink: ast.Call
 
 
-def round_trips(tree: ast.Module) -> Iterator[RoundTrip]:
+def round_trips(tree: ast.Module, around: Surroundings) -> Iterator[RoundTrip]:
     """Those in the methods of classes, whose result a module of the same object gets."""
     for cls in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
         methods = [node for node in cls.body if isinstance(node, FunctionNode)]
@@ -46,7 +46,7 @@ def round_trips(tree: ast.Module) -> Iterator[RoundTrip]:
                 for back in ast.walk(method):
                     if not isinstance(back, ast.Call) or not _restores_device(back, tensor, parents):
                         continue
-                    if not _made_outside(back, leaves, variables, widened):
+                    if not _made_outside(around, back, leaves, variables, widened):
                         continue
                     sink = _sink(back, method, methods, parents)
                     if sink is not None:
@@ -99,7 +99,7 @@ def _restores_device(call: ast.Call, tensor: str, parents: dict[int, ast.AST]) -
     return True
 
 
-def _made_outside(back: ast.Call, leaves: ast.Call, variables: set[str], widened: bool) -> bool:
+def _made_outside(around: Surroundings, back: ast.Call, leaves: ast.Call, variables: set[str], widened: bool) -> bool:
     """Whether a tensor of torch's or the extractor's own dtype is made there of what left."""
     assert isinstance(back.func, ast.Attribute)
     inside = list(ast.walk(back.func.value))
@@ -110,7 +110,7 @@ def _made_outside(back: ast.Call, leaves: ast.Call, variables: set[str], widened
     for node in inside:
         if isinstance(node, ast.Call) and any(_asks_for_torch(keyword) for keyword in node.keywords):
             return not any(word in name for name in _read(back.func.value, node) for word in _INTEGERS)
-        if widened and isinstance(node, ast.Attribute) and node.attr in _MAKERS and _is_name(node.value, "torch"):
+        if widened and around.torch_name(node) in _MAKERS:
             return True
     return False
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from amplint.infer.annotations import last_name
+from amplint.infer.dtypes import BITS
+from amplint.infer.references import references
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Predicate = Callable[[ast.expr], bool]
@@ -18,13 +20,18 @@ _VERSION_NAME = re.compile(
     re.IGNORECASE,
 )
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_OF_DTYPE = ("dtype", "torch_dtype")
+_DTYPES = frozenset(
+    (*BITS, "half", "float", "double", "get_default_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "cfloat")
+)
+"""What is a dtype in torch, or gives one."""
 
 
-def _imported_of_torch(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    """The names that an import gives to torch, its modules and what they hold."""
+def _imported(node: ast.Import | ast.ImportFrom, package: str = "") -> Iterator[str]:
+    """The names that an import binds, or those that it binds to a package, its modules and what they hold."""
     for alias in node.names:
         module = alias.name if isinstance(node, ast.Import) else node.module or ""
-        if module.partition(".")[0] == "torch" and not getattr(node, "level", 0):
+        if not package or (module.partition(".")[0] == package and not getattr(node, "level", 0)):
             yield alias.asname or alias.name.partition(".")[0]
 
 
@@ -38,8 +45,13 @@ class Surroundings:
         return Surroundings(tree)
 
     def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
         self._parents: dict[int, ast.AST] = {}
         self._of_torch: set[str] = set()
+        self._imported: set[str] = set()
+        self._names: dict[int, str] | None = None
+        self._dtypes: dict[int, set[str]] = {}
+        """By function: the variables that hold dtypes."""
         self._settling: dict[int, dict[int, tuple[list[ast.Assert | ast.If], int]]] = {}
         """By the node around blocks and the statement in one: the statements there that settle a test, and how many of
         them stand before it."""
@@ -47,7 +59,8 @@ class Surroundings:
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Import | ast.ImportFrom):
-                self._of_torch.update(_imported_of_torch(node))
+                self._of_torch.update(_imported(node, "torch"))
+                self._imported.update(_imported(node))
             for child in ast.iter_child_nodes(node):
                 self._parents[id(child)] = node
                 pending.append(child)
@@ -73,6 +86,50 @@ class Surroundings:
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id in self._of_torch
+
+    def is_imported(self, node: ast.expr) -> bool:
+        """Whether an expression is a module, or another thing that an import binds."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self._imported
+
+    def torch_name(self, node: ast.AST) -> str:
+        """The name in torch of what an expression names, however it was imported; empty where it is of no torch."""
+        if self._names is None:
+            self._names = {id(reference.node): reference.name for reference in references(self._tree)}
+        return self._names.get(id(node), "")
+
+    def called(self, call: ast.Call) -> str:
+        """The last part of the name of what is called, which is torch's where it was imported under another."""
+        name = self.torch_name(call.func)
+        return name.rpartition(".")[2] if name else getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+    def is_dtype(self, node: ast.expr) -> bool:
+        """Whether an expression is a dtype: torch's, a tensor's, or a variable that holds one or is used as one."""
+        if isinstance(node, ast.Attribute) and node.attr in _OF_DTYPE:
+            return True
+        if not isinstance(node, ast.Name):
+            of = node.func if isinstance(node, ast.Call) else node
+            return self.torch_name(of).rpartition(".")[2] in _DTYPES
+        if self.torch_name(node):
+            return self.torch_name(node).rpartition(".")[2] in _DTYPES
+        function = self.function(node)
+        return function is not None and node.id in self._held_dtypes(function)
+
+    def _held_dtypes(self, function: FunctionNode) -> set[str]:
+        """The variables of a function that hold dtypes, by annotation, by what they are given or by what takes them."""
+        found = self._dtypes.get(id(function))
+        if found is None:
+            found = self._dtypes[id(function)] = set()
+            found.update(a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg) and _is_annotated_dtype(a))
+            for node in ast.walk(function):
+                if isinstance(node, ast.Assign) and self.is_dtype(node.value):
+                    found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+                elif isinstance(node, ast.keyword) and node.arg == "dtype" and isinstance(node.value, ast.Name):
+                    found.add(node.value.id)
+                elif isinstance(node, ast.Compare) and any(map(self.is_dtype, node.comparators)):
+                    found.update([node.left.id] if isinstance(node.left, ast.Name) else [])
+        return found
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """The innermost function whose body holds a node."""
@@ -248,6 +305,12 @@ def tests_version(test: ast.expr) -> bool:
         elif name and _VERSION_NAME.search(name):
             return True
     return False
+
+
+def _is_annotated_dtype(argument: ast.arg) -> bool:
+    return argument.annotation is not None and any(
+        last_name(part) == "dtype" for part in ast.walk(argument.annotation) if isinstance(part, ast.expr)
+    )
 
 
 def tests_cuda(test: ast.expr) -> bool:

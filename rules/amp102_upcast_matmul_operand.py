@@ -172,7 +172,9 @@ def _doubts(facts: FileFacts, conflict: Conflict) -> Iterator[Doubt]:
     """Why an upcast that autocast undoes may not matter."""
     around = Surroundings.of(facts.source.tree)
     function = around.function(conflict.node)
-    if facts.device != "cpu" and any(is_on_host(function, o.node, around) for o in conflict.operands):
+    if facts.device != "cpu" and any(
+        is_on_host(around, function, o.node, through_calls=True) for o in conflict.operands
+    ):
         yield doubts.ON_HOST
     if _is_constant(facts, conflict):
         yield doubts.MAKES_CONSTANT

@@ -283,7 +283,7 @@ def _doubts(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing)
 def _is_usually_on_host(surroundings: Surroundings, vanishing: _Vanishing) -> bool:
     """Whether the tensor lies where another device's autocast does not act, unless a caller names a device."""
     function = surroundings.function(vanishing.use.node)
-    return is_on_host(function, vanishing.operand.node, by_default=True)
+    return is_on_host(surroundings, function, vanishing.operand.node, by_default=True)
 
 
 def _cubed(facts: FileFacts, use: Use) -> _Vanishing | None:
@@ -313,7 +313,7 @@ def _is_inverse_root(surroundings: Surroundings, node: ast.expr | ast.stmt) -> b
             return _is_minus_half(call.args[0])
         return parent.attr == "rsqrt"
     if isinstance(parent, ast.Call) and node in parent.args:
-        name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
+        name = surroundings.called(parent)
         return name == "rsqrt" or (name == "pow" and len(parent.args) > 1 and _is_minus_half(parent.args[1]))
     return False
 
@@ -328,7 +328,7 @@ def _is_no_guard(surroundings: Surroundings, node: ast.expr | ast.stmt) -> bool:
     if not isinstance(node, ast.BinOp):
         return False
     if isinstance(parent, ast.Call):
-        return isinstance(parent.func, ast.Attribute) and parent.func.attr == "where"
+        return surroundings.called(parent) == "where"
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
 
 

@@ -15,7 +15,7 @@ from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 from amplint.rule import Example, Rule, Suspect
 
-from ._choices import called, decides
+from ._choices import decides
 from ._complex_parts import is_modulus
 from ._disagreement import find_expression, find_operand, short_name
 from ._low_precision import (
@@ -310,7 +310,7 @@ def _doubts_of_squares(prone: _Prone, short: str, surroundings: Surroundings) ->
         yield doubts.NO_ROOT
     elif short != "mean" and is_rooted(surroundings, node, bare=True):
         yield doubts.A_LENGTH
-    if _is_distance(operand):
+    if _is_distance(surroundings, operand):
         yield doubts.A_DISTANCE
     if is_modulus(surroundings, operand):
         yield doubts.OF_COMPLEX
@@ -319,12 +319,14 @@ def _doubts_of_squares(prone: _Prone, short: str, surroundings: Surroundings) ->
 def _is_made_of_ones(surroundings: Surroundings, node: ast.expr | None) -> bool:
     """Whether a tensor is made of ones: their sums count, exactly as long as they are few."""
     made = surroundings.only_value(node) if isinstance(node, ast.Name) else node
-    return isinstance(made, ast.Call) and called(made) in ("ones", "ones_like", "new_ones")
+    return isinstance(made, ast.Call) and surroundings.called(made) in ("ones", "ones_like", "new_ones")
 
 
-def _is_distance(node: ast.expr | None) -> bool:
+def _is_distance(surroundings: Surroundings, node: ast.expr | None) -> bool:
     """Whether what is squared is the difference of two rows of a tensor: of positions, not from a mean."""
-    differences = [part for part in _squared(node) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub)]
+    differences = [
+        part for part in _squared(surroundings, node) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub)
+    ]
     return any(isinstance(part.left, ast.Subscript) and isinstance(part.right, ast.Subscript) for part in differences)
 
 
@@ -356,7 +358,7 @@ def _fix(node: cst.Call, prone: _Prone, visit: Visit) -> Fix | None:
         return None
     edits: list[Edit] = []
     if short in _SUMS:
-        for part in _squared(prone.operand.node):
+        for part in _squared(Surroundings.of(visit.facts.source.tree), prone.operand.node):
             found = find_expression(visit, node, part)
             if found is not None:
                 edits.append(visit.append(found, ".float()"))
@@ -369,11 +371,11 @@ def _fix(node: cst.Call, prone: _Prone, visit: Visit) -> Fix | None:
     return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits) if edits else None
 
 
-def _squared(node: ast.expr | None) -> tuple[ast.expr, ...]:
+def _squared(surroundings: Surroundings, node: ast.expr | None) -> tuple[ast.expr, ...]:
     """What an expression squares, as often as it stands there; nothing where that is elsewhere."""
     if isinstance(node, ast.BinOp):
         return (node.left, node.right) if isinstance(node.op, ast.Mult) else (node.left,)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("pow", "square"):
-        module = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
-        return (node.args[0],) if module and node.args else () if module else (node.func.value,)
+    if isinstance(node, ast.Call) and surroundings.called(node) in ("pow", "square"):
+        of = surroundings.subject(node)
+        return (of,) if of is not None else ()
     return ()

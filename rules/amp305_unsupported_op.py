@@ -220,7 +220,7 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
         surroundings = Surroundings.of(facts.source.tree)
         function = surroundings.function(use.node)
-        if any(is_on_host(function, operand.node) for operand, _ in operands):
+        if any(is_on_host(surroundings, function, operand.node) for operand, _ in operands):
             lanes = _under_autocast_doubted(facts, lanes, doubts.ON_HOST)
         if not use.in_module and works_on_a_model(function):
             lanes = _under_autocast_doubted(facts, lanes, doubts.PREPARES_A_MODEL)

@@ -27,7 +27,6 @@ _PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "
 _RATES = (Trait.EXPONENTIAL, Trait.DECAY)
 # What is computed in this file is known by its trait. The names are for frequencies that come in as an argument or from
 # another file, and are the ones that the papers on rotary embeddings (theta, inv_freq) and ALiBi (slopes) gave them.
-_RATE = re.compile(r"freq|slope|theta|omega|alibi|decay|angle|div_term|denominator|period|wave|(^|_)rate")
 _TURNS = re.compile(r"(sin|cos|polar|sinc|exp)_?$")
 _EXPONENTIAL = re.compile(r"exp2?_?$")
 
@@ -178,8 +177,8 @@ def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:
 def _are_angles(use: Use, around: Surroundings) -> bool:
     """Whether the product is of positions, not of weights that happen to count up: it needs their exact number.
 
-    It is an outer product, or the other operand is called or computed as frequencies and slopes are, or sines or
-    cosines are taken of it. What probabilities weigh is an average.
+    It is an outer product, or the other operand is computed as frequencies and slopes are, or sines or cosines are
+    taken of it. What probabilities weigh is an average.
     """
     name = short_name(use.op).rstrip("_")
     others = [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
@@ -188,8 +187,6 @@ def _are_angles(use: Use, around: Surroundings) -> bool:
     if name in ("outer", "ger") or any(operand.value.trait in _RATES for operand in others):
         return True
     if name == "einsum" and any(map(_is_outer, use.nodes.values())):
-        return True
-    if any(operand.node is not None and _RATE.search(ast.unparse(operand.node).lower()) for operand in others):
         return True
     return _turned(use.node, around)
 
@@ -204,7 +201,11 @@ def _told_apart(rounded: _Rounded, around: Surroundings) -> _Rounded:
     call = around.parent(use.node)
     if isinstance(call, ast.Attribute):
         call = around.parent(call)
-    if not isinstance(call, ast.Call) or not _EXPONENTIAL.match(_called(call)) or any(o.value.dim != 0 for o in others):
+    if (
+        not isinstance(call, ast.Call)
+        or not _EXPONENTIAL.match(around.called(call))
+        or any(o.value.dim != 0 for o in others)
+    ):
         return rounded
     return replace(rounded, lanes=doubted(rounded.lanes, doubts.FREQUENCIES), exponents=True)
 
@@ -233,11 +234,7 @@ def _turned(node: ast.expr | ast.stmt, around: Surroundings) -> bool:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             reached |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self"}
     calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
-    return any(_TURNS.match(_called(call)) and holds(call) for call in calls)
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return any(_TURNS.match(around.called(call)) and holds(call) for call in calls)
 
 
 def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class _Use:
     decorates: Definition | None
 
 
+@lru_cache(maxsize=2)
 def references(tree: ast.Module) -> tuple[Reference, ...]:
     """Every name or dotted name in the file that its imports resolve to a torch object, in source order."""
     walk = _Walk()
