@@ -1,9 +1,4 @@
-"""Whether code asks for the 16-bit dtype that it names: by a test, or by what the code around calls itself.
-
-A fixed cast and a wanted one are the same program: only what its author wrote tells them apart, and of that the tests
-come first. Names, comments and docstrings only ever silence a finding, so a name that is not known here costs a false
-alarm at most, and none of them is a library's.
-"""
+"""Whether code asks for the 16-bit dtype that it names: by a test for a dtype, or by an option that its caller sets."""
 
 from __future__ import annotations
 
@@ -12,98 +7,93 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from ._surroundings import Surroundings
 
-WORDS = {
-    "float16": re.compile(r"(?<!b)fp_?16|(?<!b)float_?16|(?<!b)half|(?<![b\d])f16"),
-    "bfloat16": re.compile(r"bf_?16|bfloat_?16|bfp_?16"),
-}
-_DOCUMENTED = {
-    "float16": re.compile(r"(?<!b)fp_?16|(?<!b)float_?16|half[- ]precision"),
-    "bfloat16": WORDS["bfloat16"],
-}
 OTHER = {"float16": "bfloat16", "bfloat16": "float16"}
-_SIXTEEN = re.compile(r"\b16\b")
-_ABOUT_DTYPES = re.compile(r"dtype|precision|amp\b")
-_WIDE = re.compile(r"float32|fp32|float\b|float64|double")
-_QUANTIZED = re.compile(r"quant|fp8|float8|fp4|int4|int8|8bit|4bit")
-_ON_PURPOSE = re.compile(
-    r"fp_?16|float_?16|half|bf_?16|bfloat|quant|compress|pack|precision|dtype|autocast|export|fp8|float8|fp4|int4|int8"
-    r"|(^|_)(test|tests|bench|benchmark|warm_?up|dummy|profile|reference|emulated?|check|demo|main)(_|$)"
+_OF_TORCH = {
+    "float16": "float16",
+    "half": "float16",
+    "HalfTensor": "float16",
+    "bfloat16": "bfloat16",
+    "BFloat16Tensor": "bfloat16",
+    "float32": "float32",
+    "float": "float32",
+    "float64": "float64",
+    "double": "float64",
+}
+_SETTINGS = {
+    "float16": re.compile(r"(?<!b)(fp|float|f)_?16|^half$|^16(-|$)"),
+    "bfloat16": re.compile(r"bf(p|loat)?_?16"),
+    "float32": re.compile(r"(fp|float)_?32|^32(-|$)"),
+}
+"""How strings call a dtype: ``"fp16"``, ``"bf16-mixed"``, ``"torch.float16"``."""
+_OF_TENSORS = frozenset(
+    ("training", "is_cuda", "is_cpu", "is_mps", "requires_grad", "is_leaf", "is_sparse", "is_nested")
 )
-"""What a function or a file calls itself that is there to cast, or to try something out."""
-_CLASS_ON_PURPOSE = re.compile(r"fp_?16|float_?16|half|bf_?16|bfloat|precision|compress|^Test|Test$", re.IGNORECASE)
-_REASONS = re.compile(
-    r"\b(because|since|save|avoid|consisten\w*|original|requires?|supports?|only|expects?|purpose|intentional\w*|match\w*)\b"
-)
-_TEST_FILE = re.compile(r"^test_|_tests?$|^(conftest|testing_utils)$")
-_TEST_FOLDERS = frozenset(("test", "tests", "benchmark", "benchmarks"))
-INNER_FOLDERS = 3
-"""How many folders above a file say what it is for."""
+"""What a module or tensor says of itself, which is no option."""
 
 
-def asks(test: ast.expr, answer: bool, dtype: str) -> bool:
+def mentioned(node: ast.AST, around: Surroundings) -> frozenset[str]:
+    """The dtypes that an expression names: torch's, and strings that are settings, but not the keys of options."""
+    found: set[str] = set()
+    for part in ast.walk(node):
+        name = around.torch_name(part).rpartition(".")[2]
+        if name in _OF_TORCH:
+            found.add(_OF_TORCH[name])
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str) and not _is_key(part, around):
+            found.update(dtype for dtype, words in _SETTINGS.items() if words.search(part.value.lower()))
+    return frozenset(found)
+
+
+def _is_key(node: ast.Constant, around: Surroundings) -> bool:
+    """Whether a string says where something is kept: ``options["fp16"]``, ``options.get("fp16")``."""
+    parent = around.parent(node)
+    return isinstance(parent, ast.Subscript) or (isinstance(parent, ast.Call) and node in parent.args)
+
+
+def asks(test: ast.expr, answer: bool, dtype: str, around: Surroundings) -> bool:
     """Whether a test, with the answer that leads to a cast to ``dtype``, shows that the cast is meant for what comes.
 
     It asks for that dtype; or the other 16-bit dtype went another way, or is what is replaced; or all that is not
-    bfloat16 becomes bfloat16, which has float32's range.
+    bfloat16 becomes bfloat16, which has float32's range; or it asks for an option, which whoever calls this sets.
     """
-    text = _SIXTEEN.sub("fp16", ast.unparse(test).lower())
-    this, other = bool(WORDS[dtype].search(text)), bool(WORDS[OTHER[dtype]].search(text))
-    if _holds(test, answer) and _QUANTIZED.search(text) and not (this and other):
-        return True
+    named = mentioned(test, around)
+    this, other = dtype in named, OTHER[dtype] in named
     if not _holds(test, answer):
-        return (other and not this) or (this and dtype == "bfloat16")
+        return (other and not this) or (this and dtype == "bfloat16") or (not named and is_option(test, around))
     if this:
         return not other
     if other:
         return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.Is))
-    return bool(_ABOUT_DTYPES.search(text)) and not _WIDE.search(text)
+    return not named and (is_option(test, around) or any(map(around.is_dtype, _expressions(test))))
 
 
-def names_both(test: ast.expr, answer: bool) -> bool:
+def is_option(test: ast.expr, around: Surroundings) -> bool:
+    """Whether a test asks for the truth of an argument, or of an attribute or item that some object was given."""
+    if isinstance(test, ast.Attribute):
+        return test.attr not in _OF_TENSORS and not around.torch_name(test)
+    if isinstance(test, ast.Subscript):
+        return isinstance(test.slice, ast.Constant) and isinstance(test.slice.value, str)
+    if isinstance(test, ast.Call):
+        return isinstance(test.func, ast.Attribute) and test.func.attr == "get"
+    function = around.function(test)
+    spec = function.args if function is not None else None
+    return (
+        isinstance(test, ast.Name)
+        and spec is not None
+        and any(argument.arg == test.id for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
+    )
+
+
+def names_both(test: ast.expr, answer: bool, around: Surroundings) -> bool:
     """Whether a test lets float16 and bfloat16 through alike: ``dtype in (torch.float16, torch.bfloat16)``."""
-    text = ast.unparse(test).lower()
-    return _holds(test, answer) and all(words.search(text) for words in WORDS.values())
+    return _holds(test, answer) and mentioned(test, around) >= OTHER.keys()
 
 
-def shared_flags(tree: ast.Module) -> dict[str, ast.expr]:
-    """The flags named after float16 that hold in bfloat16 runs too, each with the test that shows it.
-
-    A file that asks for ``fp16 and not bf16`` says that ``fp16`` alone does not tell.
-    """
-    found: dict[str, ast.expr] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-            negated = [v.operand for v in node.values if isinstance(v, ast.UnaryOp) and isinstance(v.op, ast.Not)]
-            if any(WORDS["bfloat16"].search(_last(value).lower()) for value in negated):
-                flags = (_last(value) for value in node.values if not isinstance(value, ast.UnaryOp))
-                found.update({flag: node for flag in flags if WORDS["float16"].search(flag.lower())})
-    return found
-
-
-def shared_test(tests: list[tuple[ast.expr, bool]], shared: dict[str, ast.expr]) -> ast.expr | None:
-    """Where a flag that leads to a cast to float16 was told apart from bfloat16's, though none of its tests does."""
-    if any(WORDS["bfloat16"].search(ast.unparse(test).lower()) for test, _ in tests):
-        return None
-    flags = (_last(part) for test, answer in tests if answer for part in _parts(test))
-    return next((shared[flag] for flag in flags if flag in shared), None)
-
-
-def _parts(test: ast.expr) -> list[ast.expr]:
-    return test.values if isinstance(test, ast.BoolOp) else [test]
-
-
-def _last(node: ast.expr) -> str:
-    """The last name of ``cfg.common.fp16``, ``cfg["fp16"]`` or ``fp16``."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return str(node.slice.value)
-    return node.id if isinstance(node, ast.Name) else ""
+def _expressions(test: ast.expr) -> list[ast.expr]:
+    return [part for part in ast.walk(test) if isinstance(part, ast.expr)]
 
 
 def _holds(test: ast.expr, answer: bool) -> bool:
@@ -119,48 +109,3 @@ def tests_of(around: Surroundings, node: ast.AST) -> Iterator[tuple[ast.expr, bo
         yield test, answer
         if value is not None:
             yield value, answer
-
-
-def is_quantized(around: Surroundings, node: ast.Call) -> bool:
-    """Whether a cast value goes straight into a function that quantizes it, or in the next statement: its kernels take
-    one dtype."""
-    parent = around.parent(node)
-    if isinstance(parent, ast.Call) and node in parent.args:
-        return bool(_QUANTIZED.search(ast.unparse(parent.func)))
-    statement, following = around.statement(node)
-    if following is None or not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-        return False
-    name = statement.targets[0].id
-    calls = (n for n in ast.walk(following) if isinstance(n, ast.Call) and "quantize" in ast.unparse(n.func))
-    return any(isinstance(argument, ast.Name) and argument.id == name for call in calls for argument in call.args)
-
-
-def is_explained(around: Surroundings, node: ast.Call, dtype: str, lines: Sequence[str]) -> bool:
-    """Whether a comment at a statement, or right above it, names its dtype alone and gives a reason."""
-    row = (around.statement(node)[0] or node).lineno
-    comments = [lines[row - 1].partition("#")[2]]
-    while row > 1 and lines[row - 2].lstrip().startswith("#"):
-        row -= 1
-        comments.append(lines[row - 1])
-    text = " ".join(comments).lower()
-    named = _DOCUMENTED[dtype].search(text) and not _DOCUMENTED[OTHER[dtype]].search(text)
-    return bool(named and _REASONS.search(text))
-
-
-def is_on_purpose(around: Surroundings, node: ast.AST, dtype: str, path: Path) -> bool:
-    """Whether a function, class or file around says by its name that it is there to cast, or that it is a test, or a
-    function's docstring names the dtype."""
-    if (
-        _TEST_FILE.search(path.stem)
-        or _ON_PURPOSE.search(path.stem.lower())
-        or _TEST_FOLDERS & set(path.parent.parts[-INNER_FOLDERS:])
-    ):
-        return True
-    for ancestor in around.ancestors(node):
-        if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            documentation = ast.get_docstring(ancestor, clean=False) or ""
-            if _ON_PURPOSE.search(ancestor.name.lower()) or _DOCUMENTED[dtype].search(documentation.lower()):
-                return True
-        if isinstance(ancestor, ast.ClassDef) and _CLASS_ON_PURPOSE.search(ancestor.name):
-            return True
-    return False

@@ -98,7 +98,6 @@ _TENSOR_USES = frozenset(
     {"contiguous", "data_ptr", "dim", "element_size", "float", "half", "is_cuda", "is_floating_point", "ndim", "numel"}
     | {"permute", "requires_grad", "reshape", "shape", "size", "stride", "T", "t", "to", "transpose", "type_as", "view"}
 )
-_NO_TENSORS = frozenset({"self", "cls", "ctx", "args", "cfg", "conf", "config", "model", "module", "options", "opt"})
 
 
 def evident_tensor(query: Query, near: Iterable[ast.AST]) -> str | None:
@@ -119,10 +118,10 @@ def evident_tensor(query: Query, near: Iterable[ast.AST]) -> str | None:
     candidates = []
     for argument in arguments:
         name, uses = argument.arg, used.get(argument.arg, set())
-        if name in _NO_TENSORS or name in optional:
+        if name in optional:
             continue
         annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
-        looks_so = bool(uses & _TENSOR_ATTRIBUTES) and bool(uses & _TENSOR_USES or uses <= {"dtype"})
+        looks_so = bool(uses & _TENSOR_ATTRIBUTES) and bool(uses & _TENSOR_USES)
         if annotation.strip("'\"").rpartition(".")[2] == "Tensor" or (looks_so and not annotation):
             candidates.append(name)
     nearby = {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
 _LOW_METHODS = ("half", "bfloat16")
-_LOW_DTYPES = ("float16", "half", "bfloat16")
+_LOW_DTYPES = ("torch.float16", "torch.half", "torch.bfloat16")
 _BUFFERS = ("buffers", "named_buffers")
 _MOVES = ("to", "cuda", "cpu", "detach", "clone", "contiguous", "data")
 _TESTS = ("is_floating_point", "dtype", "is_complex")
@@ -55,7 +55,7 @@ def _applied(function: ast.Lambda, around: Surroundings) -> Iterator[BlanketCast
     if source is None or isinstance(source, (ast.Tuple, ast.List)):
         return
     for node in ast.walk(function.body):
-        if not isinstance(node, ast.Call) or not _casts_name(node, name, any_dtype=of_module):
+        if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=of_module):
             continue
         if not around.guarded(node, lambda test: _asks(test, name)):
             yield BlanketCast(node, source, name)
@@ -69,7 +69,7 @@ def _casts(
         return
     name, of_module = found
     for node in (node for statement in body for node in ast.walk(statement)):
-        if not isinstance(node, ast.Call) or not _casts_name(node, name, any_dtype=of_module):
+        if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=of_module):
             continue
         if not around.guarded(node, lambda test: _asks(test, name)):
             yield BlanketCast(node, source, name)
@@ -91,7 +91,7 @@ def _held(target: ast.expr, source: ast.expr) -> tuple[str, bool] | None:
     return target.id, method in _BUFFERS or state
 
 
-def _casts_name(node: ast.Call, name: str, *, any_dtype: bool) -> bool:
+def _casts_name(around: Surroundings, node: ast.Call, name: str, *, any_dtype: bool) -> bool:
     """Whether a call casts the variable to a floating dtype; ``any_dtype``: to whatever ``dtype`` names, too."""
     function = node.func
     if not isinstance(function, ast.Attribute) or not _is_moved(function.value, name):
@@ -101,10 +101,9 @@ def _casts_name(node: ast.Call, name: str, *, any_dtype: bool) -> bool:
     if function.attr not in ("to", "type"):
         return False
     values = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
-    if any(isinstance(value, ast.Attribute) and value.attr in _LOW_DTYPES for value in values):
+    if any(around.torch_name(value) in _LOW_DTYPES for value in values):
         return True
-    words = (value.id if isinstance(value, ast.Name) else getattr(value, "attr", "") for value in values)
-    return any_dtype and any("dtype" in word for word in words)
+    return any_dtype and any(around.is_dtype(value) for value in values)
 
 
 def _is_moved(node: ast.expr, name: str) -> bool:

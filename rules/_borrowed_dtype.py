@@ -12,7 +12,7 @@ from amplint.infer.bodies import nodes_below
 from amplint.judge.certainty import ASSUMED
 from amplint.rule import Suspect
 
-from ._surroundings import FunctionNode
+from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class _Borrowed:
 def borrowed(facts: FileFacts) -> Iterator[Suspect]:
     """A suspect for each call of a module with a tensor that was cast to another module's dtype."""
     scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.keeps_explicit)
-    for found in _borrowed(facts.source.tree) if scenarios else ():
+    for found in _borrowed(facts.source.tree, Surroundings.of(facts.source.tree)) if scenarios else ():
         span, cast = facts.span(found.call), facts.span(found.cast)
         message = (
             f"`{ast.unparse(found.call.func)}` gets `{found.tensor}` in the dtype of `{found.owner}`; "
@@ -48,7 +48,7 @@ def borrowed(facts: FileFacts) -> Iterator[Suspect]:
         yield Suspect(span, span, message, scenarios, ASSUMED, causes)
 
 
-def _borrowed(tree: ast.Module) -> Iterator[_Borrowed]:
+def _borrowed(tree: ast.Module, around: Surroundings) -> Iterator[_Borrowed]:
     """Calls of a module with a tensor in another module's dtype, in methods that also call it with the tensor as it is.
 
     That other call says that the module takes what the caller passes; the cast says that this need not be the dtype of
@@ -58,7 +58,7 @@ def _borrowed(tree: ast.Module) -> Iterator[_Borrowed]:
         for method in cls.body:
             if isinstance(method, FunctionNode):
                 methods = {node.name for node in cls.body if isinstance(node, FunctionNode)}
-                yield from _Flow(method, methods).found()
+                yield from _Flow(method, methods, around).found()
 
 
 @dataclass(slots=True)
@@ -76,6 +76,7 @@ class _Flow:
 
     method: ast.FunctionDef | ast.AsyncFunctionDef
     methods: set[str]
+    around: Surroundings
     plain: dict[tuple[str, str], ast.Call] = field(default_factory=dict)
     cast: list[tuple[ast.Call, str, str, _Cast]] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
@@ -144,7 +145,9 @@ class _Flow:
             owner = _owner(statement.value, target.id)
             if owner is not None:
                 state[target.id] = _Cast(owner, statement)
-            elif target.id in state and (_retypes(statement.value) or not _mentions(statement.value, target.id)):
+            elif target.id in state and (
+                _retypes(self.around, statement.value) or not _mentions(statement.value, target.id)
+            ):
                 del state[target.id]
             elif target.id not in state and not _hands_on(statement.value, target.id):
                 tensors.discard(target.id)
@@ -186,16 +189,12 @@ def _owner(value: ast.expr, tensor: str) -> str | None:
     return None
 
 
-def _retypes(value: ast.expr) -> bool:
+def _retypes(around: Surroundings, value: ast.expr) -> bool:
     """Whether a cast is part of an expression."""
     return any(
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS
         for node in ast.walk(value)
-    ) or any(isinstance(node, (ast.Name, ast.Attribute)) and _names_dtype(node) for node in ast.walk(value))
-
-
-def _names_dtype(node: ast.Name | ast.Attribute) -> bool:
-    return (node.attr if isinstance(node, ast.Attribute) else node.id).endswith("dtype")
+    ) or any(isinstance(node, (ast.Name, ast.Attribute)) and around.is_dtype(node) for node in ast.walk(value))
 
 
 def _hands_on(value: ast.expr, tensor: str) -> bool:

@@ -31,7 +31,8 @@ def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:
 
 def brought_to_dtype(facts: FileFacts, conflict: Conflict) -> bool:
     """Whether the function hands an operand to something together with a dtype before it comes to the operation."""
-    function = Surroundings.of(facts.source.tree).function(conflict.node)
+    around = Surroundings.of(facts.source.tree)
+    function = around.function(conflict.node)
     operands = {
         name.id
         for operand in (conflict.left, conflict.right)
@@ -42,7 +43,7 @@ def brought_to_dtype(facts: FileFacts, conflict: Conflict) -> bool:
         if not isinstance(node, ast.Call) or node.lineno >= conflict.node.lineno:
             continue
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if not any(getattr(part, "attr", getattr(part, "id", "")).endswith("dtype") for part in given):
+        if not any(around.is_dtype(part) for part in given):
             continue
         if operands & {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} - {"self", "torch"}:
             return True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from amplint.infer.training.roles import is_autocast
 
+from ._asked_for import is_option, mentioned
 from ._written_float32 import FLOAT32, stay_float32
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ._surroundings import Surroundings
 
 _DTYPE_ATTRIBUTES = frozenset({"dtype", "torch_dtype"})
-_OWNER = re.compile(r"config|model", re.IGNORECASE)
-_SETTLED = re.compile(r"dtype|float16|float32|half|fp16|bf16|precision", re.IGNORECASE)
 
 
 def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.Call, ast.expr, ast.expr | None]]:
@@ -45,7 +43,7 @@ def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
             continue
         scope = scopes.get(id(around.function(call)), program.module)
         source = _of_a_model(dtype, scope)
-        if source is None or around.guarded(call, _settles) or _told_apart(dtype, scope):
+        if source is None or around.guarded(call, lambda test: _settles(test, around)) or _told_apart(dtype, scope):
             continue
         if not _is_asked_for(around, call, dtype):
             yield call, dtype, source
@@ -87,7 +85,7 @@ def _of_a_model(node: ast.expr, scope: Scope) -> ast.expr | None:
 
 
 def _dtype_read(node: ast.expr) -> ast.expr | None:
-    """``model.dtype``, ``getattr(config, "torch_dtype", None)``, ``dtype_from_config(self.config)``."""
+    """``model.dtype``, ``getattr(config, "torch_dtype", None)``."""
     if isinstance(node, ast.Attribute):
         return node if node.attr in _DTYPE_ATTRIBUTES else None
     if not isinstance(node, ast.Call):
@@ -95,16 +93,13 @@ def _dtype_read(node: ast.expr) -> ast.expr | None:
     function = ast.unparse(node.func)
     if function == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
         return node if node.args[1].value in _DTYPE_ATTRIBUTES else None
-    if "autocast" in function or "dtype" not in function.rpartition(".")[2].lower():
-        return None
-    inner = next((found for argument in node.args if (found := _dtype_read(argument)) is not None), None)
-    return inner or (node if any(_OWNER.search(ast.unparse(argument)) for argument in node.args) else None)
+    return None
 
 
-def _settles(test: ast.expr) -> bool:
-    """Whether a test asks for a dtype or precision, by the names that it reads."""
-    names = (getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(test))
-    return any(_SETTLED.search(name) for name in names if isinstance(name, str))
+def _settles(test: ast.expr, around: Surroundings) -> bool:
+    """Whether a test asks for a dtype, or for an option that may say which one it is."""
+    parts = [part for part in ast.walk(test) if isinstance(part, ast.expr)]
+    return bool(mentioned(test, around)) or is_option(test, around) or any(map(around.is_dtype, parts))
 
 
 def _is_asked_for(around: Surroundings, call: ast.Call, dtype: ast.expr) -> bool:

@@ -7,10 +7,10 @@ bfloat16 has a larger range than float16: some casts are there for it.
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
-from amplint.infer.dtypes import BITS
+from amplint.infer.attention_kernels import KERNEL_NAMES
+from amplint.infer.dtypes import BITS, BOOL
 from amplint.judge import doubts
 
 from ._choices import uses_behind
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _FLOAT32 = BITS["float32"]
 _ASKS_AUTOCAST = frozenset(("is_autocast_enabled", "is_autocast_cpu_enabled"))
 _UNBOUNDED = frozenset(("exp", "exp2", "expm1", "cosh", "sinh"))
-_MASK = re.compile(r"(^|_)masks?(_|$)")
-_ATTENTION = re.compile(r"attention|attn")
+_ATTENTION = frozenset(("scaled_dot_product_attention", *KERNEL_NAMES))
 _CASTS = ("to", "type", "type_as")
 _MAX_VARIABLES = 3
 
@@ -46,7 +45,7 @@ def harmless_doubts(
     """
     if half.receiver is None:
         return
-    if _is_mask(half.receiver):
+    if cast is not None and all(lane.mask == BOOL for lane in cast.tensor.dtypes):
         yield doubts.HOLDS_A_MASK
     if half.dtype == "float16":
         if any(answer and _asks_autocast(around, test) for test, answer in tests):
@@ -58,11 +57,6 @@ def harmless_doubts(
         yield doubts.MADE_WIDE
     if _holds_exponential(around, half.receiver):
         yield doubts.HOLDS_EXPONENTIAL
-
-
-def _is_mask(node: ast.expr) -> bool:
-    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return bool(_MASK.search(name))
 
 
 def _asks_autocast(around: Surroundings, test: ast.expr) -> bool:
@@ -112,7 +106,7 @@ def _is_attended(around: Surroundings, node: ast.expr) -> bool:
     parent = around.parent(node)
     if isinstance(parent, ast.Starred | ast.keyword):
         parent = around.parent(parent)
-    if not isinstance(parent, ast.Call) or parent.func is node or not _ATTENTION.search(around.called(parent)):
+    if not isinstance(parent, ast.Call) or parent.func is node or around.called(parent) not in _ATTENTION:
         return False
     back = around.parent(parent)
     return isinstance(back, ast.Attribute) and back.attr in _CASTS

@@ -205,9 +205,15 @@ def _written_out(
     """The old defaults that differ from the new ones: the dtype, and in files that deal with it the weight cache."""
     given = {*legacy.parameters[: len(args)], *(keyword.arg for keyword in keywords)}
     out = [] if "dtype" in given else [f"dtype={torch}.{legacy.default_dtype}"]
-    if "cache_enabled" not in given and "cache_enabled" in source.text:
+    if "cache_enabled" not in given and _deals_with_cache(source.tree):
         out.append("cache_enabled=True")
     return out
+
+
+def _deals_with_cache(tree: ast.Module) -> bool:
+    """Whether a file passes ``cache_enabled`` anywhere, or asks torch for it."""
+    names = ("cache_enabled", "is_autocast_cache_enabled", "set_autocast_cache_enabled")
+    return any(getattr(n, "arg", getattr(n, "attr", getattr(n, "name", ""))) in names for n in ast.walk(tree))
 
 
 class _Layout:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
+
+from ._surroundings import FunctionNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from ._surroundings import Surroundings
 
-_KEEPS_AUTOCAST = re.compile(r"autocast|(^|[^a-z])amp([^a-z]|$)")
 _THROUGH = frozenset({"reversed", "enumerate", "zip", "list", "tuple"})
 
 
@@ -21,7 +21,7 @@ def recomputed(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.exp
     """Where a Function's backward turns gradients on to call what its forward called, and where forward kept that."""
     for function in facts.autograd_functions:
         forward, backward = function.forward, function.backward
-        if forward is None or backward is None or _keeps_state(function):
+        if forward is None or backward is None or _keeps_state(function, around):
             continue
         kept = _kept(forward)
         named = _read_again(backward, kept)
@@ -34,16 +34,16 @@ def recomputed(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.exp
                 yield region, kept[attribute]
 
 
-def speaks_of_autocast(text: str) -> bool:
-    """Whether code says something of autocast or AMP."""
-    return _KEEPS_AUTOCAST.search(text.lower()) is not None
-
-
-def _keeps_state(function: AutogradFunction) -> bool:
-    """Whether a Function deals with autocast in any way."""
+def _keeps_state(function: AutogradFunction, around: Surroundings) -> bool:
+    """Whether a Function deals with autocast in any way, itself or by a function of the file that it calls."""
     if any("custom_bwd" in (decorator.name or "") for decorator in function.backward_decorators):
         return True
-    return speaks_of_autocast(ast.unparse(function.node).replace("_", " "))
+    called = {n.func.id for n in ast.walk(function.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    top = around.ancestors(function.node)
+    module = next((ancestor for ancestor in top if isinstance(ancestor, ast.Module)), None)
+    helpers = [s for s in (module.body if module is not None else []) if isinstance(s, FunctionNode)]
+    nodes = [function.node, *(helper for helper in helpers if helper.name in called)]
+    return any("autocast" in around.torch_name(part) for node in nodes for part in ast.walk(node))
 
 
 def _kept(forward: ast.FunctionDef) -> dict[str, ast.stmt]:
@@ -102,14 +102,16 @@ def _enabling(node: ast.AST, backward: ast.FunctionDef, around: Surroundings) ->
         items = [item.context_expr for item in ancestor.items] if isinstance(ancestor, ast.With) else []
         if ancestor is backward:
             items = backward.decorator_list
-        found = next((item for item in items if _turns_on(ast.unparse(item))), None)
+        found = next((item for item in items if _turns_on(item, around)), None)
         if found is not None:
             return found
     return None
 
 
-def _turns_on(text: str) -> bool:
-    return "enable_grad" in text or "set_grad_enabled(True)" in text
+def _turns_on(item: ast.expr, around: Surroundings) -> bool:
+    name = around.torch_name(item.func if isinstance(item, ast.Call) else item).rpartition(".")[2]
+    on = isinstance(item, ast.Call) and [a.value for a in item.args if isinstance(a, ast.Constant)] == [True]
+    return name == "enable_grad" or (name == "set_grad_enabled" and on)
 
 
 def _pairs(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.expr, ast.expr]]:

@@ -8,33 +8,30 @@ from typing import TYPE_CHECKING
 from amplint.infer.training.roles import Role
 from amplint.infer.training.steps import Gradients, Step
 
+from ._surroundings import Surroundings
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.infer.facts import FileFacts
     from amplint.infer.training.program import Place, Scope
 
-_OTHER_PRECISION = (
-    b"autocast",
-    b"MixedPrecision",
-    b"deepspeed",
-    b".half()",
-    b"torch.float16",
-    b"apex",
-    b"mixed_precision=",
-)
-"""What says that a file brings its losses into 16 bit in another way."""
+_OF_TORCH = ("autocast", "MixedPrecision", "float16", "half", "HalfTensor")
+_LIBRARIES = frozenset(("apex", "deepspeed"))
+_ATTRIBUTES = frozenset(("autocast", "half", "MixedPrecision"))
+_KEYWORDS = frozenset(("mixed_precision", "precision"))
+"""What brings a file's losses into 16 bit in another way: parts of torch, other libraries, attributes of what they
+give, and keywords that they take."""
 _MODULE_METHODS = frozenset({"parameters", "train", "eval", "zero_grad", "state_dict", "named_parameters"})
 
 
 def uncast_forwards(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.Call]]:
     """The model's call behind a loss that is scaled, and the backward pass, in a file that has no autocast and no other
     16-bit setting."""
-    if any(mark in facts.source.data for mark in _OTHER_PRECISION):
-        return
     training = facts.training
-    if not training.moments_of(Step.SCALER_STEP):
+    if not training.moments_of(Step.SCALER_STEP) or _has_other_precision(facts):
         return
+    around = Surroundings.of(facts.source.tree)
     modules = set(_modules(facts))
     spoken: set[int] = set()
     for moment in training.moments_of(Step.BACKWARD):
@@ -46,9 +43,32 @@ def uncast_forwards(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.Call]]:
         if not isinstance(func, ast.Attribute):
             continue
         call = _model_call(func.value, event.scope, facts, modules)
-        if call is not None and id(call) not in spoken:
+        if call is not None and id(call) not in spoken and not _in_unknown_region(call, around):
             spoken.add(id(call))
             yield call, event.node
+
+
+def _has_other_precision(facts: FileFacts) -> bool:
+    """Whether a file brings its losses into 16 bit by something else than the scenario."""
+    if any(part in _OF_TORCH for reference in facts.references for part in reference.name.split(".")):
+        return True
+    for node in ast.walk(facts.source.tree):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+        if any(name.partition(".")[0] in _LIBRARIES or name in _ATTRIBUTES for name in modules):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+            return True
+        if isinstance(node, ast.keyword) and node.arg in _KEYWORDS:
+            return True
+    return False
+
+
+def _in_unknown_region(call: ast.Call, around: Surroundings) -> bool:
+    """Whether a call stands in a ``with`` of something that is not torch's: it may open an autocast region."""
+    regions = [item.context_expr for a in around.ancestors(call) if isinstance(a, ast.With) for item in a.items]
+    opened = [region.func if isinstance(region, ast.Call) else region for region in regions]
+    return any(not around.torch_name(region) for region in opened)
 
 
 def _modules(facts: FileFacts) -> Iterator[Place]:

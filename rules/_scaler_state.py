@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from amplint.infer.training.roles import Role
+
+from ._asked_for import mentioned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from amplint.infer.training.program import Place, Scope
 
     from ._surroundings import Surroundings
-
-_FLOAT16 = re.compile(r"(?<![a-z])(fp16|float16|half)|'16", re.IGNORECASE)
-_BFLOAT16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
 
 
 def kept_while_off(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.Call, ast.expr, ast.expr]]:
@@ -35,10 +33,12 @@ def kept_while_off(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast
             if place is None:
                 continue
             enabled = scalers[place]
-            meant = _text(enabled, scope, facts)
-            if not _FLOAT16.search(meant) or _BFLOAT16.search(meant):
+            read = [enabled, *(value for _, value in _assigned(enabled, scope, facts))]
+            named = {dtype for value in read for dtype in mentioned(value, around)}
+            if "float16" not in named or "bfloat16" in named:
                 continue
-            tests = [t for t, answer in around.tests(call) if answer or _BFLOAT16.search(ast.unparse(t))]
+            tests = [t for t, answer in around.tests(call) if answer or "bfloat16" in mentioned(t, around)]
+            meant = " ; ".join(map(ast.unparse, read))
             if any(ast.unparse(part) in meant or "is_enabled" in ast.unparse(part) for part in _read(tests)):
                 continue
             wider = next((t for t in tests if _allows_bfloat16(t, scope, facts, around)), None)
@@ -67,11 +67,6 @@ def _kept(call: ast.Call, scope: Scope, facts: FileFacts, scalers: dict[Place, a
     return next((p for a in call.args if (p := program.place(a, scope)) in scalers), None)
 
 
-def _text(node: ast.expr, scope: Scope, facts: FileFacts) -> str:
-    """An expression as text, and what the variables that it reads are set to."""
-    return " ; ".join([ast.unparse(node), *(ast.unparse(value) for _, value in _assigned(node, scope, facts))])
-
-
 def _assigned(node: ast.expr, scope: Scope, facts: FileFacts) -> list[tuple[ast.expr, ast.expr]]:
     """The assignments, target and value, to what an expression reads, in its function and the methods beside it."""
     program = facts.training.program
@@ -96,6 +91,6 @@ def _allows_bfloat16(test: ast.expr, scope: Scope, facts: FileFacts, around: Sur
     """Whether a test reads a variable that is set by a test for bfloat16, or under one."""
     for target, value in _assigned(test, scope, facts):
         reasons = [value, *(t for t, answer in around.tests(target) if answer)]
-        if any(_BFLOAT16.search(ast.unparse(reason)) for reason in reasons):
+        if any("bfloat16" in mentioned(reason, around) for reason in reasons):
             return True
     return False

@@ -14,11 +14,10 @@ from amplint.infer.references import references
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Predicate = Callable[[ast.expr], bool]
 
-_VERSION_NAME = re.compile(
-    r"(?<!con)(?<!in)version|(^|_)(major|minor|legacy|compat)(_|$)|(^|_)(ge|gt|le|lt|geq|leq|at_least|greater|newer|older)(_|$)"
-    r"|torch_?v?\d",
-    re.IGNORECASE,
-)
+_VERSIONS = frozenset(("torch.__version__", "torch.version", "torch.torch_version.TorchVersion"))
+_COMPARED = re.compile(r"\d+\.\d+(\.\d+)?(\.dev\d*|[abr]c?\d+)?")
+"""A release as it is written in a string."""
+_MAX_STEPS = 3
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _OF_DTYPE = ("dtype", "torch_dtype")
 _DTYPES = frozenset(
@@ -50,6 +49,7 @@ class Surroundings:
         self._of_torch: set[str] = set()
         self._imported: set[str] = set()
         self._names: dict[int, str] | None = None
+        self._of_module: dict[str, list[ast.expr]] | None = None
         self._dtypes: dict[int, set[str]] = {}
         """By function: the variables that hold dtypes."""
         self._settling: dict[int, dict[int, tuple[list[ast.Assert | ast.If], int]]] = {}
@@ -261,7 +261,46 @@ class Surroundings:
         """Whether the file itself chooses by torch's version or features, or falls back to this after an exception."""
         if any(isinstance(ancestor, ast.ExceptHandler) for ancestor in self.ancestors(node)):
             return True
-        return self.guarded(node, tests_version)
+        return self.guarded(node, self._tests_version)
+
+    def _tests_version(self, test: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """Whether an expression asks for torch's version, or whether torch has a feature.
+
+        Also by a variable, or by a flag that another module holds: such a flag is about the installation.
+        """
+        if self._is_imported_flag(test):
+            return True
+        for node in ast.walk(test):
+            if self.torch_name(node).startswith(tuple(_VERSIONS)):
+                return True
+            asked = node.args[:1] if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hasattr" else []
+            if any(map(self.is_torch, asked)):
+                return True
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _COMPARED.fullmatch(node.value):
+                return True
+            given = self._given(node) if steps and isinstance(node, ast.Name) else []
+            if any(self._tests_version(value, steps - 1) for value in given):
+                return True
+        return False
+
+    def _is_imported_flag(self, test: ast.expr) -> bool:
+        """Whether a test asks for the truth of what an import binds, and does not call it."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test = test.operand
+        return isinstance(test, ast.Name) and self.is_imported(test)
+
+    def _given(self, name: ast.Name) -> list[ast.expr]:
+        """What a variable is given by its function, once, or by the module."""
+        if self._of_module is None:
+            self._of_module = {}
+            for statement in self._tree.body:
+                if isinstance(statement, ast.Assign):
+                    for target in statement.targets:
+                        for part in ast.walk(target):
+                            if isinstance(part, ast.Name):
+                                self._of_module.setdefault(part.id, []).append(statement.value)
+        value = self.only_value(name)
+        return [value] if value is not None else self._of_module.get(name.id, [])
 
 
 def _answered(test: ast.expr, answer: bool) -> Iterator[tuple[ast.expr, bool]]:
@@ -292,19 +331,6 @@ def _settles(statement: ast.stmt) -> bool:
 
 def _must_leave(statement: ast.stmt) -> bool:
     return isinstance(statement, _EXITS) or (isinstance(statement, ast.With) and _must_leave(statement.body[-1]))
-
-
-def tests_version(test: ast.expr) -> bool:
-    """Whether an expression asks for torch's version, or whether torch has a feature."""
-    for node in ast.walk(test):
-        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-        if name == "hasattr":
-            text = ast.unparse(test)
-            if "torch" in text or "amp" in text:
-                return True
-        elif name and _VERSION_NAME.search(name):
-            return True
-    return False
 
 
 def _is_annotated_dtype(argument: ast.arg) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Severity
@@ -12,17 +11,7 @@ from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._asked_for import (
-    OTHER,
-    asks,
-    is_explained,
-    is_on_purpose,
-    is_quantized,
-    names_both,
-    shared_flags,
-    shared_test,
-    tests_of,
-)
+from ._asked_for import OTHER, asks, mentioned, names_both, tests_of
 from ._blanket_casts import BlanketCast, blanket_casts
 from ._harmless_halves import harmless_doubts
 from ._named_half import NamedHalf, named_halves
@@ -34,12 +23,10 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.finding import Doubt
     from amplint.infer.facts import CastCall, FileFacts
     from amplint.judge.certainty import Standing
     from amplint.visit import Visit
 
-_SAMPLE = re.compile(r"dummy|warm_?up")
 _STORED = ("items", "values", "parameters", "named_parameters", "buffers", "named_buffers")
 _MASKS = {name: BITS[name] for name in OTHER}
 
@@ -52,14 +39,12 @@ class HardcodedLowPrecision(Rule):
     Reports, in a scenario whose 16-bit dtype is the other one,
 
     - `.half()`, `.bfloat16()`, `.to(torch.float16)` and `.type(torch.HalfTensor)` on tensors, and tensors made with
-      such a dtype in a shape that is computed, where no test asks for that dtype, neither the name nor the docstring
-      of the function says that it is there for it, and no comment there gives the reason;
-    - casts to one of them under a test that lets both through, or under a flag for `fp16` that the same file asks for
-      as `fp16 and not bf16` elsewhere;
+      such a dtype in a shape that is computed, where no test asks for that dtype or for an option;
+    - casts to one of them under a test that lets both through;
     - casts of everything in a state dict, in a dict or nest of tensors, or among a module's buffers to a floating
       dtype, where integers and masks are not left out.
 
-    Of several in one block the first is reported. Tests are left alone, and files that define kernels.
+    Of several in one block the first is reported. Files that define kernels are left alone.
 
     With `--pedantic` also where nothing shows a loss: casts of masks; to float16 where autocast is on, whose layers
     cast again, or for an attention whose result is cast back; to bfloat16 of what holds an exponential, for its range,
@@ -108,7 +93,7 @@ class HardcodedLowPrecision(Rule):
         ".half(",
         ".bfloat16(",
         "float16",
-        "torch.half",
+        "half",
         "HalfTensor",
         "buffers(",
         "state_dict(",
@@ -159,10 +144,6 @@ class Encoder(nn.Module):
         self.use_fp16 = use_fp16
         self.proj = nn.Linear(dim, dim)
 
-    def convert_to_fp16(self, x: torch.Tensor):
-        self.proj.half()
-        return x.half()
-
     def forward(self, x: torch.Tensor, dtype: torch.dtype):
         if self.use_fp16:
             x = x.half()
@@ -189,15 +170,14 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
         around = Surroundings.of(facts.source.tree)
         yield from _blankets(facts, around)
         casts = {id(cast.node): cast for cast in facts.casts}
-        shared = shared_flags(facts.source.tree)
         spoken: set[tuple[int, str, int]] = set()
         for half in sorted(named_halves(facts, around), key=lambda half: facts.span(half.node)):
             cast = casts.get(id(half.node))
-            claim = _claim(facts, around, half, cast, shared)
+            claim = _claim(facts, around, half, cast)
             if claim is None:
                 continue
             message, lanes, causes, standing = claim
-            standing = standing.doubted(*_doubts(facts, around, half))
+            standing = standing.doubted(*holding({doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node)}))
             block = (around.block(half.node), half.dtype, standing.rank)
             if block in spoken:
                 continue
@@ -235,21 +215,16 @@ def _blankets(facts: FileFacts, around: Surroundings) -> Iterator[Suspect]:
 
 
 def _claim(
-    facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None, shared: dict[str, ast.expr]
+    facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None
 ) -> tuple[str, list[int], tuple[Cause, ...], Standing] | None:
     """What is wrong with a named dtype, in which scenarios, why, and how that stands; None where nothing is."""
     tests = list(tests_of(around, half.node))
-    told_apart = shared_test(tests, shared) if half.dtype == "float16" else None
-    if told_apart is not None:
-        cause = Cause(facts.path, facts.span(told_apart), "here the flag alone does not tell")
-        message = "the flag is set for bfloat16 too, which becomes float16 here"
-        return message, _other_lanes(facts, half), (cause,), ASSUMED
     if half.choice is not None:
         tests.append(half.choice)
-    asked = any(asks(test, answer, half.dtype) or (answer and _is_of_float32(test)) for test, answer in tests)
+    asked = any(asks(t, answer, half.dtype, around) or (answer and _is_of_float32(t, around)) for t, answer in tests)
     standing = ASSUMED.doubted(doubts.ASKED_FOR) if asked else ASSUMED
     lanes = _wrong_lanes(facts, half, cast)
-    if any(names_both(test, answer) for test, answer in tests):
+    if any(names_both(test, answer, around) for test, answer in tests):
         message = f"float16 and bfloat16 come here alike, and both become {half.dtype}"
         return message, lanes or _other_lanes(facts, half), (), standing
     if not lanes or not _is_of_tensor(around, half, cast):
@@ -262,24 +237,11 @@ def _claim(
     return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, (), standing
 
 
-def _doubts(facts: FileFacts, around: Surroundings, half: NamedHalf) -> list[Doubt]:
-    """Why one dtype may be right for all, by intention."""
-    return holding(
-        {
-            doubts.NAMED_ON_PURPOSE: is_on_purpose(around, half.node, half.dtype, facts.path),
-            doubts.NAMED_A_SAMPLE: half.receiver is not None and bool(_SAMPLE.search(ast.unparse(half.receiver))),
-            doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node),
-            doubts.QUANTIZED_NEXT: is_quantized(around, half.node),
-            doubts.EXPLAINED: is_explained(around, half.node, half.dtype, facts.source.lines),
-        }
-    )
-
-
-def _is_of_float32(test: ast.expr) -> bool:
+def _is_of_float32(test: ast.expr, around: Surroundings) -> bool:
     """``x.dtype == torch.float32``: what is in 16 bit keeps its own dtype, and for the rest one is as good."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return False
-    return ast.unparse(test.left).endswith(".dtype") and ast.unparse(test.comparators[0]).endswith(".float32")
+    return around.is_dtype(test.left) and mentioned(test, around) == {"float32"}
 
 
 def _is_rounding(around: Surroundings, node: ast.Call) -> bool:
@@ -319,7 +281,7 @@ def _is_of_tensor(around: Surroundings, half: NamedHalf, cast: CastCall | None) 
         return False
     if half.receiver is None or (cast is not None and is_tensor(cast)) or shows_tensor(around, half.node):
         return True
-    return "forward" in function.name and isinstance(half.receiver, ast.Name)
+    return function.name == "forward" and isinstance(half.receiver, ast.Name)
 
 
 def _is_of_state(around: Surroundings, node: ast.Call) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
+from amplint.infer.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import FORCED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from amplint.infer.facts import CastCall, FileFacts
     from amplint.visit import Visit
 
-_PROBES = ("raises", "warns", "suppress")
-"""Last words of the names of contexts that expect their body to fail."""
-_IN_PLACE = re.compile(r"[a-z0-9]_$")
+_PROBES = frozenset(("raises", "warns", "suppress", "assertRaises", "assertRaisesRegex", "assertWarns"))
+"""Contexts of pytest, contextlib and unittest that expect their body to fail."""
 
 
 class DiscardedCast(Rule):
@@ -196,12 +195,17 @@ def _is_own_dtype(around: Surroundings, call: ast.Call) -> bool:
     The dtype may have been read from the tensor before, into a variable.
     """
     target = call.func.value if isinstance(call.func, ast.Attribute) else call
-    if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and _IN_PLACE.search(target.func.attr):
+    if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and _is_in_place(target.func.attr):
         return True
     own = f"{ast.unparse(target)}.dtype"
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     read = [around.only_value(value) if isinstance(value, ast.Name) else value for value in given]
     return any(value is not None and ast.unparse(value) == own for value in read)
+
+
+def _is_in_place(method: str) -> bool:
+    op = find_op(f"torch.Tensor.{method}")
+    return op is not None and op.in_place
 
 
 def _probes(around: Surroundings, node: ast.AST) -> bool:
@@ -211,8 +215,8 @@ def _probes(around: Surroundings, node: ast.AST) -> bool:
         if isinstance(ancestor, ast.Try) and child in ancestor.body:
             return True
         if isinstance(ancestor, ast.With):
-            names = [ast.unparse(item.context_expr).split("(", 1)[0].lower() for item in ancestor.items]
-            if any(name.endswith(_PROBES) for name in names):
+            opened = [item.context_expr for item in ancestor.items]
+            if any(isinstance(region, ast.Call) and around.called(region) in _PROBES for region in opened):
                 return True
         if isinstance(ancestor, ast.FunctionDef):
             return False

@@ -14,6 +14,7 @@ from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 from ._alignment import cast_to_lead, describe, dtype_of
 from ._disagreement import find_operand, short_name, suspects_of
 from ._gradient_sums import summed_in_place
+from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -209,17 +210,17 @@ def _cast_like(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | 
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords:
         if node.func.attr in _CASTS and not node.args:
             return f".{node.func.attr}()"
-        if node.func.attr == "to" and len(node.args) == 1 and _is_dtype(node.args[0]):
+        if node.func.attr == "to" and len(node.args) == 1 and _is_dtype(facts, node.args[0]):
             return f".to({ast.unparse(node.args[0])})"
     dtype = dtype_of(facts, conflict, operand)
     return f".to({dtype})" if dtype is not None else None
 
 
-def _is_dtype(node: ast.expr) -> bool:
+def _is_dtype(facts: FileFacts, node: ast.expr) -> bool:
     """A path that says of itself that it is a dtype, which may be read twice."""
     if not isinstance(node, ast.Attribute):
         return False
     path: ast.expr = node
     while isinstance(path, ast.Attribute):
         path = path.value
-    return isinstance(path, ast.Name) and (path.id == "torch" or "dtype" in node.attr)
+    return isinstance(path, ast.Name) and Surroundings.of(facts.source.tree).is_dtype(node)

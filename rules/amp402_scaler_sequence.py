@@ -81,7 +81,7 @@ class ScalerSequence(Rule):
     name: ClassVar[str] = "scaler-sequence"
     severity: ClassVar[Severity] = Severity.ERROR
     of_weights = False
-    tokens: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_", "caler.step(", "caler.scale(", "scale(loss")
+    tokens: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_", ".scale(")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 

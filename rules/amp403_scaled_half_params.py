@@ -91,8 +91,8 @@ class ScaledHalfParams(Rule):
     name: ClassVar[str] = "scaled-half-params"
     severity: ClassVar[Severity] = Severity.ERROR
     of_weights = False
-    tokens: ClassVar[tuple[str, ...]] = (".half()", "torch.float16", "torch.half")
-    context: ClassVar[tuple[str, ...]] = ("caler.step(", "unscale_(")
+    tokens: ClassVar[tuple[str, ...]] = (".half()", "float16", "half")
+    context: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_(", ".scale(")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Cause, Severity
 from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, FORCED, Standing, holding
+from amplint.judge.certainty import ASSUMED, FORCED, Standing
 from amplint.rule import Example, Rule, Suspect
 
 from ._float32_regions import float32_regions, is_float32_without
 from ._misused_regions import misused_regions
-from ._recomputation import recomputed, speaks_of_autocast
+from ._recomputation import recomputed
 from ._scaled_forward import uncast_forwards
 from ._surroundings import Surroundings
 from ._training import scaled_scenarios
@@ -93,7 +93,7 @@ class AutocastScope(Rule):
     context: ClassVar[tuple[str, ...]] = (
         "autocast(",
         "get_autocast",
-        "caler.step(",
+        ".step(",
         "enable_grad",
         "set_grad_enabled(",
     )
@@ -256,9 +256,7 @@ def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
             continue
         if isinstance(around.parent(call), ast.Compare):
             message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
-            guarded = around.guarded(call, lambda test: speaks_of_autocast(ast.unparse(test)))
-            standing = ASSUMED.doubted(*holding({doubts.SPEAKS_OF_AUTOCAST: guarded}))
-            yield call, message, Severity.WARNING, standing, (), scenarios, ""
+            yield call, message, Severity.WARNING, ASSUMED, (), scenarios, ""
 
 
 def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _PAIRS = (("fp16", "bf16"), ("fp16_full_eval", "bf16_full_eval"))
 _BITS = {"float16": 16, "half": 16, "bfloat16": 16, "float32": 32, "float": 32, "float64": 64, "double": 64}
-_ADAPTERS = (b"peft", b"lora", b"Lora", b"LoRA", b"adapter", b"requires_grad")
-"""What says that the loaded weights may not be what is trained."""
+_ADAPTERS = frozenset(("requires_grad", "requires_grad_", "add_adapter", "load_adapter", "load_lora_weights", "peft"))
+"""Attributes and a package that say that the loaded weights may not be what is trained."""
 
 _Found = tuple[ast.expr, str, tuple[str, ...], tuple[Cause, ...], ast.expr | None]
 
@@ -254,9 +254,18 @@ def _dtype(node: ast.expr, program: Program) -> str | None:
     return last if last in _BITS else None
 
 
+def _adapts(node: ast.AST) -> bool:
+    """Whether a node imports adapters, or freezes weights."""
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return (node.module or "").partition(".")[0] in _ADAPTERS
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] in _ADAPTERS for alias in node.names)
+    return isinstance(node, ast.Attribute) and node.attr in _ADAPTERS
+
+
 def _half_model(facts: FileFacts) -> Iterator[_Found]:
     """A call that gets both a model loaded in float16 and arguments that ask for mixed precision."""
-    if any(mark in facts.source.data for mark in _ADAPTERS):
+    if any(_adapts(node) for node in ast.walk(facts.source.tree)):
         return
     program = facts.training.program
     models: dict[Place, ast.Call] = {}

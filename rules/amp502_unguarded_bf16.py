@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
     from amplint.infer.facts import FileFacts
 
-_ASKS = (b"bf16_supported", b"bfloat16_supported", b"bf16_available", b"bf16_gpu_available", b"device_capability")
-_ASKS_TOO = (b"get_device_properties", b"bf16_support", b"supports_bf16", b"supports_bfloat16")
+_ASKS = frozenset(
+    (
+        *("is_bf16_supported", "get_device_capability", "get_device_properties", "is_bfloat16_supported"),
+        *("is_torch_bf16_gpu_available", "is_torch_bf16_available", "is_bf16_available", "has_bf16_support"),
+    )
+)
+"""What torch, accelerate, transformers and unsloth call it, under whatever name it is imported."""
 _SETTINGS = {"bf16": (True,), "mixed_precision": ("bf16",), "precision": ("bf16", "bf16-mixed", "bf16-true")}
 
 
@@ -123,8 +128,15 @@ if __name__ == "__main__":
         if first is not None:
             span = facts.span(first)
             message = "demands bfloat16 without asking torch.cuda.is_bf16_supported()"
-            asked = any(mark in facts.source.data for mark in (*_ASKS, *_ASKS_TOO))
+            asked = any(_asks(node) for node in ast.walk(facts.source.tree))
             yield Suspect(span, span, message, scenarios, ASSUMED.doubted(*holding({doubts.SUPPORT_ASKED: asked})))
+
+
+def _asks(node: ast.AST) -> bool:
+    """Whether a node imports or reads what says whether a GPU supports bfloat16."""
+    return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", "")) in _ASKS and not isinstance(
+        node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    )
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Edit, Severity
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
 
 _DEVICE_ARGUMENT = DEPRECATED_SINCE
 """The release in which the queries took a device and the old ones became deprecated."""
-
-_NEAR = 2
-"""How many lines away a comment may stand."""
-_GPU = re.compile(r"\b(gpu|cuda)\b", re.IGNORECASE)
 
 
 class CudaOnlyQuery(Rule):
@@ -123,13 +118,6 @@ def compute_dtype_of_cuda(x):
     return x.dtype
 
 
-def compute_dtype_for_now(x):
-    if torch.is_autocast_enabled():
-        # only the GPU's dtype for now
-        return torch.get_autocast_gpu_dtype()
-    return x.dtype
-
-
 def states():
     return torch.is_autocast_enabled(), torch.is_autocast_cpu_enabled()
 """
@@ -142,20 +130,14 @@ def states():
             return
         around = Surroundings.of(facts.source.tree)
         queries = list(cuda_only_queries(facts, around))
-        told = [query for query in queries if _is_told(facts, query)]
-        others = [query for query in queries if query not in told]
-        for node, members in (*_together(others, around), *_together(told, around)):
+        for node, members in _together(queries, around):
             names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))
             verb = "asks" if len({query.reference.name for query in members}) == 1 else "ask"
             message = f"{names} {verb} CUDA's autocast alone: the answer is wrong under autocast on another device"
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)
-            asked = {
-                doubts.SAID_TO_BE_CUDA: members[0] in told,
-                doubts.CASTS_UNDONE: decides_nothing(node, around),
-            }
-            standing = ASSUMED.doubted(*holding(asked))
+            standing = ASSUMED.doubted(*holding({doubts.CASTS_UNDONE: decides_nothing(node, around)}))
             yield Suspect(span, span, message, scenarios, standing, data=(members, tensor))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -185,17 +167,6 @@ def states():
         applicability = Applicability.UNSAFE if tensor else Applicability.DISPLAY
         message = f"Ask the device of {tensor}" if tensor else "Ask the device that the tensors are on"
         visit.report(suspect, visit.fix(applicability, message, *dict.fromkeys(edits)))
-
-
-def _is_told(facts: FileFacts, query: Query) -> bool:
-    """Whether a comment right before a query, or right after it, says that CUDA or a GPU is meant.
-
-    Which device an author had in mind cannot be computed. Beside ``# only supports CUDA for now`` the finding is true
-    and known, as in torchao 0.18, float8_linear.py; it only ever silences.
-    """
-    lines = facts.source.text.splitlines()
-    near = (line.strip() for line in lines[max(0, query.call.lineno - 1 - _NEAR) : query.call.lineno + _NEAR])
-    return any(line.startswith("#") and _GPU.search(line) for line in near)
 
 
 def _rename(query: Query, visit: Visit, imports: list[Edit]) -> Edit | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Cause, Severity
@@ -13,7 +12,7 @@ from amplint.judge.certainty import ASSUMED
 from amplint.rule import Example, Rule, Suspect
 
 from ._from_cuda import CudaAnswers
-from ._surroundings import FunctionNode, Surroundings
+from ._surroundings import FunctionNode, Surroundings, tests_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from amplint.infer.references import Reference
 
 _ACCELERATORS = frozenset({"mps", "tpu", "xla", "xpu", "hpu", "npu", "mlu", "musa", "ipu"})
-_DEVICE = re.compile(r"device|accelerator", re.IGNORECASE)
-_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
 _HARMLESS = frozenset(
     f"torch.cuda.{name}" for name in ("is_available", "is_bf16_supported", "empty_cache", "device_count")
 )
@@ -121,10 +118,10 @@ def encode(model, x, device):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
-        regions = [reference for reference in facts.references if _names_cuda(reference)]
-        if not regions or not scenarios:
+        if not scenarios:
             return
         around = Surroundings.of(facts.source.tree)
+        regions = [reference for reference in facts.references if _names_cuda(reference, around)]
         owners = _Owners(around)
         for reference in regions:
             call = reference.call
@@ -152,7 +149,7 @@ def _doubts(facts: FileFacts, call: ast.Call, around: Surroundings) -> Iterator[
         yield doubts.RUNS_WITHOUT
 
 
-def _names_cuda(reference: Reference) -> bool:
+def _names_cuda(reference: Reference, around: Surroundings) -> bool:
     """Whether a reference opens a region for CUDA that may be on, whatever device there is."""
     call = reference.call
     if call is None or not is_autocast(reference.name):
@@ -165,7 +162,7 @@ def _names_cuda(reference: Reference) -> bool:
     enabled = given.get("enabled", call.args[0] if legacy and call.args else None)
     if isinstance(enabled, ast.Constant) and not enabled.value:
         return False
-    return enabled is None or ("device" not in ast.unparse(enabled) and "cuda" not in ast.unparse(enabled))
+    return enabled is None or not _asks_for_device(enabled, around)
 
 
 class _Owners:
@@ -180,8 +177,8 @@ class _Owners:
     def for_cuda_alone(self, owner: ast.AST, region: ast.Call) -> bool:
         """Whether a function or class needs CUDA beside a region, or is decorated as what does."""
         if id(owner) not in self._needing:
-            decorated = any(_CUDA.search(ast.unparse(d)) for d in getattr(owner, "decorator_list", ()))
-            needing = (n for n in ast.walk(owner) if _needs_cuda(n) and not _asked(n, self._around))
+            decorated = any(_asks_for_cuda(d, self._around) for d in getattr(owner, "decorator_list", ()))
+            needing = (n for n in ast.walk(owner) if _needs_cuda(n, self._around) and not _asked(n, self._around))
             self._needing[id(owner)] = [owner] if decorated else list(needing)
         return any(node is not region for node in self._needing[id(owner)])
 
@@ -231,7 +228,7 @@ def _devices_from_elsewhere(owner: ast.AST, around: Surroundings) -> Iterator[as
             to = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args[:1]
             values = [*(node.args[:1] if to else []), *(k.value for k in node.keywords if k.arg == "device")]
             for value in values:
-                if isinstance(value, ast.Name) and value.id in parameters and _may_be_device(node, value):
+                if isinstance(value, ast.Name) and value.id in parameters and not around.is_dtype(value):
                     yield value
 
 
@@ -241,9 +238,7 @@ def _excludes_a_device(test: ast.expr) -> bool:
         return False
     value = test.comparators[0]
     last = value.value if isinstance(value, ast.Constant) else value.attr if isinstance(value, ast.Attribute) else None
-    return (
-        isinstance(last, str) and last.lower() in _ACCELERATORS and _DEVICE.search(ast.unparse(test.left)) is not None
-    )
+    return isinstance(last, str) and last.lower() in _ACCELERATORS
 
 
 def _chosen_outside(call: ast.Call, around: Surroundings, owners: _Owners, tree: ast.Module) -> ast.expr | None:
@@ -268,18 +263,18 @@ def _falls_back(choice: ast.IfExp) -> bool:
     return any(map(_says_cuda, ast.walk(choice.body))) and any(value in ("cpu", "mps", "xpu") for value in other)
 
 
-def _needs_cuda(node: ast.AST) -> bool:
+def _needs_cuda(node: ast.AST, around: Surroundings) -> bool:
     """``x.cuda()``, ``torch.cuda.synchronize()``, ``torch.device("cuda:0")``, ``x.to("cuda")``, ``device="cuda"``."""
     if not isinstance(node, ast.Call):
         return False
-    if isinstance(node.func, ast.Attribute):
-        name = ast.unparse(node.func)
-        if node.func.attr == "cuda" or (
-            name.startswith("torch.cuda.") and name not in _HARMLESS and ".amp" not in name
-        ):
-            return True
-        if node.func.attr in ("device", "to") and node.args and _says_cuda(node.args[0]):
-            return True
+    name = around.torch_name(node.func)
+    if name.startswith("torch.cuda.") and name not in _HARMLESS and ".amp" not in name:
+        return True
+    called = around.called(node)
+    if called == "cuda" and isinstance(node.func, ast.Attribute):
+        return True
+    if called in ("device", "to") and node.args and _says_cuda(node.args[0]):
+        return True
     return any(keyword.arg == "device" and _says_cuda(keyword.value) for keyword in node.keywords)
 
 
@@ -289,7 +284,22 @@ def _says_cuda(node: ast.AST) -> bool:
 
 
 def _asked(node: ast.AST, around: Surroundings) -> bool:
-    return around.guarded(node, lambda test: _CUDA.search(ast.unparse(test)) is not None)
+    return around.guarded(node, lambda test: _asks_for_cuda(test, around))
+
+
+def _asks_for_cuda(test: ast.expr, around: Surroundings) -> bool:
+    """Whether an expression asks ``torch.cuda``, or a tensor or string whether it is of CUDA."""
+    if isinstance(test, ast.Name):
+        test = around.only_value(test) or test
+    return tests_cuda(test) or any(around.torch_name(part).startswith("torch.cuda.") for part in ast.walk(test))
+
+
+def _asks_for_device(enabled: ast.expr, around: Surroundings) -> bool:
+    """Whether a region is enabled by the device: of a tensor, compared with its name, or by torch.cuda's answer."""
+    parts = list(ast.walk(enabled))
+    named = any(isinstance(part, ast.Attribute) and part.attr == "device" for part in parts)
+    words = {part.value for part in parts if isinstance(part, ast.Constant)}
+    return named or bool(words & {"cpu", *_ACCELERATORS}) or _asks_for_cuda(enabled, around)
 
 
 def _found_by_cuda(node: ast.AST, around: Surroundings, answers: CudaAnswers) -> bool:
@@ -346,8 +356,3 @@ def _runs_without(call: ast.Call, around: Surroundings) -> bool:
 def _runs_in_order(wanted: list[str], block: list[ast.stmt]) -> bool:
     dumped = [ast.dump(statement) for statement in block]
     return any(dumped[i : i + len(wanted)] == wanted for i in range(len(dumped) - len(wanted) + 1))
-
-
-def _may_be_device(call: ast.Call, value: ast.Name) -> bool:
-    """Whether an argument is a device rather than a dtype or another tensor: alone in ``to``, or named so."""
-    return any(keyword.value is value for keyword in call.keywords) or "device" in value.id.lower()

@@ -68,6 +68,7 @@ _NATTEN = (
 match in data type" (0.21); its Functions have ``custom_fwd`` without ``cast_inputs``."""
 
 _KERNELS = {"flash_attn": _FLASH, "sageattention": _SAGE, "xformers": _XFORMERS, "natten": _NATTEN}
+KERNEL_NAMES = frozenset(name for kernels in _KERNELS.values() for name in kernels)
 
 
 def find_kernel(name: str) -> Kernel | None:

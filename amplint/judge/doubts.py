@@ -157,14 +157,10 @@ OTHER_MASK_TOO = _possible(
     "other-mask-too", "AMP108", "The call may pass an attention mask as well, which closes the fast path."
 )
 
-NAMED_ON_PURPOSE = _drop(
-    "named-on-purpose", "AMP109", "A name around the cast, or a docstring, says that it is there to cast."
-)
-NAMED_A_SAMPLE = _drop("named-a-sample", "AMP109", "The tensor's name says that it is a sample to warm up with.")
 ROUNDED_AT_ONCE = _drop("rounded-at-once", "AMP109", "The code gives the result another dtype at once.")
-QUANTIZED_NEXT = _drop("quantized-next", "AMP109", "A function that quantizes gets the tensor.")
-EXPLAINED = _drop("explained", "AMP109", "A comment beside the cast names the dtype and gives a reason.")
-ASKED_FOR = _drop("asked-for", "AMP109", "A test around the cast asks for the dtype, so it is meant for what comes.")
+ASKED_FOR = _drop(
+    "asked-for", "AMP109", "A test around the cast asks for the dtype, or for an option that callers set."
+)
 HOLDS_A_MASK = _possible(
     "holds-a-mask", "AMP109", "The tensor is a mask, whose zeros, ones and infinities both 16-bit dtypes hold."
 )
@@ -334,9 +330,7 @@ NOT_POSITIONS = _drop(
 )
 MANAGED = _likely("managed", "AMP404", "A framework runs the backward pass, and may leave the region for it.")
 SUPPORT_ASKED = _drop("support-asked", "AMP502", "The file speaks of asking whether a GPU supports bfloat16.")
-SPEAKS_OF_AUTOCAST = _drop("speaks-of-autocast", "AMP405", "A test around the query speaks of autocast.")
 STAYS_FLOAT32 = _possible("stays-float32", "AMP405", "Everything in the region is float32 without it too.")
-SAID_TO_BE_CUDA = _drop("said-to-be-cuda", "AMP602", "A comment beside the query says that CUDA is meant.")
 NAMED_ONLY = _possible("named-only", "AMP601", "The file only names the class in annotations and never makes one.")
 CASTS_UNDONE = _possible(
     "casts-undone",
