@@ -53,21 +53,23 @@ def _is_key(node: ast.Constant, around: Surroundings) -> bool:
     return isinstance(parent, ast.Subscript) or (isinstance(parent, ast.Call) and node in parent.args)
 
 
-def asks(test: ast.expr, answer: bool, dtype: str, around: Surroundings) -> bool:
+def asks(test: ast.expr, answer: bool, dtype: str, around: Surroundings, options: bool = True) -> bool:
     """Whether a test, with the answer that leads to a cast to ``dtype``, shows that the cast is meant for what comes.
 
     It asks for that dtype; or the other 16-bit dtype went another way, or is what is replaced; or all that is not
-    bfloat16 becomes bfloat16, which has float32's range; or it asks for an option, which whoever calls this sets.
+    bfloat16 becomes bfloat16, which has float32's range; or it asks for an option, which
+    whoever calls this sets, where ``options`` count.
     """
     named = mentioned(test, around)
+    option = options and not named and is_option(test, around)
     this, other = dtype in named, OTHER[dtype] in named
     if not _holds(test, answer):
-        return (other and not this) or (this and dtype == "bfloat16") or (not named and is_option(test, around))
+        return (other and not this) or (this and dtype == "bfloat16") or option
     if this:
         return not other
     if other:
         return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.Is))
-    return not named and (is_option(test, around) or any(map(around.is_dtype, _expressions(test))))
+    return option or (not named and any(map(around.is_dtype, _expressions(test))))
 
 
 def is_option(test: ast.expr, around: Surroundings) -> bool:
@@ -77,7 +79,7 @@ def is_option(test: ast.expr, around: Surroundings) -> bool:
     if isinstance(test, ast.Subscript):
         return isinstance(test.slice, ast.Constant) and isinstance(test.slice.value, str)
     if isinstance(test, ast.Call):
-        return isinstance(test.func, ast.Attribute) and test.func.attr == "get"
+        return isinstance(test.func, ast.Attribute) and test.func.attr == "get" and not around.is_imported(test.func)
     function = around.function(test)
     spec = function.args if function is not None else None
     return (

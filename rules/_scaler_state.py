@@ -33,7 +33,8 @@ def kept_while_off(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast
             if place is None:
                 continue
             enabled = scalers[place]
-            read = [enabled, *(value for _, value in _assigned(enabled, scope, facts))]
+            made_in = next((s for s in training.program.scopes if s.node is around.function(enabled)), scope)
+            read = [enabled, *(value for _, value in _assigned(enabled, made_in, facts))]
             named = {dtype for value in read for dtype in mentioned(value, around)}
             if "float16" not in named or "bfloat16" in named:
                 continue

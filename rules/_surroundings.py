@@ -15,8 +15,8 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Predicate = Callable[[ast.expr], bool]
 
 _VERSIONS = frozenset(("torch.__version__", "torch.version", "torch.torch_version.TorchVersion"))
-_COMPARED = re.compile(r"\d+\.\d+(\.\d+)?(\.dev\d*|[abr]c?\d+)?")
-"""A release as it is written in a string."""
+_ABOUT_A_RELEASE = re.compile(r"torch|\d+\.\d+(\.\d+)?(\.dev\d*|[abr]c?\d+)?")
+"""A release as it is written in a string, or the package that a function is asked about."""
 _MAX_STEPS = 3
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _OF_DTYPE = ("dtype", "torch_dtype")
@@ -276,7 +276,11 @@ class Surroundings:
             asked = node.args[:1] if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hasattr" else []
             if any(map(self.is_torch, asked)):
                 return True
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _COMPARED.fullmatch(node.value):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and _ABOUT_A_RELEASE.fullmatch(node.value)
+            ):
                 return True
             given = self._given(node) if steps and isinstance(node, ast.Name) else []
             if any(self._tests_version(value, steps - 1) for value in given):

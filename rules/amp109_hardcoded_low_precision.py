@@ -219,9 +219,11 @@ def _claim(
 ) -> tuple[str, list[int], tuple[Cause, ...], Standing] | None:
     """What is wrong with a named dtype, in which scenarios, why, and how that stands; None where nothing is."""
     tests = list(tests_of(around, half.node))
+    asked = any(asks(test, answer, half.dtype, around) for test, answer in tests)
     if half.choice is not None:
+        asked = asked or asks(*half.choice, half.dtype, around, options=False)
         tests.append(half.choice)
-    asked = any(asks(t, answer, half.dtype, around) or (answer and _is_of_float32(t, around)) for t, answer in tests)
+    asked = asked or any(answer and _is_of_float32(test, around) for test, answer in tests)
     standing = ASSUMED.doubted(doubts.ASKED_FOR) if asked else ASSUMED
     lanes = _wrong_lanes(facts, half, cast)
     if any(names_both(test, answer, around) for test, answer in tests):

@@ -70,8 +70,8 @@ class ExtensionOp(Rule):
     severity: ClassVar[Severity] = Severity.WARNING
     evidence: ClassVar[Evidence] = Evidence.CITED
     default: ClassVar[bool] = False
-    tokens: ClassVar[tuple[str, ...]] = ("autograd.Function", "autograd import Function", "autograd.function")
-    context: ClassVar[tuple[str, ...]] = ("_C", "cuda", "_ext", "torch.ops", "cpp_extension")
+    tokens: ClassVar[tuple[str, ...]] = ("Function",)
+    context: ClassVar[tuple[str, ...]] = ("_C", "cuda", "_ext", ".ops.", "cpp_extension")
 
     bad: ClassVar[tuple[Example, ...]] = (
         Example(

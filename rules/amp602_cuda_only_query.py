@@ -86,7 +86,7 @@ import torch
 import torch.nn.functional as F
 
 
-def project(x, weight):
+def project(x: torch.Tensor, weight: torch.Tensor):
     dtype = torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else x.dtype  # expect
     cache = torch.zeros(4, weight.shape[0], dtype=dtype)
     cache[torch.arange(2)] = F.linear(x, weight)  # expect AMP105

@@ -209,8 +209,8 @@ def _module_of(parts: list[str]) -> tuple[str, list[str]] | None:
 class _Names:
     """The ``variables`` and ``attributes`` of a file that may have other names, together with all that reads them.
 
-    Left alone are ``self`` and ``cls``, what imports bind, hooks that others call, what an imported base class may read, names in strings,
-    and names that torch or Python have too wherever it is not plain that the file's own is meant.
+    Left alone are ``self`` and ``cls``, what imports bind, hooks that others call, what an imported base class may
+    read, names in strings, and names that torch or Python have too where it is not plain that the file's own is meant.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -396,9 +396,9 @@ class _Renaming(ast.NodeTransformer):
                 if keyword.arg is not None:
                     keyword.arg = self._new.get(keyword.arg, keyword.arg)
         for argument in node.args:
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                if names_attribute(argument, node):
-                    argument.value = self._attribute(argument.value)
+            named = isinstance(argument, ast.Constant) and names_attribute(argument, node)
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and named:
+                argument.value = self._attribute(argument.value)
         return self.generic_visit(node)
 
 

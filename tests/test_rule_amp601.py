@@ -248,11 +248,11 @@ def test_nested_uses() -> None:
     [
         "try:\n    from torch.amp import autocast as a\nexcept E:\n    from torch.cuda.amp import autocast as a\na()",
         "try:\n    s = torch.amp.GradScaler('cuda')\nexcept AttributeError:\n    s = torch.cuda.amp.GradScaler()",
-        "s = torch.cuda.amp.GradScaler() if TORCH_VERSION < (2, 4) else torch.amp.GradScaler()",
+        "VERSION = torch.__version__\ns = torch.cuda.amp.GradScaler() if VERSION < (2, 4) else torch.amp.GradScaler()",
         "def f():\n    if version.parse(torch.__version__) >= V:\n        return 1\n    torch.cuda.amp.custom_fwd",
         "def f():\n    if compare_version('torch', operator.ge, V):\n        return 1\n    torch.cuda.amp.custom_fwd",
         "if hasattr(torch.amp, 'custom_fwd'):\n    pass\nelse:\n    f = torch.cuda.amp.custom_fwd(g)",
-        "if torch_ge_24:\n    pass\nelse:\n    from torch.cuda.amp import custom_fwd\n    f = custom_fwd(g)",
+        "from .a import new\nif new:\n    pass\nelse:\n    from torch.cuda.amp import custom_fwd\n    custom_fwd(g)",
         "torch.cuda.amp.autocast = None",
         "from torch.amp import autocast\nautocast('cuda')",
         "torch.is_autocast_enabled('cpu')",

@@ -69,7 +69,7 @@ def test_one_finding_where_both_stand_together(expression: str, columns: list[tu
 
 def test_fix_of_both_together() -> None:
     code = (
-        "import torch\ndef f(_input, w):\n"
+        "import torch\ndef f(_input: torch.Tensor, w):\n"
         "    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else _input.dtype\n"
     )
     (finding,) = findings(BOTH, code)
@@ -77,7 +77,7 @@ def test_fix_of_both_together() -> None:
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.UNSAFE
     assert fixed(BOTH, code, unsafe=True) == (
-        "import torch\ndef f(_input, w):\n    return torch.get_autocast_dtype(_input.device.type) "
+        "import torch\ndef f(_input: torch.Tensor, w):\n    return torch.get_autocast_dtype(_input.device.type) "
         "if torch.is_autocast_enabled(_input.device.type) else _input.dtype\n"
     )
 
@@ -88,8 +88,8 @@ def test_fix_of_both_together() -> None:
         ("def f(x: torch.Tensor):\n    return {}", "x"),
         ("def f(a: int, x: Tensor):\n    return {}", "x"),
         ("def f(x):\n    y = x.to({})\n    return y.dtype, x.dtype", "x"),
-        ("def f(x, y):\n    z = x.size(0), x.device\n    return {} if z else y.dtype", "y"),
-        ("def f(self, config, x):\n    return {} or config.dtype or self.dtype or x.dtype", "x"),
+        ("def f(x, y):\n    z = x.size(0), x.device\n    return {} if z else y.dtype", "x"),
+        ("def f(self, config, x):\n    return {} or config.dtype or self.dtype or x.dtype", None),
         ("def f(config):\n    return {} or config.dtype", None),
         ("def f(x: Config):\n    return {} or x.dtype", None),
         ("def f(x=None):\n    return {} or x.dtype", None),
@@ -151,7 +151,7 @@ def test_amp601_speaks_where_this_is_silent() -> None:
 
 def test_imported_by_name() -> None:
     code = (
-        "from torch import get_autocast_gpu_dtype, is_autocast_enabled\ndef f(x):\n"
+        "from torch import Tensor, get_autocast_gpu_dtype, is_autocast_enabled\ndef f(x: Tensor):\n"
         "    return get_autocast_gpu_dtype() if is_autocast_enabled() else x.dtype\n"
     )
     after = fixed(RULE, code, unsafe=True)

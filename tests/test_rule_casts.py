@@ -61,7 +61,7 @@ LOW = {
     "under a test for float32": (("if x.dtype == torch.float32:", "    x = x.half()", "return x"), []),
     "under a test for both": (("if dtype in (torch.float16, torch.bfloat16):", "    x = x.half()", "return x"), [2]),
     "under a flag": (("if self.use_fp16:", "    x = x.half()", "return x"), []),
-    "under the flag's opposite": (("if not self.use_fp16:", "    x = x.half()", "return x"), [2]),
+    "under the flag's opposite": (("if not self.use_fp32:", "    x = x.half()", "return x"), []),
     "behind an early return": (("if not self.use_fp16:", "    return x", "return x.half()"), []),
     "in a conditional": (("return x.half() if dtype == torch.float16 else x",), []),
     "one of two conditions": (("if dtype == torch.float16 and x.is_cuda:", "    x = x.half()", "return x"), []),
@@ -70,18 +70,10 @@ LOW = {
     "a variable": (("y = other(x)", "return y.half()"), [2]),
     "a chain": (("return (", "    other(x)", "    .view(2, 2)", "    .half()", ")"), [4]),
     "rounding": (("return x.half().float()",), []),
-    "with a reason": (("# kept in float16 to save memory", "return x.half()"), []),
-    "with no reason": (("# cast to float16", "return x.half()"), [2]),
-    "for a quantizing kernel, next": (("y = x.half()", "return quantize(y)"), []),
-    "for a quantizing kernel": (("return quantize(x.half())",), []),
+    "with a reason": (("# kept in float16 to save memory", "return x.half()"), [2]),
     "what is not the other": (("if dtype == torch.bfloat16:", "    return x", "return x.half()"), []),
     "in place of the other": (("if x.dtype == torch.bfloat16:", "    x = x.half()", "return x"), []),
     "under a test in a variable": (("low = dtype == torch.float16", "return x.half() if low else x"), []),
-    "under either flag": (("if other.fp16 or other.bf16:", "    other.half()", "return x"), [2]),
-    "under a flag that tells nothing": (
-        ("if other.fp16:", "    x = x.half()", "return x if other.fp16 and not other.bf16 else x + 1"),
-        [2],
-    ),
     "made": (("return torch.zeros(len(x), 4, dtype=torch.half)",), [1]),
     "made by a choice": (("kind = torch.int8 if other else torch.half", "return torch.zeros_like(x, dtype=kind)"), [2]),
     "made by another choice": (
@@ -101,7 +93,7 @@ def test_fixed_low_precision(name: str) -> None:
 
 
 HARMLESS = {
-    "a mask": (("attn_mask = attn_mask.half()", "return x"), False),
+    "a mask": (("attn_mask = (x > 0).half()", "return attn_mask"), False),
     "under autocast": (("if torch.is_autocast_enabled():", "    x = x.half()", "return x"), False),
     "under autocast, on a device": (
         (

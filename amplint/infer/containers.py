@@ -38,6 +38,7 @@ def item(frame: Frame, container: Value, index: Value, node: ast.expr) -> Value:
             container.maybe,
             container.explicit,
             gradient=container.gradient,
+            trait=container.trait,
         )
     if isinstance(container, Instance):
         return _instance_item(frame, container, index, node)

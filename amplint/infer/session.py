@@ -252,7 +252,9 @@ class Session:
                 lanes.append(lane)
             else:
                 lanes.append(Lane(BITS[wanted], open=lane.open))
-        return Tensor(tuple(lanes), tensor.dim, tensor.origin, explicit=tensor.explicit, leaf=role == "parameters")
+        learned = role == "parameters"
+        trait = None if learned else tensor.trait
+        return Tensor(tuple(lanes), tensor.dim, tensor.origin, explicit=tensor.explicit, leaf=learned, trait=trait)
 
     def promote(self, a: Dtypes, a_dim: int | None, b: Dtypes, b_dim: int | None) -> Dtypes:
         """``torch.result_type`` in every scenario."""

@@ -1,8 +1,8 @@
-"""Query, key and value that started in one dtype and reach a compiled kernel in two.
+"""Tensors that one operation made in one dtype, as query, key and value, and that reach a compiled kernel in two.
 
 Kernels that are written in Triton or bound as an ``autograd.Function`` see the dtypes as they come: autocast casts
-nothing for them. Where an operation that autocast runs in float32, or a float32 table, widened one of the three on the
-way, the kernel gets it beside a half-precision one.
+nothing for them. Where an operation that autocast runs in float32, or a float32 table, widened one of them on the way,
+the kernel gets it beside a half-precision one.
 """
 
 from __future__ import annotations
@@ -24,19 +24,12 @@ if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
     from amplint.infer.frame import Frame
 
-_ROLES = {
-    **dict.fromkeys(("q", "query", "queries", "xq", "query_states", "q_states", "query_layer", "query_proj"), "query"),
-    **dict.fromkeys(("k", "key", "keys", "xk", "key_states", "k_states", "key_layer", "key_proj"), "key"),
-    **dict.fromkeys(("v", "value", "values", "xv", "value_states", "v_states", "value_layer", "value_proj"), "value"),
-}
-"""What parameters and variables of attention are called."""
-
 
 _CASTS = frozenset(("to", "type", "type_as", "half", "bfloat16", "float"))
 
 
 def enter_function(frame: Frame, forward: Value, arguments: Arguments, name: str) -> None:
-    """``Function.apply(q, k, v, …)``: roles are those of the parameters of its ``forward``, behind ``ctx`` if any.
+    """``Function.apply(q, k, v, …)``, with the names of the parameters of its ``forward``, behind ``ctx`` if any.
 
     A ``forward`` that casts one of them itself, or has autocast do so, takes any dtypes.
     """
@@ -44,20 +37,21 @@ def enter_function(frame: Frame, forward: Value, arguments: Arguments, name: str
         if forward.cast_inputs is not None:
             return
         forward = forward.function
-    if not isinstance(forward, Function) or _casts_roles(forward.node):
+    if not isinstance(forward, Function) or _casts_parameters(forward.node):
         return
     spec = forward.node.args
     names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
     _note(frame, zip(names, arguments.positional, strict=False), name)
 
 
-def _casts_roles(node: ast.AST) -> bool:
+def _casts_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    names = {a.arg for a in (*node.args.posonlyargs, *node.args.args)}
     methods = (child for child in nodes_below(node) if isinstance(child, ast.Attribute) and child.attr in _CASTS)
-    return any(isinstance(method.value, ast.Name) and method.value.id in _ROLES for method in methods)
+    return any(isinstance(method.value, ast.Name) and method.value.id in names for method in methods)
 
 
 def launch(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
-    """``kernel[grid](q, k, v, …)``: roles are those of the variables that are passed."""
+    """``kernel[grid](q, k, v, …)``, with the names of the variables that are passed."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Subscript):
         return
     given = [(arguments.nodes.get(place), value) for place, value in enumerate(arguments.positional)]
@@ -68,14 +62,13 @@ def launch(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
 def _note(frame: Frame, given: Iterable[tuple[str, Value]], kernel: str) -> None:
     if frame.backward:
         return
-    operands: dict[str, Operand] = {}
+    operands: list[Operand] = []
     for name, value in given:
-        role = _ROLES.get(name)
         tensor = next((option for option in options_of(value) if isinstance(option, Tensor)), None)
-        if role is not None and tensor is not None and not tensor.maybe:
-            operands.setdefault(role, Operand(role, None, tensor))
-    for wide in operands.values():
-        for narrow in operands.values():
+        if tensor is not None and not tensor.maybe:
+            operands.append(Operand(name, None, tensor))
+    for wide in operands:
+        for narrow in operands:
             found = [
                 (lane, place)
                 for lane in range(1, frame.session.lanes)
@@ -83,6 +76,7 @@ def _note(frame: Frame, given: Iterable[tuple[str, Value]], kernel: str) -> None
                 and narrow.value.dtypes[lane].mask & LOW
                 and not narrow.value.dtypes[lane].mask & ~LOW
                 and (place := _widened(wide.value, lane)) is not None
+                and _made_together(place, narrow.value, lane)
             ]
             if found and found[0][1].source.path == frame.session.project.own:
                 place = found[0][1]
@@ -100,6 +94,14 @@ def _widened(tensor: Tensor, lane: int) -> Origin | None:
         return None
     low = any(parent.dtypes[lane].mask & LOW and not parent.dtypes[lane].mask & ~LOW for parent in place.parents)
     return place if low and not isinstance(place.node, ast.arg) else None
+
+
+def _made_together(place: Origin, narrow: Tensor, lane: int) -> bool:
+    """Whether what an operation widened was made by the same operation as another tensor: two parts of a projection."""
+    made = deciding(narrow.origin, lane)
+    return made is not None and any(
+        (source := deciding(parent, lane)) is not None and source.node is made.node for parent in place.parents
+    )
 
 
 def _record(frame: Frame, wide: Operand, narrow: Operand, place: Origin, lanes: list[int], kernel: str) -> None:

@@ -39,6 +39,9 @@ def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Tr
     if short in ("neg", "negative"):
         return negated(first)
     if short in ("pow", "square"):
+        base = bound.get("self", bound.get("input"))
+        if isinstance(base, Const) and isinstance(base.value, int | float) and base.value > 0:
+            return Trait.EXPONENTIAL
         exponent = bound.get("exponent", Const(2))
         even = isinstance(exponent, Const) and exponent.value in (2, 4)
         return _squared(first) if even else None
