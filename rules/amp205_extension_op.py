@@ -71,7 +71,7 @@ class ExtensionOp(Rule):
     evidence: ClassVar[Evidence] = Evidence.CITED
     default: ClassVar[bool] = False
     tokens: ClassVar[tuple[str, ...]] = ("Function",)
-    context: ClassVar[tuple[str, ...]] = ("_C", "cuda", "_ext", ".ops.", "cpp_extension")
+    context: ClassVar[tuple[str, ...]] = ("_C", "cuda", "_ext", "ops", "cpp_extension")
 
     bad: ClassVar[tuple[Example, ...]] = (
         Example(

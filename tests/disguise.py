@@ -10,13 +10,16 @@ import ast
 import builtins
 import importlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 
+from amplint.source import Location, Span
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Change: TypeAlias = Callable[[ast.Module], ast.Module]
 SAYS = "float16 because only cuda gpus support it, bf16 otherwise; see autocast, half precision, quantize, dtype, test"
 """What a comment or docstring may say and no rule may hear."""
 LOADED = (
@@ -41,81 +44,99 @@ class Program(NamedTuple):
     tree: ast.Module
     text: str
 
-    def marks(self) -> dict[tuple[int, int, int, int], int]:
-        """The mark of the outermost node at each place, as lines and columns from 1."""
-        found: dict[tuple[int, int, int, int], int] = {}
+    def marks(self) -> dict[Span, int]:
+        """The mark of the outermost node at each place; one that nothing ends at stands for where it begins."""
+        found: dict[Span, int] = {}
         for node, written in zip(ast.walk(self.tree), ast.walk(ast.parse(self.text)), strict=True):
             assert type(node) is type(written), (ast.dump(node), ast.dump(written))
-            mark, end = getattr(node, "mark", None), getattr(written, "end_lineno", None)
-            if mark is None or end is None:
+            mark = getattr(node, "mark", None)
+            if mark is None or not isinstance(written, ast.expr | ast.stmt | ast.alias | ast.arg | ast.keyword):
                 continue
-            found.setdefault((written.lineno, written.col_offset + 1, end, written.end_col_offset + 1), mark)  # type: ignore[attr-defined]
-            found.setdefault((written.lineno, written.col_offset + 1, 0, 0), mark)  # type: ignore[attr-defined]
+            start = Location(written.lineno, written.col_offset + 1)
+            end = Location(written.end_lineno or 0, (written.end_col_offset or 0) + 1)
+            found.setdefault(Span(start, end), mark)
+            found.setdefault(Span(start, start), mark)
         return found
 
 
-def program(text: str) -> Program:
+def original(text: str) -> Program:
     """A program as it is written."""
+    return Program(_marked(text), text)
+
+
+def disguised(text: str, *changes: Change, comment: str = "") -> Program:
+    """A program after some changes, with a comment on every line where there is one."""
+    tree = _marked(text)
+    for change in changes:
+        tree = change(tree)
+    written = ast.unparse(tree)
+    if comment:
+        written = "\n".join(f"{line}  # {comment}" for line in written.splitlines())
+    return Program(tree, written)
+
+
+def _marked(text: str) -> ast.Module:
     tree = ast.parse(text)
     for mark, node in enumerate(ast.walk(tree)):
         node.mark = mark  # type: ignore[attr-defined]
-    return Program(tree, text)
+    return tree
 
 
-def _written(tree: ast.Module) -> Program:
-    return Program(tree, ast.unparse(tree))
-
-
-def silent(text: str) -> Program:
-    """Without comments and docstrings."""
-    tree = program(text).tree
+def silent(tree: ast.Module) -> ast.Module:
+    """Without docstrings."""
     for node in _documented(tree):
         if ast.get_docstring(node, clean=False) is not None:
             node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]
-    return _written(tree)
+    return tree
 
 
-def talkative(text: str) -> Program:
-    """With a comment on every line and a docstring in every function and class."""
-    written = silent(text)
-    for node in _documented(written.tree):
+def talkative(tree: ast.Module) -> ast.Module:
+    """With a docstring in every function and class, which may mislead."""
+    tree = silent(tree)
+    for node in _documented(tree):
         if not isinstance(node, ast.Module):
             node.body.insert(0, ast.Expr(ast.Constant(SAYS)))
-    lines = ast.unparse(written.tree).splitlines()
-    return Program(written.tree, "\n".join(f"{line}  # {SAYS}" for line in lines))
+    return tree
 
 
 def _documented(tree: ast.Module) -> list[ast.Module | ast.ClassDef | FunctionNode]:
     return [n for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | FunctionNode)]
 
 
-def renamed(text: str, loaded: bool) -> Program:
-    """With other names for all that the file names itself: ``v7``, or words that could mislead."""
-    tree = program(text).tree
+def neutral(tree: ast.Module) -> ast.Module:
+    """With names that say nothing for all that the file names itself: ``v7``."""
+    return _renamed(tree, ("v",))
+
+
+def loaded(tree: ast.Module) -> ast.Module:
+    """With names for all that the file names itself that may mislead: ``half_7``."""
+    return _renamed(tree, LOADED)
+
+
+def _renamed(tree: ast.Module, words: Sequence[str]) -> ast.Module:
     names = _Names(tree)
     new: dict[str, str] = {}
     for number, name in enumerate(sorted(names.variables | names.attributes)):
-        word = f"{LOADED[number % len(LOADED)]}_{number}" if loaded else f"v{number}"
-        new[name] = "_" * (len(name) - len(name.lstrip("_"))) + word
-    return _written(_Renaming(names, new).visit(tree))
+        private = "_" * (len(name) - len(name.lstrip("_")))
+        new[name] = f"{private}{words[number % len(words)]}_{number}"
+    renamed: ast.Module = _Renaming(names, new).visit(tree)
+    return renamed
 
 
-def moved(text: str) -> Program | None:
-    """With the methods of each class and the definitions of the file the other way round; None where none may move."""
-    tree = program(text).tree
-    before = ast.dump(tree)
+def moved(tree: ast.Module) -> ast.Module:
+    """With the methods of each class and the definitions of the file the other way round, where they may move."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            _turn(node.body, FunctionNode)
+            _turn(node.body, (ast.FunctionDef, ast.AsyncFunctionDef))
     _turn(tree.body, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    return _written(tree) if ast.dump(tree) != before else None
+    return tree
 
 
-def _turn(body: list[ast.stmt], kinds: type[ast.AST] | tuple[type[ast.AST], ...] | object) -> None:
+def _turn(body: list[ast.stmt], kinds: tuple[type[ast.stmt], ...]) -> None:
     """Put definitions the other way round where nothing is evaluated meanwhile that names one of them."""
-    places = [number for number, item in enumerate(body) if isinstance(item, kinds)]  # type: ignore[arg-type]
+    places = [number for number, item in enumerate(body) if isinstance(item, kinds)]
     definitions = [body[number] for number in places]
-    names = {item.name for item in definitions}  # type: ignore[attr-defined]
+    names = {str(getattr(item, "name", "")) for item in definitions}
     if len(names) < 2 or len(names) < len(definitions):
         return
     between = [part for item in definitions for part in _evaluated(item)]
@@ -139,27 +160,27 @@ def _evaluated(node: ast.stmt) -> Iterator[ast.AST]:
         yield node
 
 
-def aliased(text: str) -> Program:
+def aliased(tree: ast.Module) -> ast.Module:
     """``import torch`` becomes ``import torch as th``."""
-    return _written(_Aliased().visit(program(text).tree))
+    changed: ast.Module = _Aliased().visit(tree)
+    return changed
 
 
-def by_name(text: str) -> Program:
+def by_name(tree: ast.Module) -> ast.Module:
     """``torch.nn.functional.pad`` becomes ``pad``, which is imported by name, as ``pad_`` where ``pad`` is taken."""
-    tree = program(text).tree
     taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | set(dir(builtins))
     taken |= {getattr(node, "name", "") or getattr(node, "arg", "") or "" for node in ast.walk(tree)}
     spelling = _ByName(taken)
-    tree = spelling.visit(tree)
-    imports = [
+    changed: ast.Module = spelling.visit(tree)
+    imports: list[ast.stmt] = [
         ast.ImportFrom(module, [ast.alias(name, f"{name}_" if name in taken else None)], 0)
         for module, name in sorted(spelling.imported)
     ]
-    future = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
-    documentation = tree.body[:1] if ast.get_docstring(tree, clean=False) is not None else []
-    rest = [n for n in tree.body if n not in future and n not in documentation]
-    tree.body = [*documentation, *future, *imports, *rest]
-    return _written(tree)
+    future = [n for n in changed.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+    first = changed.body[:1] if ast.get_docstring(changed, clean=False) is not None else []
+    rest = [n for n in changed.body if n not in future and n not in first]
+    changed.body = [*first, *future, *imports, *rest]
+    return changed
 
 
 class _Aliased(ast.NodeTransformer):
@@ -321,15 +342,19 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
             yield item.target.id
 
 
+_MODULES = (
+    *("torch", "torch.nn", "torch.nn.functional", "torch.amp", "torch.optim", "torch.utils.data", "torch.autograd"),
+    *("torch.distributed", "torch.cuda", "torch.linalg", "torch.fft", "torch.backends"),
+)
+
+
 @cache
 def known_attributes(which: str = "all") -> frozenset[str]:
     """The attributes of torch's modules and classes, and of Python's own types."""
     found = {*dir(torch.nn.Module), *dir(torch.autograd.Function), *dir(torch.nn.Module())}
     if which == "bases":
         return frozenset(found)
-    modules = ("torch", "torch.nn", "torch.nn.functional", "torch.amp", "torch.optim", "torch.utils.data")
-    modules += ("torch.autograd", "torch.distributed", "torch.cuda", "torch.linalg", "torch.fft", "torch.backends")
-    for module in map(importlib.import_module, modules):
+    for module in map(importlib.import_module, _MODULES):
         found |= set(dir(module))
         for thing in vars(module).values():
             if isinstance(thing, type):
@@ -400,6 +425,3 @@ class _Renaming(ast.NodeTransformer):
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and named:
                 argument.value = self._attribute(argument.value)
         return self.generic_visit(node)
-
-
-Disguise = Callable[[str], "Program | None"]
