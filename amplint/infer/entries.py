@@ -13,6 +13,7 @@ from amplint.infer.complex_values import complex_parameters
 from amplint.infer.dtypes import BITS
 from amplint.infer.evidence import layers_passed
 from amplint.infer.frame import Frame, evaluate, unite
+from amplint.infer.indexing import indexing
 from amplint.infer.session import Caller, Session
 from amplint.infer.values import (
     UNKNOWN,
@@ -115,7 +116,12 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
 
 def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
     """A tensor that a caller passes; its dtype's origin is the parameter. No scenario decides that of a complex one."""
-    tensor = frame.session.argument(parameter.arg, _caller(frame.session, function), annotated=annotated)
+    tensor = frame.session.argument(
+        parameter.arg,
+        _caller(frame.session, function),
+        annotated=annotated,
+        index=parameter.arg in indexing(function.node),
+    )
     if parameter.arg in complex_parameters(function):
         tensor = replace(tensor, dtypes=frame.session.unknown)
     if function.name == "__init__":

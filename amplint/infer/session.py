@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -48,14 +47,6 @@ VALUES_A_STEP = 8
 """Values inside others, of a list say, that are joined for the price of one expression."""
 MAX_DEPTH = 14
 """Calls followed into each other."""
-
-
-_INDICES = re.compile(r"(?:^|_)(?:ids?|idxs?|index|indices|indexes)$")
-"""Names of parameters that hold positions in something.
-
-torch indexes with integers and booleans alone ("tensors used as indices must be long, int, byte or bool tensors"). The
-dtype is assumed, as an argument's always is.
-"""
 
 
 class Caller(Enum):
@@ -198,16 +189,16 @@ class Session:
         bit = BITS.get(name)
         return DTypeValue(self.constant(bit) if bit else self.unknown, written=True)
 
-    def argument(self, name: str, caller: Caller, *, annotated: bool = False) -> Tensor:
+    def argument(self, name: str, caller: Caller, *, annotated: bool = False, index: bool = False) -> Tensor:
         """A tensor that a caller passes: in each scenario what an input or an activation can have there.
 
         Under autocast that is float32 or the low dtype; without it the scenario's input dtype, or float32 where the
-        caller is not a module; what is called indices, or ids, is taken for integers. ``annotated``: the source says
-        that it is a tensor; it is then taken to have dimensions.
+        caller is not a module. ``annotated``: the source says that it is a tensor; it is then taken to have dimensions.
+        ``index``: something is indexed with it, so it is taken for integers.
         """
         symbol = Symbol(name)
         lanes = []
-        if _INDICES.search(name):
+        if index:
             indices = Lane(BITS["int64"], symbol, assumed=True)
             return Tensor((indices,) * self.lanes, 1 if annotated else None, maybe=not annotated)
         for scenario in self.scenarios:
