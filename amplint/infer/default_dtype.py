@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import weakref
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,9 @@ if TYPE_CHECKING:
     from amplint.infer.namespace import Namespace
     from amplint.infer.session import Session
 
-_SETS_DEFAULT = re.compile(r"\b(?:set_)?default_(?:torch_)?dtype\b|\btorch_dtype\b")
 _LOADER = "from_pretrained"
+_SETTERS = frozenset(("set_default_dtype", "set_default_torch_dtype", "default_dtype", "torch_dtype", _LOADER))
+"""Attributes and keywords of torch and of hubs of models that set a default dtype or load weights."""
 
 _answers: weakref.WeakKeyDictionary[Namespace, bool] = weakref.WeakKeyDictionary()
 
@@ -24,9 +24,9 @@ _answers: weakref.WeakKeyDictionary[Namespace, bool] = weakref.WeakKeyDictionary
 def may_be_low(session: Session, namespace: Namespace) -> bool:
     """Whether a file's modules may be built under a default dtype that is not float32.
 
-    Something must say so: the file speaks of the default dtype, or one of its classes has a loader of pretrained
-    weights or a base that is not known. ``module.bfloat16()`` converts whatever dtype a parameter was made in. The
-    words are torch's own and those of hubs of models; where another is used, a finding is possible only.
+    Something must say so: the file sets the default dtype, or loads weights, or one of its classes has a loader of
+    pretrained weights or a base that is not known. ``module.bfloat16()`` converts whatever dtype a parameter was made
+    in. Where nothing says so, a finding is possible only.
     """
     known = _answers.get(namespace)
     if known is None:
@@ -36,12 +36,18 @@ def may_be_low(session: Session, namespace: Namespace) -> bool:
 
 def _is_said(session: Session, namespace: Namespace) -> bool:
     text = namespace.source.text
-    if _SETS_DEFAULT.search(text) or f"{_LOADER}(" in text:
+    if any(word in text for word in _SETTERS) and any(map(_sets, ast.walk(namespace.tree))):
         return True
     top = Frame(session, namespace)
     names = (ast.copy_location(ast.Name(name, ast.Load()), namespace.tree.body[0]) for name in namespace.defined)
     found = [evaluate(top, name) for name in names]
     return any(isinstance(value, Class) and value.namespace is namespace and _is_loaded(value) for value in found)
+
+
+def _sets(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _SETTERS
+    return (node.arg if isinstance(node, ast.keyword) else node.name if isinstance(node, ast.alias) else "") in _SETTERS
 
 
 def _is_loaded(cls: Class) -> bool:
