@@ -50,7 +50,7 @@ def test_a_doubt_decides_where_no_other_one_leaves_as_little(row: Doubt, alone: 
 def test_the_table_counts_verdicts_by_package() -> None:
     text = "\n".join(lines(LABELLED))
     assert text.startswith("6 labelled findings, 2 of them told: right 2\n")
-    assert f"{'no-root':24}{'possible':9}     4      3      1      1         1\n" in text
+    assert f"{'no-root':24}{'possible':9}     4      3      1      1         1  too few packages\n" in text
     assert "  costs: other 1\n  saves: made_up 2\n" in text
 
 

@@ -1,6 +1,6 @@
 """What each doubt of the table costs and saves, on findings of which it is known whether they are right.
 
-    python benchmarks/doubts [--wheels FOLDER] [--most N] [--jobs N] [--only judged|mutants]
+    python benchmarks/doubts [--wheels FOLDER] [--most N] [--jobs N] [--only judged|mutants] [--figures]
 
 Needs no torch. The findings are those of ``benchmarks/judged`` that amplint still makes, told or not, and what it says
 of up to N mutants of each operator of ``benchmarks/mutants``; all of the learned half. Releases come from the wheels in
@@ -21,13 +21,19 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from figures.results import save
+
 from doubts.labelled import Shelf, of_mutants, of_readers
-from doubts.table import lines
+from doubts.table import figures, lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SOURCES = ("judged", "mutants")
+ABOUT = (
+    "What each doubt costs and saves on findings of the learned halves of which it is known whether they are right: "
+    "*alone* are those that this doubt alone hides, or keeps from being proven; *so* is what that says of it."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=20, metavar="N", help="mutants of an operator (default: 20)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes")
     parser.add_argument("--only", choices=SOURCES, help="only these labels")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="doubts-") as folder:
         shelf = Shelf(Path(folder), chosen.wheels)
@@ -44,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.only != "judged":
             labelled += of_mutants(shelf, chosen.most, chosen.jobs)
         print("\n".join(lines(labelled)))
+    if chosen.figures:
+        save("doubts", f"python benchmarks/doubts --most {chosen.most} --figures", about=ABOUT, seen=figures(labelled))
     if shelf.lacking:
         print(f"left out, since they are not there: {', '.join(sorted(shelf.lacking))}", file=sys.stderr)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Doubt, Effect
@@ -12,9 +13,13 @@ from doubts.labelled import ARGUABLE, RIGHT, WRONG
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from figures.results import Figures
+
     from doubts.labelled import Labelled
 
 _ROWS = {row.name: row for row in TABLE}
+PACKAGES = 3
+"""So many packages have to support a doubt."""
 _HEADS = (("held", 6), ("alone", 7), (RIGHT, 7), (WRONG, 7), (ARGUABLE, 10))
 
 
@@ -29,23 +34,83 @@ def _is_idle(row: Doubt, name: str) -> bool:
     return name == row.name or (_ROWS[name].effect is Effect.LIKELY and row.effect is not Effect.LIKELY)
 
 
-def lines(labelled: Sequence[Labelled]) -> Iterator[str]:
-    """A line for each doubt, with the packages in which it costs right findings or saves others."""
-    told = [one for one in labelled if all(_ROWS[name].effect is Effect.LIKELY for name in one.doubts)]
-    yield f"{len(labelled)} labelled findings, {len(told)} of them told: {_counted(one.verdict for one in told)}"
-    yield f"{'doubt':24}{'effect':9}" + "".join(f"{name:>{width}}" for name, width in _HEADS)
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A row of the table on labelled findings: how many it held on, and those that it alone decided."""
+
+    row: Doubt
+    held: int
+    alone: tuple[Labelled, ...]
+
+    @property
+    def costs(self) -> Counter[str]:
+        """Right findings that it hides, or keeps from being proven, by package."""
+        return Counter(one.package for one in self.alone if one.verdict == RIGHT)
+
+    @property
+    def saves(self) -> Counter[str]:
+        """Wrong and arguable ones, by package."""
+        return Counter(one.package for one in self.alone if one.verdict in (WRONG, ARGUABLE))
+
+    @property
+    def verdict(self) -> str:
+        """What the figures say of the row: it has support, it costs more than it saves, or they are too few."""
+        if not self.alone:
+            return "decides nothing"
+        if self.costs.total() > self.saves.total():
+            return "costs more than it saves"
+        return "supported" if len(self.saves) >= PACKAGES else "too few packages"
+
+
+def measured(labelled: Sequence[Labelled]) -> Iterator[Measured]:
+    """Every row of the table."""
     for row in TABLE:
         held = [one for one in labelled if row.name in one.doubts]
-        alone = decided(row, held)
-        verdicts = Counter(one.verdict for one in alone)
-        figures = (len(held), len(alone), *(verdicts[verdict] for verdict in (RIGHT, WRONG, ARGUABLE)))
+        yield Measured(row, len(held), tuple(decided(row, held)))
+
+
+def lines(labelled: Sequence[Labelled]) -> Iterator[str]:
+    """A line for each doubt, with the packages in which it costs right findings or saves others."""
+    yield f"{len(labelled)} labelled findings, {len(told(labelled))} of them told: {_counted(told(labelled))}"
+    yield f"{'doubt':24}{'effect':9}" + "".join(f"{name:>{width}}" for name, width in _HEADS)
+    for one in measured(labelled):
+        verdicts = Counter(each.verdict for each in one.alone)
+        figures = (one.held, len(one.alone), *(verdicts[verdict] for verdict in (RIGHT, WRONG, ARGUABLE)))
         numbers = "".join(f"{number:>{width}}" for number, (_, width) in zip(figures, _HEADS, strict=True))
-        yield f"{row.name:24}{row.effect.value:9}{numbers}"
-        for word, wanted in (("costs", (RIGHT,)), ("saves", (WRONG, ARGUABLE))):
-            packages = _counted(one.package for one in alone if one.verdict in wanted)
+        yield f"{one.row.name:24}{one.row.effect.value:9}{numbers}  {one.verdict}"
+        for word, packages in (("costs", one.costs), ("saves", one.saves)):
             if packages:
-                yield f"  {word}: {packages}"
+                yield f"  {word}: {_shown(packages)}"
 
 
-def _counted(words: Iterable[str]) -> str:
-    return ", ".join(f"{word} {count}" for word, count in sorted(Counter(words).items()))
+def figures(labelled: Sequence[Labelled]) -> Figures:
+    """What is kept for the page."""
+    verdicts = Counter(one.verdict for one in told(labelled))
+    rows = {
+        one.row.name: {
+            "effect": one.row.effect.value,
+            "rules": " ".join(one.row.codes) or "all",
+            "held": one.held,
+            "alone": len(one.alone),
+            "costs right ones": one.costs.total(),
+            "saves others": one.saves.total(),
+            "in packages": len(one.saves),
+            "so": one.verdict,
+        }
+        for one in measured(labelled)
+    }
+    said = {"labelled findings": len(labelled), "told": len(told(labelled))}
+    return {**said, **{f"told and {name}": verdicts[name] for name in (RIGHT, WRONG, ARGUABLE)}, "doubts": rows}
+
+
+def told(labelled: Iterable[Labelled]) -> list[Labelled]:
+    """Those that no doubt hides."""
+    return [one for one in labelled if all(_ROWS[name].effect is Effect.LIKELY for name in one.doubts)]
+
+
+def _counted(labelled: Iterable[Labelled]) -> str:
+    return _shown(Counter(one.verdict for one in labelled))
+
+
+def _shown(counted: Counter[str]) -> str:
+    return ", ".join(f"{word} {count}" for word, count in sorted(counted.items()))
