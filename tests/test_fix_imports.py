@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from respelled import aliased, by_name, imported, read, unbound
+from disguise import Change, aliased, by_name, disguised
+from imported_names import imported, read, unbound
 from rule_examples import Case, every_bad, ids
 
 from amplint.engine import Options, check_file
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
 RULES = tuple(load_rules())
 CASES = [case for case in every_bad() if case.rule.fix is not None]
-BY_SPELLING = {
-    ("AMP106", "bad_sigmoid_of_one_side_in_half", by_name),
-    ("AMP204", "bad_gradient_summed_in_bfloat16", aliased),
-    ("AMP204", "bad_gradient_summed_in_bfloat16", by_name),
-}
-"""What is found in one spelling only, which is a mistake of its rule."""
 
 
 def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
@@ -48,13 +42,10 @@ def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
 
 @pytest.mark.parametrize("spell", [aliased, by_name])
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_fixes_keep_to_the_names_of_the_file(case: Case, spell: object, request: pytest.FixtureRequest) -> None:
-    assert callable(spell)
-    rule, name, example = case
-    if (rule.code, name, spell) in BY_SPELLING:
-        request.applymarker(pytest.mark.xfail(reason="found in one spelling only", strict=True))
+def test_fixes_keep_to_the_names_of_the_file(case: Case, spell: Change) -> None:
+    rule, _, example = case
     plain, _ = fixed(rule, example, example.source)
-    text = spell(ast.unparse(ast.parse(example.source)))
+    text = disguised(example.source, spell).text
     found, after = fixed(rule, example, text)
     assert found == plain
     assert unbound(after) <= unbound(text)
