@@ -177,7 +177,9 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
             if claim is None:
                 continue
             message, lanes, causes, standing = claim
-            standing = standing.doubted(*holding({doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node)}))
+            stored = half.receiver is not None and _is_of_state(around, half.node)
+            asked = {doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node), doubts.STORED: stored}
+            standing = standing.doubted(*holding(asked))
             block = (around.block(half.node), half.dtype, standing.rank)
             if block in spoken:
                 continue
@@ -278,8 +280,6 @@ def _is_of_tensor(around: Surroundings, half: NamedHalf, cast: CastCall | None) 
     """Whether it is a tensor that gets the dtype, in code that a model runs."""
     function = around.function(half.node)
     if function is None:
-        return False
-    if half.receiver is not None and _is_of_state(around, half.node):
         return False
     if half.receiver is None or (cast is not None and is_tensor(cast)) or shows_tensor(around, half.node):
         return True

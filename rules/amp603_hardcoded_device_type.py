@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Cause, Severity
 from amplint.infer.training.roles import is_autocast
 from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._from_cuda import CudaAnswers
@@ -126,13 +127,16 @@ def encode(model, x, device):
         for reference in regions:
             call = reference.call
             assert call is not None
-            evidence = _other_devices(call, around, owners) or _chosen_outside(call, around, owners, facts.source.tree)
-            if evidence is None:
+            found = [_other_devices(call, around, owners), _chosen_outside(call, around, owners, facts.source.tree)]
+            told = sorted((one for one in found if one is not None), key=lambda one: one.for_cuda_alone)
+            if not told:
                 continue
+            evidence = told[0].node
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
             message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
             suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
+            suspect = suspect.doubted(*holding({doubts.FOR_CUDA_ALONE: told[0].for_cuda_alone}))
             yield suspect.doubted(*_doubts(facts, call, around))
 
 
@@ -165,6 +169,14 @@ def _names_cuda(reference: Reference, around: Surroundings) -> bool:
     return enabled is None or not _asks_for_device(enabled, around)
 
 
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What shows that the code around a region runs on other devices too, though it may be for CUDA alone."""
+
+    node: ast.expr
+    for_cuda_alone: bool = False
+
+
 class _Owners:
     """What functions and classes say of devices, read once for all regions in them."""
 
@@ -195,19 +207,20 @@ class _Owners:
         return self._read[id(function)]
 
 
-def _other_devices(call: ast.Call, around: Surroundings, owners: _Owners) -> ast.expr | None:
+def _other_devices(call: ast.Call, around: Surroundings, owners: _Owners) -> _Evidence | None:
     """The first expression of the function or class around a call that takes its device from elsewhere.
 
-    None where the same function or class is for CUDA alone: it puts something there, or calls ``torch.cuda``, without
-    asking first.
+    The same function or class is for CUDA alone where it puts something there, or calls ``torch.cuda``, without asking
+    first.
     """
     excluded = next((test for test, _ in around.tests(call) if _excludes_a_device(test)), None)
     if excluded is not None:
-        return excluded
+        return _Evidence(excluded)
     outwards = [a for a in around.ancestors(call) if isinstance(a, FunctionNode | ast.ClassDef)]
-    if not outwards or any(owners.for_cuda_alone(owner, call) for owner in (outwards[0], outwards[-1])):
+    found = owners.device_from_elsewhere(outwards[-1]) if outwards else None
+    if found is None:
         return None
-    return owners.device_from_elsewhere(outwards[-1])
+    return _Evidence(found, any(owners.for_cuda_alone(owner, call) for owner in (outwards[0], outwards[-1])))
 
 
 def _devices_from_elsewhere(owner: ast.AST, around: Surroundings) -> Iterator[ast.expr]:
@@ -241,10 +254,10 @@ def _excludes_a_device(test: ast.expr) -> bool:
     return isinstance(last, str) and last.lower() in _ACCELERATORS
 
 
-def _chosen_outside(call: ast.Call, around: Surroundings, owners: _Owners, tree: ast.Module) -> ast.expr | None:
+def _chosen_outside(call: ast.Call, around: Surroundings, owners: _Owners, tree: ast.Module) -> _Evidence | None:
     """The choice of a device by the module that the function around a call reads."""
     function = around.function(call)
-    if function is None or owners.for_cuda_alone(function, call):
+    if function is None:
         return None
     read = owners.names_read(function)
     for statement in tree.body:
@@ -253,7 +266,7 @@ def _chosen_outside(call: ast.Call, around: Surroundings, owners: _Owners, tree:
         ):
             for node in ast.walk(statement.value):
                 if isinstance(node, ast.IfExp) and _falls_back(node):
-                    return node
+                    return _Evidence(node, owners.for_cuda_alone(function, call))
     return None
 
 

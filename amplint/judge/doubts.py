@@ -158,6 +158,7 @@ OTHER_MASK_TOO = _possible(
 )
 
 ROUNDED_AT_ONCE = _drop("rounded-at-once", "AMP109", "The code gives the result another dtype at once.")
+STORED = _drop("stored", "AMP109", "The tensor is one of a dict's or a module's, which is stored, not computed with.")
 ASKED_FOR = _drop(
     "asked-for", "AMP109", "A test around the cast asks for the dtype, or for an option that callers set."
 )
@@ -347,6 +348,9 @@ RUNS_WITHOUT = _possible(
 )
 VERSION_ASKED = _drop("version-asked", "AMP603", "The code asks for the release of torch before it opens the region.")
 CUDA_ASKED = _drop("cuda-asked", "AMP603", "The code asks for CUDA before it opens the region.")
+FOR_CUDA_ALONE = _drop(
+    "for-cuda-alone", "AMP603", "The function or class puts something on CUDA, or calls torch.cuda, without asking."
+)
 CUDA_FOUND = _drop("cuda-found", "AMP603", "The device comes from an answer of torch.cuda.")
 
 
