@@ -52,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             labelled += of_mutants(shelf, chosen.most, chosen.jobs)
         print("\n".join(lines(labelled)))
     if chosen.figures:
-        save("doubts", f"python benchmarks/doubts --most {chosen.most} --figures", about=ABOUT, seen=figures(labelled))
+        only = f"--only {chosen.only}" if chosen.only else f"--most {chosen.most}"
+        save("doubts", f"python benchmarks/doubts {only} --figures", about=ABOUT, seen=figures(labelled))
     if shelf.lacking:
         print(f"left out, since they are not there: {', '.join(sorted(shelf.lacking))}", file=sys.stderr)
     return 0
