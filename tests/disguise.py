@@ -357,7 +357,7 @@ def known_attributes(which: str = "all") -> frozenset[str]:
     for module in map(importlib.import_module, _MODULES):
         found |= set(dir(module))
         for thing in vars(module).values():
-            if isinstance(thing, type):
+            if issubclass(type(thing), type):
                 found |= {*dir(thing), *getattr(thing, "__constants__", ()), *getattr(thing, "__annotations__", ())}
     for thing in (str, bytes, list, dict, set, tuple, int, float, slice, property):
         found |= set(dir(thing))
