@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Edit
+from amplint.infer.bodies import once_for_each_node
 from amplint.source import Source, Span
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def _written_out(
     return out
 
 
+@once_for_each_node
 def _deals_with_cache(tree: ast.Module) -> bool:
     """Whether a file passes ``cache_enabled`` anywhere, or asks torch for it."""
     names = ("cache_enabled", "is_autocast_cache_enabled", "set_autocast_cache_enabled")
