@@ -60,6 +60,26 @@ def shows_tensor(around: Surroundings, node: ast.Call) -> bool:
     return any(_treats_as_tensor(around, other) for other in ast.walk(function) if _is_same(other, receiver, text))
 
 
+def may_be_device(around: Surroundings, node: ast.expr) -> bool:
+    """Whether what ``to`` gets alone may be a device: a variable that is no dtype, and in no use of it a tensor."""
+    function = around.function(node)
+    if not isinstance(node, ast.Name) or function is None or around.is_dtype(node):
+        return False
+    spec = function.args
+    annotations = (a.annotation for a in (*spec.args, *spec.kwonlyargs) if a.arg == node.id)
+    if any(annotation is not None and "Tensor" in ast.unparse(annotation) for annotation in annotations):
+        return False
+    uses = [other for other in ast.walk(function) if isinstance(other, ast.Name) and other.id == node.id]
+    return not any(_treats_as_tensor(around, use) and not _asks_about_device(around, use) for use in uses)
+
+
+def _asks_about_device(around: Surroundings, use: ast.Name) -> bool:
+    """``torch.device(x)``, ``torch.autocast(x)``, ``torch.cuda.synchronize(x)``."""
+    parent = around.parent(use)
+    name = around.torch_name(parent.func) if isinstance(parent, ast.Call) else ""
+    return name in ("torch.device", "torch.autocast", "torch.amp.autocast") or name.startswith("torch.cuda.")
+
+
 def _is_tensor_test(test: ast.expr, text: str) -> bool:
     """``isinstance(x, torch.Tensor)``, ``torch.is_tensor(x)``."""
     if not isinstance(test, ast.Call) or not test.args or ast.unparse(test.args[0]) != text:

@@ -13,6 +13,7 @@ from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._from_cuda import CudaAnswers
+from ._receivers import may_be_device
 from ._surroundings import FunctionNode, Surroundings, tests_cuda
 
 if TYPE_CHECKING:
@@ -239,9 +240,9 @@ def _devices_from_elsewhere(owner: ast.AST, around: Surroundings) -> Iterator[as
                 yield node
         if isinstance(node, ast.Call):
             to = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args[:1]
-            values = [*(node.args[:1] if to else []), *(k.value for k in node.keywords if k.arg == "device")]
-            for value in values:
-                if isinstance(value, ast.Name) and value.id in parameters and not around.is_dtype(value):
+            moved = [value for value in (node.args[:1] if to else []) if may_be_device(around, value)]
+            for value in (*moved, *(k.value for k in node.keywords if k.arg == "device")):
+                if isinstance(value, ast.Name) and value.id in parameters:
                     yield value
 
 

@@ -116,12 +116,10 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
 
 def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
     """A tensor that a caller passes; its dtype's origin is the parameter. No scenario decides that of a complex one."""
-    tensor = frame.session.argument(
-        parameter.arg,
-        _caller(frame.session, function),
-        annotated=annotated,
-        index=parameter.arg in indexing(function.node),
-    )
+    outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
+    index = parameter.arg in indexing(outer, function)
+    caller = _caller(frame.session, function)
+    tensor = frame.session.argument(parameter.arg, caller, annotated=annotated, index=index)
     if parameter.arg in complex_parameters(function):
         tensor = replace(tensor, dtypes=frame.session.unknown)
     if function.name == "__init__":
