@@ -64,12 +64,14 @@ class Scored(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(8, 8)
+        self.table = nn.Parameter(torch.zeros(8, 8))
 
-    def forward(self, x: torch.Tensor, position_ids: torch.Tensor):
+    def forward(self, x: torch.Tensor, picked: torch.Tensor):
+        rows = self.table[picked]
         {given}
         if {test}:
             given = given.float()
-        return self.linear(given)
+        return self.linear(given) + rows
 """
 
 
@@ -81,7 +83,7 @@ class Scored(nn.Module):
         ("given = x", "x.dtype.is_complex", False),
         ("given = x", "x.is_floating_point()", True),
         ("given = x", "x.dtype.is_floating_point", True),
-        ("given = position_ids", "not position_ids.is_floating_point()", True),
+        ("given = picked", "not picked.is_floating_point()", True),
         ("given = x", "self.unknown()", True),
     ],
 )
