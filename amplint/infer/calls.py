@@ -24,9 +24,9 @@ from amplint.infer.attention_kernels import find_kernel
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
-from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
+from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, merge, options_of, unite
 from amplint.infer.reached import hand_on
-from amplint.infer.session import MAX_DEPTH, Applied
+from amplint.infer.session import MAX_DEPTH, Applied, Known
 from amplint.infer.values import (
     NEVER,
     NONE,
@@ -217,7 +217,7 @@ def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.ex
             joined = item if receiver.items == () else unite(element_of(frame.session, receiver), item)
             changed = Sequence(None, joined, True)
         if isinstance(target, ast.Name):
-            frame.variables[target.id] = changed
+            frame.bind(target.id, changed)
         elif isinstance(target, ast.Attribute):
             objects.set_attribute(frame, evaluate(frame, target.value), target.attr, changed)
     return NONE
@@ -330,8 +330,10 @@ def run_function(
         constructing=constructing,
         receiver=receiver,
     )
-    inner.function = id(function.node)
-    inner.caller = frame
+    inner.function, inner.definition = id(function.node), function.node
+    inner.caller, inner.outer = frame, function.frame
+    late = _late(function)
+    inner.closure = {**inner.closure, **late} if late else inner.closure
     inner.adding = frame.adding and constructing is not None
     inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
     key = (
@@ -343,11 +345,13 @@ def run_function(
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
         inner.backward,
+        tuple([(name, value.key) for name, value in late.items()]),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
-    if remember and key in session.memo:
+    known = session.calls.get(key) if remember else None
+    if known is not None and session.holds(known):
         hand_on(frame, session.raising.get(key, ()))
-        return _came_back(frame, session.memo[key])
+        return _came_back(frame, known)
     if key in session.active:
         session.project.cut += 1
         return UNKNOWN
@@ -368,7 +372,7 @@ def run_function(
             execute(inner, function.node.body)
             if inner.live:
                 inner.returns.append((inner.live, NONE))
-            result = UNKNOWN if function.namespace.body(function.node).generator else inner.result()
+            result = _yielded(inner, function.node) if function.namespace.body(function.node).generator else inner.result()
             result = refined(result, function.node.returns)
             if of_module and function.name == "forward":
                 drift.returned(inner, result)
@@ -378,19 +382,41 @@ def run_function(
         session.active.discard(key)
     if result is NEVER and _is_abstract(function.node):
         result = UNKNOWN
-    if remember:
-        session.memo[key] = result
+    known = Known(result, session.version, frozenset(inner.reads), inner.thrown)
+    if remember and not inner.shared:
+        session.calls[key] = known
         if inner.failures:
             session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
-    return _came_back(frame, result)
+    return _came_back(frame, known)
 
 
-def _came_back(frame: Frame, result: Value) -> Value:
+def _late(function: Function) -> dict[str, Value]:
+    """What the variables hold now that the function around this one binds behind its definition."""
+    around = function.frame.variables if function.late and function.frame is not None else {}
+    return {name: around[name] for name in sorted(function.late) if name in around}
+
+
+def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+    """What a generator gives one after another."""
+    if isinstance(node, ast.AsyncFunctionDef) or not frame.yields:
+        return UNKNOWN
+    live, element = frame.yields[0]
+    for other_live, other in frame.yields[1:]:
+        element = merge(frame.session, element, live, other, other_live)
+        live |= other_live
+    return Sequence(None, element)
+
+
+def _came_back(frame: Frame, known: Known) -> Value:
     """The result of a call; where it raises on every path, nothing behind it runs."""
-    if result is NEVER:
+    frame.reads |= known.reads
+    if known.thrown:
+        frame.thrown = True
+        frame.may_raise(thrown=True)
+    if known.result is NEVER:
         frame.live = 0
         return UNKNOWN
-    return result
+    return known.result
 
 
 def _is_abstract(node: FunctionNode) -> bool:

@@ -33,6 +33,7 @@ from amplint.infer.session import OutOfBudget
 from amplint.infer.texts import joined
 from amplint.infer.traits import negated
 from amplint.infer.values import (
+    NONE,
     UNKNOWN,
     AutocastFlag,
     Bound,
@@ -40,6 +41,8 @@ from amplint.infer.values import (
     Const,
     Device,
     DTypeValue,
+    Function,
+    Instance,
     Limit,
     Mapping,
     Number,
@@ -132,9 +135,26 @@ def _call(frame: Frame, node: ast.Call) -> Value:
     arguments = arguments_of(frame, node)
     arguments.callee = node.func
     value = call(frame, callee, arguments, node)
-    if isinstance(callee, (Bound, Union)):
-        frame.forget_written()
+    if frame.notes or frame.shared:
+        _behind_call(frame, node, callee)
     return value
+
+
+def _behind_call(frame: Frame, node: ast.Call, callee: Value) -> None:
+    """Forget what code that ran may have changed."""
+    stored = isinstance(callee, Function) and not isinstance(callee.node, ast.Lambda)
+    if isinstance(callee, (Bound, Union)) or (stored and callee.namespace.body(callee.node).stores):
+        frame.forget_written()
+    if isinstance(callee, Builtin) or callee is UNKNOWN:
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(receiver, ast.Name) and not isinstance(frame.variables.get(receiver.id), Instance):
+            frame.forget_answers(receiver.id)
+    if isinstance(callee, (Bound, Union, Function)):
+        for name, owner in frame.shared.items():
+            if owner is None:
+                frame.variables[name] = UNKNOWN
+            elif name in frame.variables and name in owner.variables:
+                frame.variables[name] = unite(frame.variables[name], owner.variables[name])
 
 
 def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
@@ -249,12 +269,18 @@ def _is_none(value: Value) -> bool:
 
 def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Value) -> Value:
     """``left op= right``: a tensor keeps its dtype, everything else is the plain operator."""
-    if isinstance(left, Tensor) and not left.maybe and not isinstance(node.op, ast.MatMult):
-        name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
-        arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
-        result = apply_named(frame, name, arguments, node)
-        return result if result is not UNKNOWN else left
-    return binary_operator(frame, node, node.op, left, right, node.target, node.value)
+    if isinstance(left, Union):
+        return unite(*(in_place_operator(frame, node, option, right) for option in left.options))
+    if not isinstance(left, Tensor) or isinstance(node.op, ast.MatMult):
+        return binary_operator(frame, node, node.op, left, right, node.target, node.value)
+    name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
+    arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
+    result = apply_named(frame, name, arguments, node)
+    kept = result if result is not UNKNOWN else left
+    if not left.maybe or left.dim == 1:
+        return kept
+    number = binary_operator(frame, node, node.op, left, right, node.target, node.value)
+    return unite(kept, number)
 
 
 def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
@@ -394,7 +420,7 @@ def _set(frame: Frame, node: ast.Set) -> Value:
 
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
-    mapping = Mapping({})
+    mapping = Mapping({}, maker=frame)
     for key, item in zip(node.keys, node.values, strict=True):
         value = evaluate(frame, item)
         if key is None:
@@ -457,7 +483,7 @@ def _lambda(frame: Frame, node: ast.Lambda) -> Value:
 
 def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:
     value = evaluate(frame, node.value)
-    frame.variables[node.target.id] = value
+    frame.bind(node.target.id, value)
     return value
 
 
@@ -465,9 +491,22 @@ def _starred(frame: Frame, node: ast.Starred) -> Value:
     return evaluate(frame, node.value)
 
 
-def _await(frame: Frame, node: ast.Await | ast.Yield | ast.YieldFrom) -> Value:
-    if node.value is not None:
-        evaluate(frame, node.value)
+def _await(frame: Frame, node: ast.Await) -> Value:
+    evaluate(frame, node.value)
+    return UNKNOWN
+
+
+def _yield(frame: Frame, node: ast.Yield) -> Value:
+    value = evaluate(frame, node.value) if node.value is not None else NONE
+    frame.yields.append((frame.live, value))
+    return UNKNOWN
+
+
+def _yield_from(frame: Frame, node: ast.YieldFrom) -> Value:
+    source = iterated(frame, evaluate(frame, node.value))
+    if not isinstance(source, Sequence) or source.items != ():
+        item = element_of(frame.session, source) if isinstance(source, Sequence) else UNKNOWN
+        frame.yields.append((frame.live, item))
     return UNKNOWN
 
 
@@ -503,6 +542,6 @@ _handle(ast.Lambda, _lambda)
 _handle(ast.NamedExpr, _walrus)
 _handle(ast.Starred, _starred)
 _handle(ast.Await, _await)
-_handle(ast.Yield, _await)
-_handle(ast.YieldFrom, _await)
+_handle(ast.Yield, _yield)
+_handle(ast.YieldFrom, _yield_from)
 _handle(ast.JoinedStr, _joined)

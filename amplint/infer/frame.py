@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.infer.answers import ASKED, Answered
 from amplint.infer.dtypes import Autocast, Dtypes, join, select
 from amplint.infer.traits import joined_trait
 from amplint.infer.values import (
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Items
 
     from amplint.infer.arguments import Arguments
+    from amplint.infer.catching import Catch
     from amplint.infer.facts import Region
+    from amplint.infer.meeting import Env
     from amplint.infer.namespace import Namespace
     from amplint.infer.reached import Failure
     from amplint.infer.session import Session
+    from amplint.infer.values import FunctionNode
 
 MAX_UNITED = 24
 """Values, of a registry say, that are looked at to find out whether they are alike."""
@@ -97,12 +101,31 @@ class Frame:
         self.statement: ast.stmt | None = None
         self.function = 0
         """``id`` of the function node that runs, 0 at the top level of a module."""
+        self.definition: FunctionNode | None = None
+        """The function that runs."""
         self.calling: ast.expr | None = None
         """The call that is being followed."""
         self.left: tuple[Frame, ast.expr] | None = None
         """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
-        self.writes = False
-        """Whether an attribute was ever noted with :meth:`write`."""
+        self.notes = False
+        """Whether anything was ever noted among the variables under a name that no variable has."""
+        self.breaks: list[Env] = []
+        """Where the loop that runs is left by ``break``."""
+        self.continues: list[Env] = []
+        """Where the next pass of the loop that runs is begun by ``continue``."""
+        self.leaves: list[Env] | None = None
+        """Where the function is left by ``return`` inside a ``try`` with ``finally``; None outside of all."""
+        self.catches: tuple[Catch, ...] = ()
+        """What is run where something raises here."""
+        self.thrown = False
+        """Whether the function raises by a statement of its own, or of one that it calls."""
+        self.shared: dict[str, Frame | None] = {}
+        """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
+        self.outer: Frame | None = None
+        """The activation in which the function that runs was defined."""
+        self.reads: set[str] = set()
+        """Attributes of objects that were read here and in what was called: another call may find them changed."""
+        self.yields: list[tuple[int, Value]] = []
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
         """An origin at a node of this frame's file."""
@@ -114,24 +137,74 @@ class Frame:
             tuple(parent for parent in parents if parent is not None),
         )
 
+    def bind(self, name: str, value: Value) -> None:
+        """Give a variable a value."""
+        self.variables[name] = value
+        if self.notes:
+            self.forget_written(name)
+        if name in self.shared:
+            self._bind_outside(name, value)
+
+    def _bind_outside(self, name: str, value: Value) -> None:
+        """A variable of the function around this one may hold this now, or what it held before."""
+        owner = self.shared[name]
+        if owner is not None:
+            old = owner.variables.get(name)
+            owner.bind(name, unite(old, value) if old is not None else value)
+            owner.may_raise()
+
+    def may_raise(self, *, thrown: bool = False) -> None:
+        """Note that what runs next may raise; ``thrown``: by a statement that does nothing else."""
+        for catch in self.catches:
+            catch.note(self, thrown=thrown)
+
+    def lasting(self, name: str) -> bool:
+        """Whether nothing but constructors sets an attribute of this name, as far as this file shows."""
+        node = self.owner.node if self.owner is not None else None
+        if node is None and not self.namespace.own:
+            return False
+        return name not in self.namespace.attributes_set(node)[1]
+
     def write(self, owner: str, name: str, value: Value) -> None:
         """Note a tensor just assigned to an attribute of the object in a variable: what the attribute holds from here
         on, whatever it held before. It is kept among the variables, under a name that no variable has."""
         if isinstance(value, Tensor) and self.constructing is None:
             self.variables[f"{owner}.{name}"] = value
-            self.writes = True
-        elif self.writes:
+            self.notes = True
+        elif self.notes:
             self.variables.pop(f"{owner}.{name}", None)
 
     def written(self, owner: str, name: str) -> Value | None:
         """What the function last assigned to an attribute of the object in a variable, where that surely holds."""
-        return self.variables.get(f"{owner}.{name}") if self.writes else None
+        return self.variables.get(f"{owner}.{name}") if self.notes else None
 
     def forget_written(self, owner: str = "") -> None:
         """The variable was bound to something else; or code ran that may assign to attributes of any object."""
-        if self.writes:
-            for name in [name for name in self.variables if "." in name and name.startswith(owner and f"{owner}.")]:
+        if self.notes:
+            for name in [name for name in self.variables if name[0] == ASKED or "." in name]:
+                value = self.variables[name]
+                if isinstance(value, Answered):
+                    gone = owner in value.words if owner else any(word[0] == "." for word in value.words)
+                else:
+                    gone = name.startswith(owner and f"{owner}.")
+                if gone:
+                    del self.variables[name]
+
+    def forget_answers(self, word: str) -> None:
+        """What a variable holds may have changed in itself: how tests of it came out no longer holds."""
+        for name in [name for name in self.variables if name[0] == ASKED]:
+            value = self.variables[name]
+            if isinstance(value, Answered) and word in value.words:
                 del self.variables[name]
+
+    def forget_attribute(self, name: str) -> None:
+        """An attribute of this name was assigned to: of another object than those in variables, perhaps."""
+        if self.notes:
+            word = f".{name}"
+            for noted in [noted for noted in self.variables if noted[0] == ASKED or noted.endswith(word)]:
+                value = self.variables[noted]
+                if not isinstance(value, Answered) or word in value.words:
+                    del self.variables[noted]
 
     def result(self) -> Value:
         """What calling the function gives: the join over every return, each in the scenarios that reach it.

@@ -11,6 +11,7 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from amplint.infer.answers import answer, answered
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import is_module
 from amplint.infer.decorators import Decorated
@@ -65,8 +66,8 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
                 yes, no = yes | part_yes, no & part_no
         return yes & live, no & live
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _compare(frame, test.left, test.ops[0], test.comparators[0])
-    return truth(frame, evaluate(frame, test), test)
+        return answered(frame, test, *_compare(frame, test.left, test.ops[0], test.comparators[0]))
+    return answered(frame, test, *truth(frame, evaluate(frame, test), test))
 
 
 def settled(frame: Frame, node: ast.expr) -> bool:
@@ -256,6 +257,7 @@ def _dtype_test(lane: Lane, wanted: list[Lane]) -> tuple[bool, bool]:
 
 def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Refine the variables that a test speaks about, in the branch where it came out as ``truth``."""
+    answer(frame, test, truth)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         narrow(frame, test.operand, not truth)
     elif isinstance(test, ast.BoolOp):

@@ -124,12 +124,12 @@ class Namespace:
             found = self._bodies[id(node)] = body_of(node)
         return found
 
-    def attributes_set(self, node: ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:
+    def attributes_set(self, node: ast.ClassDef | None) -> tuple[frozenset[str], frozenset[str]]:
         """Attributes that the constructor of a class of this module sets, and that other code does.
 
         That is its other methods and, in the file that is analysed, everything else but constructors.
         """
-        top: ast.Module | ast.ClassDef = self.tree if self.own else node
+        top: ast.Module | ast.ClassDef = self.tree if self.own or node is None else node
         found = self._attributes_set.get(id(top))
         if found is None:
             found = self._attributes_set[id(top)] = attributes_set(top)

@@ -13,6 +13,8 @@ from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.kinds import KINDS, asked
+from amplint.infer.late import rebound_behind
+from amplint.infer.meeting import alike
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
 from amplint.infer.values import (
     UNKNOWN,
@@ -77,7 +79,9 @@ def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None)
     if owner is not None:
         closure = frame.closure or None
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-    value: Value = Function(node, frame.namespace, closure, owner, name)
+    late = rebound_behind(frame.definition, node) if closure and frame.definition is not None else frozenset()
+    inside = frame if owner is None and frame.depth else None
+    value: Value = Function(node, frame.namespace, closure, owner, name, inside, late)
     for decorator in [] if isinstance(node, ast.Lambda) else reversed(node.decorator_list):
         value = _decorate(frame, value, decorator)
     return value
@@ -248,6 +252,7 @@ def _of_class(cls: Class, member: Value) -> Value:
 
 
 def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.expr) -> Value:
+    frame.reads.add(name)
     if name in instance.attributes:
         return instance.attributes[name]
     if name == "__class__":
@@ -349,6 +354,8 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
             new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
         layer_lists.register(frame, value, name, new)
         value.attributes[name] = _kept(new)
+        if old is None or not alike(old, new):
+            frame.session.changed(name)
     elif isinstance(value, AutogradContext):
         old = value.attributes.get(name)
         if old is not None and frame.branches:

@@ -58,6 +58,19 @@ dtype is assumed, as an argument's always is.
 """
 
 
+ITEMS = "[]"
+"""Items of dicts, among the attributes that change."""
+
+
+class Known(NamedTuple):
+    """What a call gave, when, and what it read of objects."""
+
+    result: Value
+    version: int
+    reads: frozenset[str]
+    thrown: bool
+
+
 class Caller(Enum):
     """Who calls what is entered from outside, which decides the dtypes that it gets."""
 
@@ -122,6 +135,11 @@ class Session:
         self.steps = 0
         self.limit = MAX_ENTRY_STEPS
         self.memo: dict[Hashable, Value] = {}
+        self.calls: dict[Hashable, Known] = {}
+        """What calls of functions gave."""
+        self.version = 0
+        """Counts changes of what attributes of objects may hold."""
+        self._changed: dict[str, int] = {}
         self.raising: dict[Hashable, tuple[Failure, ...]] = {}
         """What raises whichever branches are taken, by the same keys."""
         self.active: set[Hashable] = set()
@@ -160,6 +178,17 @@ class Session:
         self._promotions: dict[tuple[Dtypes, int | None, Dtypes, int | None], Dtypes] = {}
         self.keep_alive: list[object] = []
         """Objects whose ``id`` is part of a memo key."""
+
+    def changed(self, name: str) -> None:
+        """An attribute of this name may hold something else than before."""
+        self.version += 1
+        self._changed[name] = self.version
+
+    def holds(self, known: Known) -> bool:
+        """Whether a call would find what it found before."""
+        if known.version == self.version:
+            return True
+        return all(self._changed.get(name, 0) <= known.version for name in known.reads)
 
     @contextmanager
     def own_budget(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from amplint.infer.dtypes import Autocast, Dtypes
+    from amplint.infer.frame import Frame
     from amplint.infer.namespace import Namespace
     from amplint.source import Source, Span
 
@@ -308,6 +309,8 @@ class Mapping(Value):
     shared: bool = False
     loose: bool = False
     """Not every key need be there, nor in this order: some were written on some paths only."""
+    maker: Frame | None = None
+    """The activation that made it, where that is known."""
 
     @property
     def key(self) -> Hashable:
@@ -360,7 +363,8 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 class Function(Value):
     """A function written in the project.
 
-    ``closure`` holds the enclosing functions' variables; ``owner`` is the class whose body defines it.
+    ``closure`` holds the enclosing functions' variables; ``owner`` is the class whose body defines it. ``late``: those
+    that the function around it, which ran as ``frame``, binds behind the definition.
     """
 
     node: FunctionNode
@@ -368,6 +372,8 @@ class Function(Value):
     closure: dict[str, Value] | None = None
     owner: Class | None = None
     name: str = "<lambda>"
+    frame: Frame | None = None
+    late: frozenset[str] = frozenset()
 
     @property
     def key(self) -> Hashable:

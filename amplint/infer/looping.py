@@ -1,0 +1,123 @@
+"""Loops: a body runs until it leaves nothing new, then what still changes is widened to unknown.
+
+Where a list has few items that are known, it runs once for each, in order.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from amplint.infer.frame import Frame, assign, element_of, evaluate, execute
+from amplint.infer.guards import narrow, split
+from amplint.infer.layer_lists import iterated
+from amplint.infer.meeting import Env, environment, go_on, met, met_all, unlike
+from amplint.infer.values import UNKNOWN, Layer, Sequence, Tensor, Value
+
+Loop = ast.For | ast.AsyncFor | ast.While
+MAX_PASSES = 4
+"""Passes over a body after which what it still changes is unknown."""
+MAX_WIDENED = 4
+"""Passes over a body with what is unknown."""
+MAX_UNROLLED = 4
+"""Different items of a list for each of which a loop's body runs once, in order."""
+
+
+class _Range(NamedTuple):
+    """What a loop runs over: ``items`` one after another, or else ``item`` any number of times."""
+
+    items: tuple[Value, ...] | None
+    item: Value | None
+    some: bool
+    """Whether it runs at least once."""
+
+
+def loop(frame: Frame, statement: Loop) -> None:
+    """Run a loop, its ``else`` where it ends by itself, and go on where either or a ``break`` leads."""
+    over = None if isinstance(statement, ast.While) else _range(frame, evaluate(frame, statement.iter))
+    block, breaks, continues = frame.block, frame.breaks, frame.continues
+    frame.block, frame.breaks = id(statement.body), []
+    frame.branches += 1
+    if over is not None and over.items is not None:
+        for item in over.items:
+            _go_round(frame, statement, item)
+    else:
+        _until_settled(frame, statement, over)
+    left, frame.breaks, frame.continues = frame.breaks, breaks, continues
+    frame.block = block
+    if not left:
+        frame.branches -= 1
+        execute(frame, statement.orelse)
+        return
+    execute(frame, statement.orelse)
+    frame.branches -= 1
+    end = Env(frame.live, frame.variables)
+    frame.live, frame.variables = met(frame.session, end, met_all(frame.session, left))
+
+
+def _go_round(frame: Frame, statement: Loop, item: Value | None) -> Env:
+    """One pass, from where the function is now to where the next would begin; gives where the loop ends before it."""
+    ended = Env(0, {})
+    if isinstance(statement, ast.While):
+        yes, no = split(frame, statement.test)
+        if no:
+            here = environment(frame)
+            frame.live = no
+            narrow(frame, statement.test, False)
+            ended = environment(frame)
+            go_on(frame, here)
+        frame.live = yes
+        narrow(frame, statement.test, True)
+    else:
+        ended = environment(frame)
+        assign(frame, statement.target, item or UNKNOWN)
+    frame.continues = []
+    execute(frame, statement.body)
+    end = met_all(frame.session, [Env(frame.live, frame.variables), *frame.continues])
+    frame.live, frame.variables = end.live, end.variables
+    if frame.catches:
+        frame.may_raise()
+    return ended
+
+
+def _until_settled(frame: Frame, statement: Loop, over: _Range | None) -> None:
+    """Run the body from what leads to it, before the loop and from its own end, until that is all there is."""
+    session = frame.session
+    head, item = environment(frame), over.item if over is not None else None
+    first = head
+    for number in range(MAX_PASSES + MAX_WIDENED):
+        go_on(frame, head)
+        heap, left = session.version, len(frame.breaks)
+        ended = _go_round(frame, statement, item)
+        end = Env(frame.live, frame.variables)
+        onward = met(session, head, end)
+        changed = unlike(head, onward, known=number >= MAX_PASSES)
+        if not changed and onward.live == head.live and heap == session.version:
+            break
+        if number >= MAX_PASSES - 1:
+            if number == MAX_PASSES + MAX_WIDENED - 2:
+                changed = [*changed, *unlike(first, onward)]
+            onward = Env(onward.live, {**onward.variables, **dict.fromkeys(changed, UNKNOWN)})
+        del frame.breaks[left:]
+        head = onward
+    if over is not None and over.some:
+        frame.live, frame.variables = end.live, end.variables
+    elif over is not None:
+        frame.live, frame.variables = met(session, head, end)
+    else:
+        frame.live, frame.variables = ended.live, ended.variables
+
+
+def _range(frame: Frame, source: Value) -> _Range:
+    """What a ``for`` runs over."""
+    held = source.children if isinstance(source, Layer) else source
+    if isinstance(held, Sequence) and held.items is not None and 0 < len(held.items) <= MAX_UNROLLED:
+        if len(held.items) == 1 or len({item.key for item in held.items}) > 1:
+            return _Range(held.items, None, True)
+        return _Range(None, held.items[0], True)
+    source = iterated(frame, source)
+    if isinstance(source, Sequence):
+        return _Range(None, element_of(frame.session, source), bool(source.items))
+    if isinstance(source, Tensor) and not source.maybe:
+        return _Range(None, Tensor(source.dtypes, None, source.origin), False)
+    return _Range(None, UNKNOWN, False)

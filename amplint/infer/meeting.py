@@ -1,0 +1,114 @@
+"""Where paths meet: what variables hold then, and whether another way round a loop has brought anything new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint.infer.answers import ASKED, Answered, both
+from amplint.infer.frame import merge, options_of
+from amplint.infer.values import UNKNOWN, Bound, Function, Mapping, Sequence, Tensor, Union, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amplint.infer.frame import Frame
+    from amplint.infer.session import Session
+
+MAX_COMPARED = 12
+"""Values inside each other that are compared for likeness."""
+
+
+class Env(NamedTuple):
+    """A point of a function: the scenarios that reach it, a bit each, and the variables there."""
+
+    live: int
+    variables: dict[str, Value]
+
+
+def environment(frame: Frame) -> Env:
+    """Where a function is now, kept from what happens next."""
+    return Env(frame.live, dict(frame.variables))
+
+
+def go_on(frame: Frame, env: Env) -> None:
+    """Run on from a point; what is kept of it does not change."""
+    frame.live, frame.variables = env.live, dict(env.variables)
+
+
+def met(session: Session, a: Env, b: Env) -> Env:
+    """What holds where two paths meet."""
+    if not a.live:
+        return b
+    if not b.live:
+        return a
+    joined: dict[str, Value] = {}
+    for name, left in a.variables.items():
+        right = b.variables.get(name)
+        if left is right:
+            joined[name] = left
+        elif right is None:
+            if name[0] != ASKED and "." not in name:
+                joined[name] = left
+        elif name[0] != ASKED:
+            joined[name] = merge(session, left, a.live, right, b.live)
+        elif isinstance(left, Answered) and isinstance(right, Answered):
+            joined[name] = both(left, right)
+    for name, right in b.variables.items():
+        if name not in a.variables and name[0] != ASKED and "." not in name:
+            joined[name] = right
+    return Env(a.live | b.live, joined)
+
+
+def met_all(session: Session, points: Iterable[Env]) -> Env:
+    """What holds where several paths meet."""
+    found = Env(0, {})
+    for point in points:
+        found = met(session, found, point)
+    return found
+
+
+def unlike(before: Env, after: Env, *, known: bool = False) -> list[str]:
+    """Names of the variables that hold something else than before; ``known``: of those of which anything was known."""
+    return [
+        name
+        for name, value in after.variables.items()
+        if name[0] != ASKED
+        and ((old := before.variables.get(name)) is None or not alike(old, value))
+        and not (known and old is not None and UNKNOWN in options_of(old))
+    ]
+
+
+def alike(a: Value, b: Value, level: int = 0) -> bool:
+    """Whether two values are the same but for which dtypes go together."""
+    if a is b:
+        return True
+    if level > MAX_COMPARED:
+        return False
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return _of_tensor(a) == _of_tensor(b)
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        if a.items is None or b.items is None:
+            same = a.items is None and b.items is None and alike(a.element, b.element, level + 1)
+            return same and _all_alike(a.head, b.head, level) and _all_alike(a.tail, b.tail, level)
+        return _all_alike(a.items, b.items, level)
+    if isinstance(a, Union) and isinstance(b, Union):
+        return _all_alike(a.options, b.options, level)
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        other = (a.other or UNKNOWN, b.other or UNKNOWN)
+        same = list(a.items) == list(b.items) and (a.other is None) == (b.other is None) and a.loose == b.loose
+        return same and alike(*other, level + 1) and _all_alike([*a.items.values()], [*b.items.values()], level)
+    if isinstance(a, Function) and isinstance(b, Function):
+        return a.node is b.node
+    if isinstance(a, Bound) and isinstance(b, Bound):
+        return a.function.node is b.function.node and alike(a.instance, b.instance, level + 1)
+    return a.key == b.key
+
+
+def _all_alike(a: tuple[Value, ...] | list[Value], b: tuple[Value, ...] | list[Value], level: int) -> bool:
+    return len(a) == len(b) and all(alike(x, y, level + 1) for x, y in zip(a, b, strict=True))
+
+
+def _of_tensor(tensor: Tensor) -> tuple[object, ...]:
+    lanes = tuple((lane.mask, lane.assumed, lane.open) for lane in tensor.dtypes)
+    flags = (tensor.maybe, tensor.explicit, tensor.gradient, tensor.optional, tensor.unsure)
+    return (lanes, tensor.dim, flags, tensor.trait)
