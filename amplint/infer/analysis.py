@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from amplint.infer.weight_reach import WeightReach
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from amplint.infer.arguments import Arguments
     from amplint.infer.observe import Observer
     from amplint.infer.scenarios import Scenario
     from amplint.source import Source
@@ -84,6 +86,8 @@ def analyse(
             if enter is None:
                 break
             enter()
+    if observer is not None:
+        observer.unfinished = session.unfinished
     return FileFacts(
         source=source,
         path=source.path,
@@ -129,6 +133,7 @@ def _entries(
     for function, decorated in _in_order([pair for value in values for pair in _functions_in(value)]):
         if function.namespace is namespace and function.owner is None and _computes(session, function):
             yield partial(_enter, top, function, decorated, None)
+    yield from _again(session)
     yield lambda: execute(top, [s for s in namespace.tree.body if not isinstance(s, _LOOKED_UP)])
     local = [cls for cls in session.local_classes.values() if cls.namespace is namespace]
     yield from _classes_entries(top, local, functions)
@@ -216,6 +221,7 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], object]]:
             kind = _kind(member)
             receiver = None if kind == "static" else cls if kind == "class" else made
             yield partial(_enter, frame, function, decorated, receiver, module=module)
+    yield from _again(top.session)
 
 
 class _Made:
@@ -292,17 +298,56 @@ def _enter(
     if receiver is not None:
         arguments = arguments.shifted((receiver, None))
     entered = function.owner.node if function.owner is not None else function.node
-    session.from_user = id(entered) in session.roots and (
-        function.owner is None or function.name in ("forward", "__call__")
-    )
-    session.by_module = module
-    plain = decorated
-    while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
-        plain = plain.function
-    if isinstance(plain, Decorated):
-        call_value(frame, plain, arguments, _anchor(function))
-    if id(function.node) not in session.ran:
-        run_function(frame, function, arguments, receiver=receiver)
+    from_user = id(entered) in session.roots and (function.owner is None or function.name in ("forward", "__call__"))
+    entry = _Entry(frame, frame.live, function, decorated, arguments, receiver, from_user, module)
+    session.entered.append(entry)
+    entry()
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A call of a function as nobody in the file is seen to make it."""
+
+    frame: Frame
+    live: int
+    function: Function
+    decorated: Value
+    arguments: Arguments
+    receiver: Value | None
+    from_user: bool
+    by_module: bool
+    version: int = 0
+
+    def __call__(self) -> None:
+        frame, session, plain = self.frame, self.frame.session, self.decorated
+        self.version, frame.live = session.version, self.live
+        session.from_user, session.by_module = self.from_user, self.by_module
+        again = id(self.function.node) in session.ran
+        while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
+            plain = plain.function
+        if isinstance(plain, Decorated):
+            call_value(frame, plain, self.arguments, _anchor(self.function))
+        if again or id(self.function.node) not in session.ran:
+            run_function(frame, self.function, self.arguments, receiver=self.receiver)
+
+    @property
+    def stale(self) -> bool:
+        """Whether objects have changed since in what the call read of them, so that another finds something else."""
+        return self.frame.session.changed_since(self.version, self.frame.reads)
+
+
+ROUNDS = 2
+"""Times that what has become stale is run again."""
+
+
+def _again(session: Session) -> Iterator[Callable[[], object]]:
+    """What ran on objects that hold something else by now: a second call finds what the first, or others, left."""
+    for _ in range(ROUNDS):
+        stale = [entry for entry in session.entered if entry.stale]
+        if not stale:
+            break
+        yield from stale
+    session.entered.clear()
 
 
 def _without_autocast(session: Session) -> int:

@@ -26,7 +26,7 @@ from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, merge, options_of, unite
 from amplint.infer.reached import hand_on
-from amplint.infer.session import MAX_DEPTH, Applied, Known
+from amplint.infer.session import MAX_DEPTH, Applied, Known, OutOfBudget
 from amplint.infer.values import (
     NEVER,
     NONE,
@@ -310,10 +310,13 @@ def run_function(
     """
     session = frame.session
     if frame.depth >= MAX_DEPTH:
+        session.unfinished.add(id(function.node))
         return UNKNOWN
     if not worth_following(frame, function, arguments, receiver):
         return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
     arguments = arguments.generalised()
+    if session.running.get(id(function.node), 0) >= MAX_RECURSION:
+        arguments = _anything(arguments)
     constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
     of_module = constructing is None and function.owner is not None and classes.is_module(function.owner)
     inner = Frame(
@@ -356,6 +359,7 @@ def run_function(
         session.project.cut += 1
         return UNKNOWN
     session.active.add(key)
+    session.running[id(function.node)] = session.running.get(id(function.node), 0) + 1
     session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
     if inner.in_module:
         session.of_modules.add(id(function.node))
@@ -364,6 +368,7 @@ def run_function(
     elif receiver in (None, frame.receiver) and any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):
         session.told.add(id(function.node))
     session.keep_alive.append((function, arguments))
+    version = session.version
     try:
         inner.variables = bind(inner, function, arguments)
         if isinstance(function.node, ast.Lambda):
@@ -378,16 +383,31 @@ def run_function(
                 drift.returned(inner, result)
             if len(inner.returned) > 1:
                 drift.branches(inner)
+    except (OutOfBudget, RecursionError):
+        session.unfinished.add(id(function.node))
+        raise
     finally:
         session.active.discard(key)
+        session.running[id(function.node)] -= 1
     if result is NEVER and _is_abstract(function.node):
         result = UNKNOWN
-    known = Known(result, session.version, frozenset(inner.reads), inner.thrown)
+    known = Known(result, version, frozenset(inner.reads), inner.thrown)
     if remember and not inner.shared:
         session.calls[key] = known
         if inner.failures:
             session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
     return _came_back(frame, known)
+
+
+MAX_RECURSION = 3
+"""Calls of a function inside each other that are told apart by the tensors that they get."""
+
+
+def _anything(arguments: Arguments) -> Arguments:
+    """The same arguments with anything in the place of tensors."""
+    keywords = {name: UNKNOWN if carries_tensor(value) else value for name, value in arguments.keywords.items()}
+    values = [UNKNOWN if carries_tensor(value) else value for value in arguments.positional]
+    return Arguments(values, keywords, arguments.nodes, arguments.unknown, rest=arguments.rest and UNKNOWN)
 
 
 def _late(function: Function) -> dict[str, Value]:

@@ -26,6 +26,7 @@ from amplint.infer.frame import (
 )
 from amplint.infer.guards import compare_dtypes, device_test, narrow, split, truth, usually
 from amplint.infer.layer_lists import iterated
+from amplint.infer.meeting import Env, binds, maybe_run, met
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
 from amplint.infer.operations import apply_named
 from amplint.infer.reached import branches_met
@@ -327,7 +328,8 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     every = frame.session.all_lanes
     on, off = (every, 0) if isinstance(node.op, ast.And) else (0, every)
     for operand in node.values:
-        value = evaluate(frame, operand)
+        with maybe_run(frame, operand, certain=operand is node.values[0]):
+            value = evaluate(frame, operand)
         if isinstance(operand, (ast.Compare, ast.UnaryOp)):
             yes, no = split(frame, operand)
         else:
@@ -370,12 +372,14 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     frame.path = taken = (*path, id(node.body)) if no else path
     narrow(frame, node.test, True)
     left = evaluate(frame, node.body) if yes else UNKNOWN
-    yes = frame.live
+    yes, after = frame.live, frame.variables
     frame.live, frame.variables = no, dict(variables)
     frame.path = other = (*path, id(node.orelse)) if yes else path
     narrow(frame, node.test, False)
     right = evaluate(frame, node.orelse) if no else UNKNOWN
     no = frame.live
+    if binds(node.body) or binds(node.orelse):
+        variables = met(frame.session, Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
     branches_met(frame, taken, other)
     usual = usually(frame, node.test) if frame.session.observer is not None and yes and no else None
@@ -443,7 +447,8 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp | ast.Set
     frame.variables = dict(saved)
     some = _generators(frame, node.generators)
     element = evaluate(frame, node.elt)
-    frame.variables, frame.live = saved, live
+    frame.variables = _behind_comprehension(frame, node, saved)
+    frame.live = live
     return Sequence(None, element, True) if some else Sequence((), mutable=True)
 
 
@@ -453,8 +458,23 @@ def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
     some = _generators(frame, node.generators)
     evaluate(frame, node.key)
     value = evaluate(frame, node.value)
-    frame.variables, frame.live = saved, live
+    frame.variables = _behind_comprehension(frame, node, saved)
+    frame.live = live
     return Mapping({}, value if some else None)
+
+
+def _behind_comprehension(frame: Frame, node: ast.expr, before: dict[str, Value]) -> dict[str, Value]:
+    """The variables behind a comprehension, which has its own but for what ``:=`` binds in it, perhaps."""
+    names = binds(node)
+    if not names:
+        return before
+    session, every = frame.session, frame.session.all_lanes
+    bound = {name: frame.variables[name] for name in names if name in frame.variables}
+    kept = {name: merge(session, before[name], every, bound[name], every) for name in bound if name in before}
+    frame.variables = before
+    for name, value in {**bound, **kept}.items():
+        frame.bind(name, value)
+    return before
 
 
 def _generators(frame: Frame, generators: list[ast.comprehension]) -> bool:

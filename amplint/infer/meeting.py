@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.answers import ASKED, Answered, both
+from amplint.infer.bodies import nodes_below, once_for_each_node
 from amplint.infer.frame import merge, options_of
 from amplint.infer.values import UNKNOWN, Bound, Function, Mapping, Sequence, Tensor, Union, Value
 
@@ -65,6 +67,32 @@ def met_all(session: Session, points: Iterable[Env]) -> Env:
     for point in points:
         found = met(session, found, point)
     return found
+
+
+@once_for_each_node
+def binds(node: ast.expr) -> frozenset[str]:
+    """Names that an expression binds."""
+    return frozenset(inner.target.id for inner in nodes_below(node) if isinstance(inner, ast.NamedExpr))
+
+
+class maybe_run:
+    """What runs inside the ``with`` block may not run: its variables may be those from before, unless ``certain``.
+
+    That is of interest for expressions alone that bind variables.
+    """
+
+    def __init__(self, frame: Frame, node: ast.expr, *, certain: bool) -> None:
+        self._frame = frame
+        self._before = environment(frame) if not certain and binds(node) else None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        if self._before is not None:
+            frame, every = self._frame, self._frame.session.all_lanes
+            before, after = Env(every, self._before.variables), Env(every, frame.variables)
+            frame.variables = met(frame.session, before, after).variables
 
 
 def unlike(before: Env, after: Env, *, known: bool = False) -> list[str]:

@@ -7,7 +7,9 @@ file does not depend on which others are checked. torch itself is never read: it
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,8 @@ MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
 MAX_PROJECT_BYTES = 24_000_000
 """Source of the project files kept parsed at a time."""
+
+_GLOBAL = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
 
 Binding = ast.stmt | ast.alias
 Evaluate = Callable[["Namespace", str, Binding], Value]
@@ -147,7 +151,22 @@ class Namespace:
         return [name for name, bindings in self.bindings.items() if any(isinstance(b, kinds) for b in bindings)]
 
     def lookup(self, name: str, evaluate: Evaluate) -> Value | None:
-        """The value of a module-level name; None where the module does not bind it."""
+        """The value of a module-level name; None where the module does not bind it.
+
+        Of one that a function binds too, by ``global``, it is not known when that happens.
+        """
+        value = self._value(name, evaluate)
+        if value is None or name not in self._rebound:
+            return value
+        return Union((*(value.options if isinstance(value, Union) else (value,)), UNKNOWN))
+
+    @cached_property
+    def _rebound(self) -> frozenset[str]:
+        """Names that functions of the module say are global."""
+        said = _GLOBAL.findall(self.source.text) if "global " in self.source.text else []
+        return frozenset(name.strip() for names in said for name in names.split(","))
+
+    def _value(self, name: str, evaluate: Evaluate) -> Value | None:
         if self._age != self.project.age:
             self.forget_values()
         value = self.values.get(name)

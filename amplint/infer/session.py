@@ -25,7 +25,7 @@ from amplint.infer.values import DTypeValue, Tensor, Trait, Value
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
     from collections.abc import Sequence as Items
 
     from amplint.infer.arguments import Arguments
@@ -95,6 +95,15 @@ class Machine(Protocol):
     def assign(self, frame: Frame, target: ast.expr, value: Value) -> None: ...
 
 
+class Entered(Protocol):
+    """A call from outside, that can be made again."""
+
+    def __call__(self) -> None: ...
+
+    @property
+    def stale(self) -> bool: ...
+
+
 class OutOfBudget(Exception):
     """The step budget of the file, or of one entry, is spent; what is not yet known stays unknown."""
 
@@ -140,9 +149,15 @@ class Session:
         self.version = 0
         """Counts changes of what attributes of objects may hold."""
         self._changed: dict[str, int] = {}
+        self.entered: list[Entered] = []
+        """What was entered from outside and may have to be run again."""
+        self.unfinished: set[int] = set()
+        """``id`` of the nodes of functions that were called and not followed to their end for want of budget or depth."""
         self.raising: dict[Hashable, tuple[Failure, ...]] = {}
         """What raises whichever branches are taken, by the same keys."""
         self.active: set[Hashable] = set()
+        self.running: dict[int, int] = {}
+        """How many calls of a function run inside each other, by ``id`` of its node."""
         self.roots: set[int] = set()
         """``id`` of the nodes of classes whose objects only the program's user makes; known where expressions are
         observed."""
@@ -186,9 +201,11 @@ class Session:
 
     def holds(self, known: Known) -> bool:
         """Whether a call would find what it found before."""
-        if known.version == self.version:
-            return True
-        return all(self._changed.get(name, 0) <= known.version for name in known.reads)
+        return known.version == self.version or not self.changed_since(known.version, known.reads)
+
+    def changed_since(self, version: int, names: Iterable[str]) -> bool:
+        """Whether any attribute of these names may hold something else than it did then."""
+        return any(self._changed.get(name, 0) > version for name in names)
 
     @contextmanager
     def own_budget(self) -> Iterator[None]:
@@ -212,6 +229,7 @@ class Session:
     def begin_entry(self) -> None:
         """Give the next function entered from outside its share of the budget."""
         self.active.clear()
+        self.running.clear()
         self.by_module = False
         self.limit = min(self.steps + MAX_ENTRY_STEPS, MAX_STEPS)
 

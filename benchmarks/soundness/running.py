@@ -22,6 +22,8 @@ Recorded = dict[Position, set[str]]
 OBSERVED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name)
 RUNS = 3
 """Times that a program runs in each scenario, each time with other answers of chance."""
+CALLS = 2
+"""Times that a run calls the module: what the first call leaves in its attributes is there in the second."""
 MAX_TICKS = 150
 """Passes over loops and calls of functions after which a run ends."""
 MAX_FRAMES = 400
@@ -105,7 +107,9 @@ def _run(code: types.CodeType, scenario: str, chance: Chance, recorded: Recorded
             model.to(dtype)
         region = torch.autocast("cpu", torch.bfloat16) if scenario.startswith("autocast") else contextlib.nullcontext()
         with torch.no_grad(), region:
-            model(torch.ones(4, 4, dtype=dtype))
+            for _ in range(CALLS):
+                with contextlib.suppress(Exception):
+                    model(torch.ones(4, 4, dtype=dtype))
 
 
 @contextlib.contextmanager

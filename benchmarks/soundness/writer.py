@@ -21,6 +21,7 @@ HANDLED = (*HANDLED, "LookupError", "TypeError", "(AttributeError, TypeError)", 
 LOCALS = ("a", "b", "c")
 HEADER = """\
 import contextlib
+import functools
 
 import torch
 from torch import nn
@@ -28,6 +29,40 @@ from torch import nn
 from chance import pick, tick, toss
 
 shared = torch.ones(4, 4)
+
+
+class Muffled:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return toss()
+
+
+@contextlib.contextmanager
+def muffled():
+    try:
+        yield
+    except (ValueError, KeyError):
+        pass
+
+
+def changed(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        tick()
+        result = function(*args, **kwargs)
+        return result.half() if toss() else result
+
+    return wrapper
+
+
+def adder(p):
+    def add(q):
+        return p + q
+
+    p = p.double() if toss() else p
+    return add
 """
 
 
@@ -69,6 +104,7 @@ class Writer:
         self.draw = draw
         self.left = draw.randrange(3, 45)
         self.names = 0
+        self.current = False
         self.functions: list[str] = []
         self.generators: list[str] = []
 
@@ -122,7 +158,8 @@ class Writer:
             self.functions.append(f"{name}({{}})" if kind == 1 else f"{name}({{}}, {{}})")
         if scope.global_shared:
             lines.insert(0, "global shared")
-        return [f"def {name}({head}):", *indented(lines)]
+        decorated = ["@changed"] if not scope.generator and self.chance(6) else []
+        return [*decorated, f"def {name}({head}):", *indented(lines)]
 
     def model(self) -> list[str]:
         """The module that is run."""
@@ -138,6 +175,10 @@ class Writer:
             body = ["tick()", *self.start(method), *self.block(method, 0), f"return {self.tensor(method, 2)}"]
             lines += ["", "    def helper(self, x, y):", *indented(indented(body))]
             self.functions.append("self.helper({}, {})")
+        if self.chance(2):
+            returned = f"return {self.one(('self.state', 'self.state.float()', 'self.table'))}"
+            lines += ["", "    @property", "    def current(self):", f"        {returned}"]
+            self.current = True
         scope = Scope(method=True)
         scope.tensors = ["x"]
         body = [*self.start(scope), *self.block(scope, 0)]
@@ -180,8 +221,15 @@ class Writer:
         known = self.one(scope.tensors)
         if depth <= 0:
             return known
-        kind = self.draw.randrange(30)
+        kind = self.draw.randrange(33)
         inner = self.tensor(scope, depth - 1)
+        if kind == 30:
+            return f"adder({inner})({self.tensor(scope, 0)})"
+        if kind == 31:
+            known = ("items",) if scope.lists else ()
+            return f"[*{self.one((*known, f'({inner}, {inner})'))}, {self.tensor(scope, 0)}][{self.one(('0', '-1'))}]"
+        if kind == 32:
+            return f'{{k: t.{self.one(CASTS)}() for k, t in (("k", {inner}), ("m", {self.tensor(scope, 0)}))}}["m"]'
         if kind < 8:
             return f"{inner}.{self.one(CASTS)}()"
         if kind < 12:
@@ -211,7 +259,8 @@ class Writer:
             return self.one(('table["k"]', 'table["m"]', 'table.get("k")'))
         if kind < 25 and scope.method:
             calls = ("self.state", "self.table", f"self.linear({inner})", f"self.norm({inner})", "self.state")
-            return self.one((*calls, f"self.linear({inner}.to(self.linear.weight.dtype))"))
+            calls = (*calls, f"self.linear({inner}.to(self.linear.weight.dtype))")
+            return self.one((*calls, "self.current") if self.current else calls)
         if kind < 28:
             return self.call(scope, inner)
         return f"({inner} {self.one(('and', 'or'))} {inner})" if kind == 28 and self.chance(9) else f"{inner}.float()"
@@ -233,6 +282,8 @@ class Writer:
             return f"{name}({inner}, *({other},))"
         if way == 2 and form.startswith("self."):
             return f"{name}(y={other}, x={inner})"
+        if way == 3 and form.startswith("self."):
+            return f'{name}(**{{"x": {inner}, "y": {other}}})'
         return form.format(inner, other)
 
     def test(self, scope: Scope, depth: int) -> str:
@@ -274,8 +325,20 @@ class Writer:
         return self.simple(scope, depth)
 
     def simple(self, scope: Scope, depth: int) -> list[str]:
-        kind = self.draw.randrange(40)
+        kind = self.draw.randrange(46)
         target, value = self.one(LOCALS), self.tensor(scope, 2)
+        if kind == 40:
+            return [f"{target} = ({self.one(LOCALS)} := {value}) if {self.test(scope, 1)} else {self.tensor(scope, 0)}"]
+        if kind == 41:
+            return [f"if {self.test(scope, 1)} {self.one(('and', 'or'))} ({target} := {value}) is not None:", "    pass"]
+        if kind == 42:
+            return [f"{self.one(LOCALS)} = [({target} := s.{self.one(CASTS)}()) for s in (a, b) if toss() or True][-1]"]
+        if kind == 43 and scope.method:
+            return ["other = self", f"other.state = {value}"]
+        if kind == 44 and scope.generator:
+            return [f"yield from ({value}, {self.tensor(scope, 0)})"]
+        if kind == 45 and scope.method:
+            return [f"for self.state in ({value}, {self.tensor(scope, 0)}):", "    tick()"]
         if depth > 0 and kind < 8:
             return self.leave(scope, value)
         if kind < 10:
@@ -312,7 +375,7 @@ class Writer:
         if kind == 3:
             return ["return" if scope.generator else f"return {value}"]
         if kind == 4:
-            return [f"raise {self.one(EXCEPTIONS)}"]
+            return [self.one((*(f"raise {kind}" for kind in EXCEPTIONS), "raise"))]
         return [f"{self.one(LOCALS)} = {value}"]
 
     def compound(self, scope: Scope, depth: int) -> list[str]:
@@ -405,7 +468,7 @@ class Writer:
 
     def context(self, scope: Scope, depth: int) -> list[str]:
         entered = ("torch.no_grad()", "contextlib.suppress(ValueError, KeyError)", "contextlib.suppress(Exception)")
-        entered = (*entered, 'torch.autocast("cpu", dtype=torch.bfloat16)', 'torch.autocast("cpu", enabled=False)')
+        entered = (*entered, "Muffled()", "muffled()", 'torch.autocast("cpu", dtype=torch.bfloat16)', 'torch.autocast("cpu", enabled=False)')
         return [f"with {self.one(entered)}:", *indented(self.block(scope, depth))]
 
     def nested(self, scope: Scope, depth: int) -> list[str]:
@@ -427,7 +490,7 @@ class Writer:
         if self.chance(4):
             body = ["tick()", f"return {self.tensor(scope.inner(), 1)}"]
         scope.functions.append(f"{name}({{}}, {{}})")
-        made = [f"def {name}(p, q):", *indented(body)]
+        made = [f"def {name}(p, {self.one(('q', 'q', f'q={self.tensor(scope, 0)}'))}):", *indented(body)]
         after = self.simple(scope, 0) if self.chance(2) else []
         called = [f"{self.one(LOCALS)} = {name}({self.tensor(scope, 1)}, {self.tensor(scope, 0)})"]
         if depth > 1:
