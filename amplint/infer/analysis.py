@@ -133,13 +133,13 @@ def _entries(
     for function, decorated in _in_order([pair for value in values for pair in _functions_in(value)]):
         if function.namespace is namespace and function.owner is None and _computes(session, function):
             yield partial(_enter, top, function, decorated, None)
-    yield from _again(session)
     yield lambda: execute(top, [s for s in namespace.tree.body if not isinstance(s, _LOOKED_UP)])
     local = [cls for cls in session.local_classes.values() if cls.namespace is namespace]
     yield from _classes_entries(top, local, functions)
     for cls in (*defined, *local):
         if classes.is_autograd_function(cls) and id(cls.node) in session.applied:
             yield partial(confirm, top, cls)
+    yield from _again(session)
 
 
 def _in_order(found: list[tuple[Function, Value]]) -> list[tuple[Function, Value]]:
@@ -347,7 +347,6 @@ def _again(session: Session) -> Iterator[Callable[[], object]]:
         if not stale:
             break
         yield from stale
-    session.entered.clear()
 
 
 def _without_autocast(session: Session) -> int:

@@ -183,6 +183,24 @@ def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], fro
     return frozenset(made), frozenset(later)
 
 
+def globals_said(
+    tree: ast.Module, body: Callable[[ast.FunctionDef | ast.AsyncFunctionDef], Body]
+) -> dict[str, bool]:
+    """Names that functions say are global, and whether each such function is one of the module or of a class in it, and
+    computes."""
+    found: dict[str, bool] = {}
+    pending: list[tuple[ast.AST, tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]]] = [(tree, ())]
+    while pending:
+        node, inside = pending.pop()
+        if isinstance(node, ast.Global):
+            sure = len(inside) == 1 and body(inside[0]).computes
+            found.update({name: sure and found.get(name, True) for name in node.names})
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inside = (*inside, node)
+        pending.extend((child, inside) for child in ast.iter_child_nodes(node))
+    return found
+
+
 @once_for_each_node
 def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Names that a function calls where it has not entered a context manager."""

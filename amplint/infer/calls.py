@@ -392,7 +392,7 @@ def run_function(
     if result is NEVER and _is_abstract(function.node):
         result = UNKNOWN
     known = Known(result, version, frozenset(inner.reads), inner.thrown)
-    if remember and not inner.shared:
+    if remember and not any(inner.shared.values()):
         session.calls[key] = known
         if inner.failures:
             session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)

@@ -9,6 +9,7 @@ from operator import mul, truediv
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer import containers
+from amplint.infer.answers import ASKED
 from amplint.infer.arguments import Arguments
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.dtypes import BOOL
@@ -104,7 +105,10 @@ def _name(frame: Frame, node: ast.Name) -> Value:
     evaluator = binding_evaluator(frame.session)
     value = frame.namespace.lookup(name, evaluator)
     if value is not None:
-        return value
+        if name not in frame.namespace.rebound:
+            return value
+        frame.reads.add(f"{ASKED}{name}")
+        return unite(*options_of(value))
     if name in BUILTIN_NAMES:
         return Builtin(name)
     return frame.namespace.star_import(name, evaluator) or UNKNOWN
@@ -153,7 +157,7 @@ def _behind_call(frame: Frame, node: ast.Call, callee: Value) -> None:
     if isinstance(callee, (Bound, Union, Function)):
         for name, owner in frame.shared.items():
             if owner is None:
-                frame.variables[name] = UNKNOWN
+                frame.variables.pop(name, None)
             elif name in frame.variables and name in owner.variables:
                 frame.variables[name] = unite(frame.variables[name], owner.variables[name])
 

@@ -123,7 +123,7 @@ class Frame:
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.outer: Frame | None = None
         """The activation in which the function that runs was defined."""
-        self.reads: set[str] = set()
+        self.reads: set[Hashable] = set()
         """Attributes of objects that were read here and in what was called: another call may find them changed."""
         self.yields: list[tuple[int, Value]] = []
 
@@ -148,7 +148,13 @@ class Frame:
     def _bind_outside(self, name: str, value: Value) -> None:
         """A variable of the function around this one may hold this now, or what it held before."""
         owner = self.shared[name]
-        if owner is not None:
+        if owner is None:
+            given = self.namespace.given
+            known = unite(given[name], value) if name in given else value
+            if name not in given or known.key != given[name].key:
+                self.session.changed(f"{ASKED}{name}")
+            given[name] = known
+        else:
             old = owner.variables.get(name)
             owner.bind(name, unite(old, value) if old is not None else value)
             owner.may_raise()

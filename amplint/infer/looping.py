@@ -15,10 +15,10 @@ from amplint.infer.meeting import Env, environment, go_on, met, met_all, unlike
 from amplint.infer.values import UNKNOWN, Layer, Sequence, Tensor, Value
 
 Loop = ast.For | ast.AsyncFor | ast.While
-MAX_PASSES = 4
+MAX_PASSES = 3
 """Passes over a body after which what it still changes is unknown."""
-MAX_WIDENED = 4
-"""Passes over a body with what is unknown."""
+MAX_WIDENED = 2
+"""Further passes, with that unknown: in the last one everything that the loop changes."""
 MAX_UNROLLED = 4
 """Different items of a list for each of which a loop's body runs once, in order."""
 
@@ -87,12 +87,12 @@ def _until_settled(frame: Frame, statement: Loop, over: _Range | None) -> None:
     first = head
     for number in range(MAX_PASSES + MAX_WIDENED):
         go_on(frame, head)
-        heap, left = session.version, len(frame.breaks)
+        heap, left = session.mutations, len(frame.breaks)
         ended = _go_round(frame, statement, item)
         end = Env(frame.live, frame.variables)
         onward = met(session, head, end)
         changed = unlike(head, onward, known=number >= MAX_PASSES)
-        if not changed and onward.live == head.live and heap == session.version:
+        if not changed and onward.live == head.live and heap == session.mutations:
             break
         if number >= MAX_PASSES - 1:
             if number == MAX_PASSES + MAX_WIDENED - 2:
@@ -111,6 +111,8 @@ def _until_settled(frame: Frame, statement: Loop, over: _Range | None) -> None:
 def _range(frame: Frame, source: Value) -> _Range:
     """What a ``for`` runs over."""
     held = source.children if isinstance(source, Layer) else source
+    if isinstance(held, Sequence) and held.items == () and not held.mutable:
+        return _Range((), None, False)
     if isinstance(held, Sequence) and held.items is not None and 0 < len(held.items) <= MAX_UNROLLED:
         if len(held.items) == 1 or len({item.key for item in held.items}) > 1:
             return _Range(held.items, None, True)

@@ -8,7 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint.infer.answers import ASKED, Answered, both
 from amplint.infer.bodies import nodes_below, once_for_each_node
 from amplint.infer.frame import merge, options_of
-from amplint.infer.values import UNKNOWN, Bound, Function, Mapping, Sequence, Tensor, Union, Value
+from amplint.infer.values import (
+    UNKNOWN,
+    Bound,
+    Builtin,
+    Class,
+    Const,
+    DTypeValue,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Number,
+    Sequence,
+    Tensor,
+    Text,
+    Union,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,14 +113,51 @@ class maybe_run:
 
 
 def unlike(before: Env, after: Env, *, known: bool = False) -> list[str]:
-    """Names of the variables that hold something else than before; ``known``: of those of which anything was known."""
+    """Names of the variables that hold something else than before; ``known``: of those of which anything was known.
+
+    What a loop binds first is read behind that, or is unknown. Numbers, text and lists that hold no tensor and no dtype
+    do not count.
+    """
     return [
         name
-        for name, value in after.variables.items()
+        for name, old in before.variables.items()
         if name[0] != ASKED
-        and ((old := before.variables.get(name)) is None or not alike(old, value))
-        and not (known and old is not None and UNKNOWN in options_of(old))
+        and (value := after.variables.get(name)) is not None
+        and value is not old
+        and not alike(old, value)
+        and not (known and UNKNOWN in options_of(old))
+        and not (_is_plain(old) and _is_plain(value))
     ]
+
+
+def _is_plain(value: Value, level: int = 0) -> bool:
+    """Whether a value is a number, text or a list, or may be one, and holds no tensor and no dtype."""
+    if isinstance(value, Union):
+        return level < MAX_COMPARED and all(_is_plain(option, level + 1) for option in value.options)
+    if isinstance(value, Sequence):
+        held = value.items if value.items is not None else (value.element,)
+        return level < MAX_COMPARED and all(_is_plain(item, level + 1) or isinstance(item, _HELD) for item in held)
+    if isinstance(value, Mapping):
+        held = (*value.items.values(), value.other or UNKNOWN)
+        return level < MAX_COMPARED and all(_is_plain(item, level + 1) or isinstance(item, _HELD) for item in held)
+    return value is UNKNOWN or isinstance(value, (Number, Text, Builtin)) or type(value) is Const
+
+
+def carries_dtype(value: Value, level: int = 0) -> bool:
+    """Whether a value is a tensor, a dtype or a function, or holds or may be one."""
+    if isinstance(value, (Tensor, DTypeValue, Function, Bound)):
+        return True
+    held: Iterable[Value] = ()
+    if isinstance(value, Union):
+        held = value.options
+    elif isinstance(value, Sequence):
+        held = value.items if value.items is not None else (value.element,)
+    elif isinstance(value, Mapping):
+        held = value.items.values() if value.other is None else (*value.items.values(), value.other)
+    return level < MAX_COMPARED and any(carries_dtype(item, level + 1) for item in held)
+
+
+_HELD = (Layer, Instance, Function, Class)
 
 
 def alike(a: Value, b: Value, level: int = 0) -> bool:

@@ -7,17 +7,28 @@ file does not depend on which others are checked. torch itself is never read: it
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from amplint import contents
-from amplint.infer.bodies import Body, attributes_set, body_of
+from amplint.infer.bodies import Body, attributes_set, body_of, globals_said
 from amplint.infer.lasting import Lasting, lasts, shared
 from amplint.infer.outline import Outline, Unparsed, outline
-from amplint.infer.values import UNKNOWN, Class, External, ModuleValue, TorchName, Union, Value
+from amplint.infer.values import (
+    UNKNOWN,
+    Class,
+    Const,
+    External,
+    ModuleValue,
+    Number,
+    Text,
+    TorchName,
+    Union,
+    Value,
+    extreme,
+)
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -28,8 +39,6 @@ MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
 MAX_PROJECT_BYTES = 24_000_000
 """Source of the project files kept parsed at a time."""
-
-_GLOBAL = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
 
 Binding = ast.stmt | ast.alias
 Evaluate = Callable[["Namespace", str, Binding], Value]
@@ -79,6 +88,8 @@ class Namespace:
         self.whole = whole
         self.bindings: dict[str, list[Binding | Unparsed]] = {}
         self.values: dict[str, Value] = {}
+        self.given: dict[str, Value] = {}
+        """What functions were seen to bind to names that they say are global."""
         self.lasting: dict[str, Lasting] = {}
         self._age = 0
         self._pending: set[str] = set()
@@ -153,18 +164,22 @@ class Namespace:
     def lookup(self, name: str, evaluate: Evaluate) -> Value | None:
         """The value of a module-level name; None where the module does not bind it.
 
-        Of one that a function binds too, by ``global``, it is not known when that happens.
+        Of one that a function of the file that is analysed binds too, by ``global``, it is that or what functions were
+        seen to bind it to; anything where there may be others. A flag or a number is what it usually is.
         """
         value = self._value(name, evaluate)
-        if value is None or name not in self._rebound:
+        if value is None or name not in self.rebound:
             return value
-        return Union((*(value.options if isinstance(value, Union) else (value,)), UNKNOWN))
+        if isinstance(value, Const) and value.value is not None:
+            return _usual(value)
+        bound = self.given.get(name)
+        found = value if bound is None else Union((*_options(value), *_options(bound)))
+        return found if self.rebound[name] else Union((*_options(found), UNKNOWN))
 
     @cached_property
-    def _rebound(self) -> frozenset[str]:
-        """Names that functions of the module say are global."""
-        said = _GLOBAL.findall(self.source.text) if "global " in self.source.text else []
-        return frozenset(name.strip() for names in said for name in names.split(","))
+    def rebound(self) -> dict[str, bool]:
+        """Names that functions of the file that is analysed say are global, and whether all of these are run then."""
+        return globals_said(self.tree, self.body) if self.own and "global " in self.source.text else {}
 
     def _value(self, name: str, evaluate: Evaluate) -> Value | None:
         if self._age != self.project.age:
@@ -223,6 +238,7 @@ class Namespace:
             if isinstance(value, Class) and value.namespace is self:
                 value.members.clear()
         self.values.clear()
+        self.given.clear()
         self._pending.clear()
         self._age = self.project.age
         if self.own:
@@ -285,6 +301,19 @@ class Namespace:
             return TorchName(name)
         namespace = self.project.find(name, self)
         return ModuleValue(namespace) if namespace else External(name)
+
+
+def _usual(value: Const) -> Value:
+    """A value that code out of sight may have changed."""
+    if isinstance(value.value, str):
+        return Text(value.value)
+    if isinstance(value.value, (int, float)):
+        return Number(type(value.value).__name__, value.value, extreme(value.value))
+    return UNKNOWN
+
+
+def _options(value: Value) -> tuple[Value, ...]:
+    return value.options if isinstance(value, Union) else (value,)
 
 
 def _text(source: Source) -> str:

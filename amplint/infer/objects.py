@@ -14,8 +14,9 @@ from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.kinds import KINDS, asked
 from amplint.infer.late import rebound_behind
-from amplint.infer.meeting import alike
+from amplint.infer.meeting import alike, carries_dtype
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
+from amplint.infer.session import ITEMS
 from amplint.infer.values import (
     UNKNOWN,
     AutocastContext,
@@ -195,6 +196,8 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     if isinstance(value, AutogradContext):
         return _context_attribute(value, name)
     if isinstance(value, (Mapping, Sequence)):
+        if isinstance(value, Mapping):
+            frame.reads.add((id(value), ITEMS))
         if (
             isinstance(value, Mapping)
             and isinstance(value.other, type(UNKNOWN))
@@ -252,7 +255,7 @@ def _of_class(cls: Class, member: Value) -> Value:
 
 
 def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.expr) -> Value:
-    frame.reads.add(name)
+    frame.reads.add((id(instance), name))
     if name in instance.attributes:
         return instance.attributes[name]
     if name == "__class__":
@@ -354,8 +357,8 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
             new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
         layer_lists.register(frame, value, name, new)
         value.attributes[name] = _kept(new)
-        if old is None or not alike(old, new):
-            frame.session.changed(name)
+        if carries_dtype(new) and (old is None or not alike(old, new)):
+            frame.session.changed((id(value), name), making=frame.constructing is value)
     elif isinstance(value, AutogradContext):
         old = value.attributes.get(name)
         if old is not None and frame.branches:

@@ -67,7 +67,7 @@ class Known(NamedTuple):
 
     result: Value
     version: int
-    reads: frozenset[str]
+    reads: frozenset[Hashable]
     thrown: bool
 
 
@@ -148,7 +148,9 @@ class Session:
         """What calls of functions gave."""
         self.version = 0
         """Counts changes of what attributes of objects may hold."""
-        self._changed: dict[str, int] = {}
+        self.mutations = 0
+        """Counts those of objects that had been made."""
+        self._changed: dict[Hashable, int] = {}
         self.entered: list[Entered] = []
         """What was entered from outside and may have to be run again."""
         self.unfinished: set[int] = set()
@@ -194,18 +196,22 @@ class Session:
         self.keep_alive: list[object] = []
         """Objects whose ``id`` is part of a memo key."""
 
-    def changed(self, name: str) -> None:
-        """An attribute of this name may hold something else than before."""
+    def changed(self, place: Hashable, *, making: bool = False) -> None:
+        """An attribute of an object, by ``id`` and name, or a global name may hold something else than before.
+
+        ``making``: of an object whose constructor runs.
+        """
         self.version += 1
-        self._changed[name] = self.version
+        self.mutations += not making
+        self._changed[place] = self.version
 
     def holds(self, known: Known) -> bool:
         """Whether a call would find what it found before."""
         return known.version == self.version or not self.changed_since(known.version, known.reads)
 
-    def changed_since(self, version: int, names: Iterable[str]) -> bool:
-        """Whether any attribute of these names may hold something else than it did then."""
-        return any(self._changed.get(name, 0) > version for name in names)
+    def changed_since(self, version: int, places: Iterable[Hashable]) -> bool:
+        """Whether any of these may hold something else than it did then."""
+        return any(self._changed.get(place, 0) > version for place in places)
 
     @contextmanager
     def own_budget(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from amplint.infer.guards import narrow, split
 from amplint.infer.handling import entered, may_raise, tried
 from amplint.infer.looping import loop
 from amplint.infer.matching import matched
-from amplint.infer.meeting import alike, environment
+from amplint.infer.meeting import alike, carries_dtype, environment
 from amplint.infer.objects import class_value, function_value, imported, set_attribute
 from amplint.infer.session import ITEMS
 from amplint.infer.values import UNKNOWN, Const, Instance, Layer, Mapping, Sequence, Tensor, Value
@@ -86,8 +86,8 @@ def _set_key(frame: Frame, mapping: Mapping, key: object, value: Value) -> None:
     old = mapping.items.get(key)
     if old is not None and (frame.branches > 0 or mapping.maker is not frame):
         value = merge(frame.session, old, frame.session.all_lanes, value, frame.live)
-    if old is None or not alike(old, value):
-        frame.session.changed(ITEMS)
+    if carries_dtype(value) and (old is None or not alike(old, value)):
+        frame.session.changed((id(mapping), ITEMS))
     mapping.items[key] = value
 
 
@@ -215,7 +215,7 @@ def _delete(frame: Frame, statement: ast.Delete) -> None:
 
 def _global(frame: Frame, statement: ast.Global) -> None:
     for name in statement.names:
-        frame.variables[name] = UNKNOWN
+        frame.variables.pop(name, None)
         frame.shared[name] = None
 
 
