@@ -44,11 +44,46 @@ def both(a: Answered, b: Answered) -> Answered:
     return Answered(a.yes | b.yes, a.no | b.no, a.words | b.words, since)
 
 
+_ASKING = (ast.Name, ast.Attribute, ast.Compare, ast.UnaryOp)
+
+
+def _question(frame: Frame, test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
+    """A condition as text, whether the test denies it, and what it reads.
+
+    None for one that the function does not test again, and for what may change by itself.
+    """
+    repeated = frame.repeated
+    if repeated is None:
+        definition = frame.definition
+        if definition is None or isinstance(definition, ast.Lambda):
+            repeated = frozenset()
+        else:
+            repeated = _repeated(frame.namespace.body(definition).tests)
+        frame.repeated = repeated
+    if not repeated or not isinstance(test, _ASKING):
+        return None
+    question = _text_of(test)
+    return question if question is not None and question[0] in repeated else None
+
+
+def _repeated(tests: tuple[ast.expr, ...]) -> frozenset[str]:
+    """The conditions that stand in several of these tests."""
+    seen: set[str] = set()
+    several: set[str] = set()
+    pending = [*tests] if len(tests) > 1 else []
+    while pending:
+        test = pending.pop()
+        if isinstance(test, ast.BoolOp):
+            pending += test.values
+        elif isinstance(test, _ASKING) and (question := _text_of(test)) is not None:
+            (several if question[0] in seen else seen).add(question[0])
+    return frozenset(several)
+
+
 @once_for_each_node
-def _question(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
-    """A condition as text, whether the test denies it, and what it reads; None for what may change by itself."""
+def _text_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _question(test.operand)
+        inner = _text_of(test.operand) if isinstance(test.operand, _ASKING) else None
         return (inner[0], not inner[1], inner[2]) if inner is not None else None
     denied = False
     if isinstance(test, ast.Compare):
@@ -82,7 +117,7 @@ def _is_plain(node: ast.expr) -> bool:
 
 def answered(frame: Frame, test: ast.expr, yes: int, no: int) -> tuple[int, int]:
     """Of the scenarios in which a test can be true and false, those that are left by how it came out before."""
-    question = _question(test) if frame.notes else None
+    question = _question(frame, test) if frame.notes else None
     found = frame.variables.get(question[0]) if question is not None else None
     if question is None or not isinstance(found, Answered):
         return yes, no
@@ -92,7 +127,7 @@ def answered(frame: Frame, test: ast.expr, yes: int, no: int) -> tuple[int, int]
 
 def ask(frame: Frame, test: ast.expr) -> None:
     """Note that a test is made now, before it is known how it comes out."""
-    question = _question(test)
+    question = _question(frame, test)
     if question is not None and question[0] not in frame.variables:
         words = frozenset(word for word in question[2] if word[0] != "." or not frame.lasting(word[1:]))
         frame.variables[question[0]] = Answered(frame.live, frame.live, words, object())
@@ -101,7 +136,7 @@ def ask(frame: Frame, test: ast.expr) -> None:
 
 def answer(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Note that a test came out so; variables that hung on it hold what that branch left in them."""
-    question = _question(test)
+    question = _question(frame, test)
     if question is None:
         return
     ask(frame, test)
@@ -119,7 +154,7 @@ def branches_left(
     frame: Frame, test: ast.expr, true: dict[str, Value], true_live: int, false: dict[str, Value], false_live: int
 ) -> None:
     """Note what the two branches of a test left, where both lead on and neither changed what it reads."""
-    question = _question(test) if true_live and false_live else None
+    question = _question(frame, test) if true_live and false_live else None
     if question is None:
         return
     name, denied, _ = question

@@ -49,7 +49,7 @@ class Body(NamedTuple):
     returns one of them. ``answers``: it returns a value or yields. ``stores``: it assigns an attribute or an item, or
     calls what may. ``names``: those it mentions. ``asked``: attributes that it reads or sets of its first parameter, in
     the order of the source. ``handed``: parameters that it passes alone, as in ``self.a.b(x)``, with the path to what
-    is called.
+    is called. ``tests``: the conditions that it branches on.
     """
 
     generator: bool
@@ -64,6 +64,7 @@ class Body(NamedTuple):
     names: frozenset[str]
     asked: tuple[str, ...]
     handed: tuple[tuple[str, tuple[str, ...]], ...]
+    tests: tuple[ast.expr, ...]
 
 
 _NO_NODES = frozenset(
@@ -110,6 +111,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     asked: list[ast.Attribute] = []
     handed: list[tuple[str, tuple[str, ...]]] = []
     returned: list[ast.expr | None] = []
+    tests: list[ast.expr] = []
     for child in nodes_below(node):
         size += 1
         if isinstance(child, ast.Name):
@@ -137,6 +139,8 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             computes = computes or isinstance(child.op, ast.MatMult)
         elif isinstance(child, ast.Return):
             returned.append(child.value)
+        elif isinstance(child, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+            tests.append(child.test)
         elif isinstance(child, ast.ClassDef):
             computes = True
         elif isinstance(child, (ast.FunctionDef, ast.Lambda)) and child is not node:
@@ -154,7 +158,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     asked.sort(key=lambda child: (child.lineno, child.col_offset))
     in_order = tuple({child.attr: None for child in asked})
     flags = (generator, computes, driver, size, identity, defines, makes, answers, stores)
-    return Body(*flags, frozenset(names), in_order, tuple(handed))
+    return Body(*flags, frozenset(names), in_order, tuple(handed), tuple(tests))
 
 
 def _path_from(node: ast.expr, receiver: str) -> tuple[str, ...]:
@@ -183,9 +187,7 @@ def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], fro
     return frozenset(made), frozenset(later)
 
 
-def globals_said(
-    tree: ast.Module, body: Callable[[ast.FunctionDef | ast.AsyncFunctionDef], Body]
-) -> dict[str, bool]:
+def globals_said(tree: ast.Module, body: Callable[[ast.FunctionDef | ast.AsyncFunctionDef], Body]) -> dict[str, bool]:
     """Names that functions say are global, and whether each such function is one of the module or of a class in it, and
     computes."""
     found: dict[str, bool] = {}

@@ -67,5 +67,3 @@ def _run(frame: Frame, body: Items[ast.stmt], *, unusual: bool) -> dict[str, Val
         return {}
     left, instance.attributes = instance.attributes, before
     return left
-
-

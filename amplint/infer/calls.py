@@ -377,7 +377,9 @@ def run_function(
             execute(inner, function.node.body)
             if inner.live:
                 inner.returns.append((inner.live, NONE))
-            result = _yielded(inner, function.node) if function.namespace.body(function.node).generator else inner.result()
+            result = (
+                _yielded(inner, function.node) if function.namespace.body(function.node).generator else inner.result()
+            )
             result = refined(result, function.node.returns)
             if of_module and function.name == "forward":
                 drift.returned(inner, result)

@@ -27,7 +27,7 @@ from amplint.infer.frame import (
 )
 from amplint.infer.guards import compare_dtypes, device_test, narrow, split, truth, usually
 from amplint.infer.layer_lists import iterated
-from amplint.infer.meeting import Env, binds, maybe_run, met
+from amplint.infer.meeting import Env, binds, met, not_run, perhaps_run
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
 from amplint.infer.operations import apply_named
 from amplint.infer.reached import branches_met
@@ -105,7 +105,8 @@ def _name(frame: Frame, node: ast.Name) -> Value:
     evaluator = binding_evaluator(frame.session)
     value = frame.namespace.lookup(name, evaluator)
     if value is not None:
-        if name not in frame.namespace.rebound:
+        rebound = frame.namespace.rebound
+        if not rebound or name not in rebound:
             return value
         frame.reads.add(f"{ASKED}{name}")
         return unite(*options_of(value))
@@ -147,8 +148,10 @@ def _call(frame: Frame, node: ast.Call) -> Value:
 
 def _behind_call(frame: Frame, node: ast.Call, callee: Value) -> None:
     """Forget what code that ran may have changed."""
-    stored = isinstance(callee, Function) and not isinstance(callee.node, ast.Lambda)
-    if isinstance(callee, (Bound, Union)) or (stored and callee.namespace.body(callee.node).stores):
+    stores = isinstance(callee, (Bound, Union))
+    if isinstance(callee, Function) and not isinstance(callee.node, ast.Lambda):
+        stores = callee.namespace.body(callee.node).stores
+    if stores:
         frame.forget_written()
     if isinstance(callee, Builtin) or callee is UNKNOWN:
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -332,8 +335,10 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     every = frame.session.all_lanes
     on, off = (every, 0) if isinstance(node.op, ast.And) else (0, every)
     for operand in node.values:
-        with maybe_run(frame, operand, certain=operand is node.values[0]):
-            value = evaluate(frame, operand)
+        before = None if operand is node.values[0] else not_run(frame, operand)
+        value = evaluate(frame, operand)
+        if before is not None:
+            perhaps_run(frame, before)
         if isinstance(operand, (ast.Compare, ast.UnaryOp)):
             yes, no = split(frame, operand)
         else:
@@ -428,7 +433,7 @@ def _set(frame: Frame, node: ast.Set) -> Value:
 
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
-    mapping = Mapping({}, maker=frame)
+    mapping = Mapping({}, maker=frame.number)
     for key, item in zip(node.keys, node.values, strict=True):
         value = evaluate(frame, item)
         if key is None:

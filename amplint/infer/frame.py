@@ -73,6 +73,9 @@ class Frame:
         receiver: Value | None = None,
     ) -> None:
         self.session = session
+        session.frames += 1
+        self.number = session.frames
+        """Tells activations apart."""
         self.namespace = namespace
         self.variables = variables if variables is not None else {}
         self.closure = closure or {}
@@ -107,6 +110,8 @@ class Frame:
         """The call that is being followed."""
         self.left: tuple[Frame, ast.expr] | None = None
         """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
+        self.repeated: frozenset[str] | None = None
+        """Conditions that the function tests more than once; None before that was asked."""
         self.notes = False
         """Whether anything was ever noted among the variables under a name that no variable has."""
         self.breaks: list[Env] = []

@@ -19,7 +19,7 @@ from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
 from amplint.infer.entries import instance_of
 from amplint.infer.frame import Frame, evaluate, options_of, unite
 from amplint.infer.kinds import KINDS
-from amplint.infer.meeting import maybe_run
+from amplint.infer.meeting import not_run, perhaps_run
 from amplint.infer.modules import build_layer
 from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
@@ -60,8 +60,10 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
     if isinstance(test, ast.BoolOp):
         yes, no = (live, 0) if isinstance(test.op, ast.And) else (0, live)
         for operand in test.values:
-            with maybe_run(frame, operand, certain=operand is test.values[0]):
-                part_yes, part_no = split(frame, operand)
+            before = None if operand is test.values[0] else not_run(frame, operand)
+            part_yes, part_no = split(frame, operand)
+            if before is not None:
+                perhaps_run(frame, before)
             if isinstance(test.op, ast.And):
                 yes, no = yes & part_yes, no | part_no
             else:

@@ -13,8 +13,10 @@ from amplint.infer.frame import Frame, assign, evaluate, execute, options_of
 from amplint.infer.meeting import Env, environment, go_on, met, met_all
 from amplint.infer.values import UNKNOWN, AutocastContext, Bound, External, Function, Instance, Value
 
-_RAISING = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Await, ast.Yield)
-_RAISING = (*_RAISING, ast.YieldFrom, ast.Starred, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Delete)
+_RAISING = (
+    *(ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Await, ast.Yield),
+    *(ast.YieldFrom, ast.Starred, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Delete),
+)
 _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Match)
 
 
@@ -25,7 +27,9 @@ def may_raise(statement: ast.stmt) -> bool:
         return False
     parts: list[ast.AST] = [statement]
     if isinstance(statement, _BLOCKS):
-        parts = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, (ast.stmt, ast.match_case))]
+        parts = [
+            child for child in ast.iter_child_nodes(statement) if not isinstance(child, (ast.stmt, ast.match_case))
+        ]
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)):
             return True
     unpacks = isinstance(statement, (ast.Assign, ast.AugAssign)) and not isinstance(
@@ -153,8 +157,9 @@ def _swallows(frame: Frame, expression: ast.expr, value: Value) -> bool:
     """Whether a context manager keeps what is raised inside it: ``suppress``, or one of the project that can."""
     if isinstance(value, Instance):
         leaving = find_member(value.cls, "__exit__")
-        plain = isinstance(leaving, Function) and not isinstance(leaving.node, ast.Lambda)
-        return plain and leaving.namespace.body(leaving.node).answers
+        if not isinstance(leaving, Function) or isinstance(leaving.node, ast.Lambda):
+            return False
+        return leaving.namespace.body(leaving.node).answers
     if not isinstance(expression, ast.Call) or not isinstance(expression.func, (ast.Name, ast.Attribute)):
         return False
     made: Value = value

@@ -24,7 +24,9 @@ def matched(frame: Frame, statement: ast.Match) -> None:
             break
         go_on(frame, rest)
         frame.block, frame.path = id(case.body), (*path, id(case.body))
-        yes, no = split(frame, test) if test is not None else (frame.live, 0 if _takes_any(case.pattern) else frame.live)
+        yes, no = (
+            split(frame, test) if test is not None else (frame.live, 0 if _takes_any(case.pattern) else frame.live)
+        )
         here = environment(frame)
         frame.live = no
         if test is not None:
@@ -69,7 +71,7 @@ def _takes_any(pattern: ast.pattern) -> bool:
 
 @once_for_each_node
 def _tests(statement: ast.Match) -> list[ast.expr | None]:
-    """Each pattern as the comparison that an ``if`` would make of it; None where that is another, or no plain subject."""
+    """Each pattern as the comparison that an ``if`` would make; None for any other, or where the subject is computed."""
     plain = statement.subject
     while isinstance(plain, ast.Attribute):
         plain = plain.value

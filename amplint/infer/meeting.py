@@ -92,24 +92,15 @@ def binds(node: ast.expr) -> frozenset[str]:
     return frozenset(inner.target.id for inner in nodes_below(node) if isinstance(inner, ast.NamedExpr))
 
 
-class maybe_run:
-    """What runs inside the ``with`` block may not run: its variables may be those from before, unless ``certain``.
+def not_run(frame: Frame, node: ast.expr) -> dict[str, Value] | None:
+    """The variables before an expression that may not be evaluated; None for one that binds none."""
+    return dict(frame.variables) if binds(node) else None
 
-    That is of interest for expressions alone that bind variables.
-    """
 
-    def __init__(self, frame: Frame, node: ast.expr, *, certain: bool) -> None:
-        self._frame = frame
-        self._before = environment(frame) if not certain and binds(node) else None
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: object) -> None:
-        if self._before is not None:
-            frame, every = self._frame, self._frame.session.all_lanes
-            before, after = Env(every, self._before.variables), Env(every, frame.variables)
-            frame.variables = met(frame.session, before, after).variables
+def perhaps_run(frame: Frame, before: dict[str, Value]) -> None:
+    """Go on behind an expression that was evaluated or not."""
+    every = frame.session.all_lanes
+    frame.variables = met(frame.session, Env(every, before), Env(every, frame.variables)).variables
 
 
 def unlike(before: Env, after: Env, *, known: bool = False) -> list[str]:

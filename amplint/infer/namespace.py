@@ -7,6 +7,7 @@ file does not depend on which others are checked. torch itself is never read: it
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain
@@ -39,6 +40,8 @@ MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
 MAX_PROJECT_BYTES = 24_000_000
 """Source of the project files kept parsed at a time."""
+
+_GLOBAL = re.compile(r"^[ \t]+global[ \t]", re.MULTILINE)
 
 Binding = ast.stmt | ast.alias
 Evaluate = Callable[["Namespace", str, Binding], Value]
@@ -179,7 +182,7 @@ class Namespace:
     @cached_property
     def rebound(self) -> dict[str, bool]:
         """Names that functions of the file that is analysed say are global, and whether all of these are run then."""
-        return globals_said(self.tree, self.body) if self.own and "global " in self.source.text else {}
+        return globals_said(self.tree, self.body) if self.own and _GLOBAL.search(self.source.text) else {}
 
     def _value(self, name: str, evaluate: Evaluate) -> Value | None:
         if self._age != self.project.age:
@@ -239,6 +242,7 @@ class Namespace:
                 value.members.clear()
         self.values.clear()
         self.given.clear()
+        self.__dict__.pop("rebound", None)
         self._pending.clear()
         self._age = self.project.age
         if self.own:

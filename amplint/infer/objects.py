@@ -81,8 +81,7 @@ def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None)
         closure = frame.closure or None
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     late = rebound_behind(frame.definition, node) if closure and frame.definition is not None else frozenset()
-    inside = frame if owner is None and frame.depth else None
-    value: Value = Function(node, frame.namespace, closure, owner, name, inside, late)
+    value: Value = Function(node, frame.namespace, closure, owner, name, frame if late else None, late)
     for decorator in [] if isinstance(node, ast.Lambda) else reversed(node.decorator_list):
         value = _decorate(frame, value, decorator)
     return value

@@ -148,13 +148,15 @@ class Session:
         """What calls of functions gave."""
         self.version = 0
         """Counts changes of what attributes of objects may hold."""
+        self.frames = 0
+        """Counts activations of functions."""
         self.mutations = 0
         """Counts those of objects that had been made."""
         self._changed: dict[Hashable, int] = {}
         self.entered: list[Entered] = []
         """What was entered from outside and may have to be run again."""
         self.unfinished: set[int] = set()
-        """``id`` of the nodes of functions that were called and not followed to their end for want of budget or depth."""
+        """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
         self.raising: dict[Hashable, tuple[Failure, ...]] = {}
         """What raises whichever branches are taken, by the same keys."""
         self.active: set[Hashable] = set()

@@ -1,7 +1,7 @@
 """Statements: assignments, definitions, and those that leave a block.
 
-Where a statement leaves a block, the scenarios that it is live in go on elsewhere: what it leaves is kept for that place,
-and nothing is live behind it.
+Where a statement leaves a block, the scenarios that it is live in go on elsewhere: what it leaves is kept for that
+place, and nothing is live behind it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
 def _set_key(frame: Frame, mapping: Mapping, key: object, value: Value) -> None:
     """``mapping[key] = value``: what was there stays possible unless this surely happens after it was made."""
     old = mapping.items.get(key)
-    if old is not None and (frame.branches > 0 or mapping.maker is not frame):
+    if old is not None and (frame.branches > 0 or mapping.maker != frame.number):
         value = merge(frame.session, old, frame.session.all_lanes, value, frame.live)
     if carries_dtype(value) and (old is None or not alike(old, value)):
         frame.session.changed((id(mapping), ITEMS))

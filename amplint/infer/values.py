@@ -309,8 +309,8 @@ class Mapping(Value):
     shared: bool = False
     loose: bool = False
     """Not every key need be there, nor in this order: some were written on some paths only."""
-    maker: Frame | None = None
-    """The activation that made it, where that is known."""
+    maker: int = 0
+    """The number of the activation that made it, 0 where that is not known."""
 
     @property
     def key(self) -> Hashable:

@@ -330,7 +330,8 @@ class Writer:
         if kind == 40:
             return [f"{target} = ({self.one(LOCALS)} := {value}) if {self.test(scope, 1)} else {self.tensor(scope, 0)}"]
         if kind == 41:
-            return [f"if {self.test(scope, 1)} {self.one(('and', 'or'))} ({target} := {value}) is not None:", "    pass"]
+            how = self.one(("and", "or"))
+            return [f"if {self.test(scope, 1)} {how} ({target} := {value}) is not None:", "    pass"]
         if kind == 42:
             return [f"{self.one(LOCALS)} = [({target} := s.{self.one(CASTS)}()) for s in (a, b) if toss() or True][-1]"]
         if kind == 43 and scope.method:
@@ -468,7 +469,13 @@ class Writer:
 
     def context(self, scope: Scope, depth: int) -> list[str]:
         entered = ("torch.no_grad()", "contextlib.suppress(ValueError, KeyError)", "contextlib.suppress(Exception)")
-        entered = (*entered, "Muffled()", "muffled()", 'torch.autocast("cpu", dtype=torch.bfloat16)', 'torch.autocast("cpu", enabled=False)')
+        entered = (
+            *entered,
+            "Muffled()",
+            "muffled()",
+            'torch.autocast("cpu", dtype=torch.bfloat16)',
+            'torch.autocast("cpu", enabled=False)',
+        )
         return [f"with {self.one(entered)}:", *indented(self.block(scope, depth))]
 
     def nested(self, scope: Scope, depth: int) -> list[str]:
