@@ -7,11 +7,11 @@ import itertools
 import os
 import traceback
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
-from amplint.finding import Applicability, Certainty, Finding, with_fingerprints
+from amplint.finding import Applicability, Certainty, FileResult, Finding, with_fingerprints
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
@@ -57,26 +57,6 @@ class Options:
         if self.torch_version is not None:
             return TorchRange(self.torch_version, self.torch_version)
         return torch_range(path.parent)
-
-
-@dataclass(frozen=True, slots=True)
-class FileResult:
-    """What came of one file.
-
-    ``failures`` are one-line internal errors (amplint's or a rule's own); ``error`` says why the file could not be
-    read or written, ``notes`` what the user should know. ``before`` and ``after`` are its bytes where a fix changed
-    them, and ``fixed`` counts the findings that are gone. ``followed`` are the other files that the findings rest on.
-    """
-
-    path: Path
-    findings: tuple[Finding, ...] = ()
-    failures: tuple[str, ...] = ()
-    error: str | None = None
-    notes: tuple[str, ...] = ()
-    fixed: int = 0
-    before: bytes = field(default=b"", repr=False)
-    after: bytes | None = field(default=None, repr=False)
-    followed: frozenset[Path] = frozenset()
 
 
 def check_file(file: Path | Source, options: Options) -> FileResult:

@@ -1,11 +1,11 @@
-"""What a rule reports: plain frozen data that reports, fixes and caches share."""
+"""What a rule reports, and what came of a file: plain frozen data that reports, fixes and caches share."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,26 @@ class Finding:
     @property
     def sort_key(self) -> tuple[str, int, Span, str]:
         return (str(self.filename), self.cell or 0, self.span, self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What came of one file.
+
+    ``failures`` are one-line internal errors (amplint's or a rule's own); ``error`` says why the file could not be
+    read or written, ``notes`` what the user should know. ``before`` and ``after`` are its bytes where a fix changed
+    them, and ``fixed`` counts the findings that are gone. ``followed`` are the other files that the findings rest on.
+    """
+
+    path: Path
+    findings: tuple[Finding, ...] = ()
+    failures: tuple[str, ...] = ()
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+    fixed: int = 0
+    before: bytes = field(default=b"", repr=False)
+    after: bytes | None = field(default=None, repr=False)
+    followed: frozenset[Path] = frozenset()
 
 
 def with_fingerprints(findings: list[Finding], source: Source) -> list[Finding]:

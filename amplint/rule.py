@@ -1,8 +1,8 @@
 """What a rule is.
 
-A rule is one file with one class. Its docstring is its documentation, its ``bad`` and ``good`` examples are its tests,
-:meth:`Rule.suspects` picks places from the facts of the inference (on ``ast``, cheap), and a libcst visit decides each
-and rewrites it. libcst is imported only when a file has a suspect.
+A rule is one file with one class. Its docstring is its documentation, ``bad`` and ``good`` are the pair of examples on
+its page, :meth:`Rule.suspects` picks places from the facts of the inference (on ``ast``, cheap), and a libcst visit
+decides each and rewrites it. libcst is imported only when a file has a suspect.
 """
 
 from __future__ import annotations

@@ -3,14 +3,16 @@
     python benchmarks/build_modules.py LIBRARY [--count 60] [--seed 1]
 
 Draws nn.Module classes at random from everything that an installed library defines, public or not, as far as its files
-can be imported. Each is built in a process of its own, forked from one that has imported the library, and run in eval
-and in train mode. Needs torch, the library, and a system with fork.
+can be imported, but for abstract ones. Each is built in a process of its own, forked from one that has imported the
+library, and run in eval and in train mode. Needs torch, the library, and a system with fork.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
+import inspect
 import multiprocessing
 import os
 import pkgutil
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify.build import CannotBuild, find_recipe
+from amplint.verify.build.signatures import source_tree
 from amplint.verify.described import built_text, called_with
 from amplint.verify.tensors import tensors
 
@@ -47,8 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     classes, skipped = module_classes(chosen.library)
-    drawn = sorted(random.Random(chosen.seed).sample(sorted(classes), min(chosen.count, len(classes))))
-    print(f"{chosen.library}: {len(classes)} classes, {len(drawn)} drawn; {skipped} files could not be imported")
+    drawn, abstract = drawn_from(classes, chosen.count, chosen.seed)
+    print(
+        f"{chosen.library}: {len(classes)} classes, {len(drawn)} drawn, {abstract} abstract ones passed over; "
+        f"{skipped} files could not be imported"
+    )
     drawn = [name for name in drawn if chosen.only in name]
     built, slow, start = 0, 0.0, time.monotonic()
     for name in drawn:
@@ -81,6 +87,29 @@ def module_classes(library: str) -> tuple[dict[str, type], int]:
             if own and issubclass(thing, torch.nn.Module):
                 found[f"{info.name}.{name}"] = thing
     return found, skipped
+
+
+def drawn_from(classes: dict[str, type], count: int, seed: int) -> tuple[list[str], int]:
+    """The names of ``count`` random classes of those that can be run at all, and how many others were passed over."""
+    order = random.Random(seed).sample(sorted(classes), len(classes))
+    drawn = [name for name in order if not is_abstract(classes[name])][:count]
+    passed = order[: order.index(drawn[-1])] if drawn else order
+    return sorted(drawn), sum(is_abstract(classes[name]) for name in passed)
+
+
+def is_abstract(kind: type) -> bool:
+    """Whether only subclasses can be called: abstract methods, no forward, or one that does nothing but refuse."""
+    forward = getattr(kind, "forward", None)
+    if inspect.isabstract(kind) or forward is torch.nn.Module.forward:
+        return True
+    tree = source_tree(forward)
+    body = tree.body[0].body if tree is not None and isinstance(tree.body[0], ast.FunctionDef) else [ast.Return()]
+    return all(
+        isinstance(part, ast.Pass)
+        or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+        or (isinstance(part, ast.Raise) and part.exc is not None and "NotImplemented" in ast.unparse(part.exc))
+        for part in body
+    )
 
 
 def in_child(target: type, seconds: float) -> Answer:
@@ -116,8 +145,7 @@ def _attempt(target: type, deadline: float) -> tuple[bool, str]:
     for training in (False, True):
         built: Any = recipe.make()
         built.module.train(training)
-        with torch.no_grad():
-            results = list(tensors(built.module(*built.args, **built.kwargs)))
+        results = list(tensors(built.module(*built.args, **built.kwargs)))
         if not results:
             return False, "it returned no tensor"
     return True, f"{recipe.how}: {built_text(recipe)} with {called_with(built.args, built.kwargs)}"

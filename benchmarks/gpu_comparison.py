@@ -67,7 +67,7 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    files = sorted((ROOT / "fixtures").glob("*/*.py"))
+    files = sorted((ROOT / "fixtures" / "incidents").glob("*/*.py"))
     found = [Subject(f"{path.parent.name}/{path.name}", path) for path in files]
     sys.path.insert(0, str(MATRIX.parent))
     from hazard_matrix import HAZARDS

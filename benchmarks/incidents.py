@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from wheels import DownloadError, unpacked
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult
 from amplint.fix import fix_source
 from amplint.plugins import load_rules
 from amplint.source import Source

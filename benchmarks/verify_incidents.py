@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
-FIXTURES = HERE.parent / "fixtures"
+FIXTURES = HERE.parent / "fixtures" / "incidents"
 FACTORIES = HERE / "factories"
 
 AUTOCAST = ("autocast-fp16", "autocast-bf16")
@@ -64,9 +64,9 @@ class Confirmed:
 class Incident:
     """One file and what running it is to confirm; nothing where ``confirmed`` is None.
 
-    ``name`` is a requirement or a path below ``fixtures/``. Of a release, ``target`` is the class in ``file``,
-    ``factory`` the function of a file in ``benchmarks/factories/`` that builds it, and ``needs`` other releases that it
-    imports.
+    ``name`` is a requirement or a path below ``fixtures/incidents/``. Of a release, ``target`` is the class in
+    ``file``, ``factory`` the function of a file in ``benchmarks/factories/`` that builds it, and ``needs`` other
+    releases that it imports.
     """
 
     name: str

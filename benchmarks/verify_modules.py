@@ -1,13 +1,16 @@
 """What does verify confirm in modules that nobody complains of?
 
     python benchmarks/verify_modules.py LIBRARY [--count 60] [--seed 1] [--scenario NAME]…
-    python benchmarks/verify_modules.py --draw-libraries 4 --seed S
+    python benchmarks/verify_modules.py --draw-libraries 4 --seed S [--large] [--figures]
+    python benchmarks/verify_modules.py --read LIBRARY=WRONG... [--figures]
 
 Draws classes as ``build_modules.py`` does, runs each that can be built in every scenario and mode by CUDA's policy over
 CPU kernels, and prints everything that is confirmed, to be looked at: each is a defect of the module or of amplint.
 
-The second form draws libraries from ``verify_pool.txt`` and prints the median of the shares that ran. It marks them
-there, so that another seed draws others.
+The second form draws libraries from ``verify_pool.txt``, with ``--large`` only those of about 60 classes or more, and
+prints the median of the shares that ran. It marks them there, so that another seed draws others, and keeps what it
+found out in ``verify_modules.jsonl``, a library's first run apart. The third says how many of the classes confirmed in
+a library's last run are amplint's error, by a reader's judgement. ``--figures`` keeps all that for ``docs/figures.md``.
 """
 
 from __future__ import annotations
@@ -18,19 +21,19 @@ import inspect
 import itertools
 import multiprocessing
 import os
-import random
 import statistics
 import sys
 import time
 import warnings
 from collections import Counter
-from dataclasses import replace
-from difflib import SequenceMatcher
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from build_modules import module_classes
+import verify_kept as kept
+from build_modules import drawn_from, module_classes
+from figures import results
+from verify_pool import POOL, draw_libraries, importable
 
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, Scenario, find_scenario
 from amplint.verify.build import CannotBuild, find_recipe, variants
@@ -45,8 +48,6 @@ if TYPE_CHECKING:
 
     from amplint.verify.build import Recipe
 
-POOL = Path(__file__).with_name("verify_pool.txt")
-
 
 def main() -> int:
     """Run the benchmark; prints a line for each confirmed cell and the counts of all."""
@@ -57,53 +58,77 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the draw (default: 1)")
     parser.add_argument("--seconds", type=float, default=120, help="time limit of a class (default: 120)")
     parser.add_argument("--scenario", action="append", help="only this scenario; may be repeated")
+    parser.add_argument("--large", action="store_true", help="draw only large libraries")
+    parser.add_argument("--read", nargs="+", type=_reading, default=[], metavar="LIBRARY=WRONG", help="after reading")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     parser.add_argument("--only", default="", help="run only the drawn classes with this text in their name")
     chosen = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     scenarios = [s for n in chosen.scenario or [] if (s := find_scenario(n))] or list(DEFAULT_SCENARIOS)
-    if bool(chosen.library) is bool(chosen.draw_libraries):
-        parser.error("name one LIBRARY, or draw with --draw-libraries")
+    asked = (chosen.library, chosen.draw_libraries, chosen.read)
+    if sum(map(bool, asked)) > 1 or not (any(asked) or chosen.figures):
+        parser.error("name one LIBRARY, draw with --draw-libraries, or say with --read what was wrong")
     if chosen.library:
         _run_library(chosen.library, chosen, scenarios)
-        return 0
-    names = draw_libraries(POOL, chosen.draw_libraries, chosen.seed)
-    missing = [name for name in names if not _importable(name)]
-    if missing:
-        parser.error(f"drawn and not installed: pip install {' '.join(missing)}")
-    shares = [_run_library(_importable(name)[0], chosen, scenarios) for name in names]
-    print(f"{', '.join(names)}: median of the shares that ran {statistics.median(shares):.0%}")
+    if chosen.draw_libraries:
+        names = draw_libraries(POOL, chosen.draw_libraries, chosen.seed, large=chosen.large)
+        missing = [name for name in names if not importable(name)]
+        if missing:
+            parser.error(f"drawn and not installed: pip install {' '.join(missing)}")
+        _run_drawn(names, chosen, scenarios)
+    for name, wrong in chosen.read:
+        if not kept.read(name, wrong):
+            parser.error(f"{name} was never run by --draw-libraries")
+    if chosen.figures:
+        kept.save_figures(kept.load())
     return 0
 
 
-def draw_libraries(pool: Path, count: int, seed: int) -> list[str]:
-    """``count`` libraries of the pool that no other seed has drawn, marked there; again those that this one has."""
-    lines = pool.read_text(encoding="utf-8").splitlines()
-    listed = [line.split() for line in lines if line and not line.startswith("#")]
-    mine = [words[0] for words in listed if words[1:] == [f"seed={seed}"]]
-    if mine:
-        return mine
-    drawn = sorted(random.Random(seed).sample(sorted(words[0] for words in listed if len(words) == 1), count))
-    marked = [f"{line} seed={seed}" if line in drawn else line for line in lines]
-    pool.write_text("\n".join(marked) + "\n", encoding="utf-8")
-    return drawn
+def _reading(text: str) -> tuple[str, int]:
+    library, _, wrong = text.rpartition("=")
+    return library, int(wrong)
 
 
-def _importable(name: str) -> list[str]:
-    """The packages that an installed library provides, the one most like its name first."""
-    wanted = name.replace("-", "_").lower()
-    provided = importlib.metadata.packages_distributions()
-    found = [
-        package for package, names in provided.items() if any(n.replace("-", "_").lower() == wanted for n in names)
-    ]
-    return sorted(found, key=lambda package: -SequenceMatcher(None, package.lower(), wanted).ratio())
+@dataclass(frozen=True)
+class Counts:
+    """How many classes of a library were drawn, ran, and had something confirmed."""
+
+    drawn: int
+    ran: int
+    confirmed: int
 
 
-def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scenario]) -> float:
-    """The share of the drawn classes that ran."""
+def _run_drawn(names: list[str], chosen: argparse.Namespace, scenarios: list[Scenario]) -> None:
+    """Run drawn libraries and keep what came of each, where nothing was left out."""
+    shares = []
+    for name in names:
+        counts = _run_library(importable(name)[0], chosen, scenarios)
+        shares.append(counts.ran / max(counts.drawn, 1))
+        if not chosen.only and not chosen.scenario:
+            kept.keep(_row(name, chosen, counts))
+    print(f"{', '.join(names)}: median of the shares that ran {statistics.median(shares):.0%}")
+
+
+def _row(name: str, chosen: argparse.Namespace, counts: Counts) -> kept.Row:
+    return kept.Row(
+        chosen.seed,
+        name,
+        importlib.metadata.version(name),
+        results.version(),
+        results.today(),
+        chosen.seconds,
+        counts.drawn,
+        counts.ran,
+        counts.confirmed,
+        first_sight=False,
+    )
+
+
+def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scenario]) -> Counts:
     classes, _ = module_classes(library)
-    drawn = sorted(random.Random(chosen.seed).sample(sorted(classes), min(chosen.count, len(classes))))
+    drawn, abstract = drawn_from(classes, chosen.count, chosen.seed)
     ran, confirmed, counts, start = 0, 0, Counter[str](), time.monotonic()
     for name in (name for name in drawn if chosen.only in name):
         cells, why = _in_child(classes[name], scenarios, chosen.seconds)
@@ -117,11 +142,12 @@ def _run_library(library: str, chosen: argparse.Namespace, scenarios: list[Scena
             print(line, flush=True)
     print(
         f"{library}: {ran} of {len(drawn)} ran, {confirmed} with something confirmed; "
+        f"{abstract} abstract ones passed over; "
         f"cells: {', '.join(f'{count} {kind}' for kind, count in counts.most_common())}; "
         f"{time.monotonic() - start:.0f} s",
         flush=True,
     )
-    return ran / max(len(drawn), 1)
+    return Counts(len(drawn), ran, confirmed)
 
 
 def _told(name: str, cells: list[dict[str, Any]]) -> Iterator[str]:

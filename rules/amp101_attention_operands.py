@@ -106,64 +106,6 @@ def reproduce():
 """,
             scenario="bf16",
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-from torch.nn.functional import scaled_dot_product_attention as attend
-
-
-class Attention(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.q_proj = nn.Linear(dim, dim)
-        self.kv_proj = nn.Linear(dim, 2 * dim)
-
-    def forward(self, x: torch.Tensor, context: torch.Tensor, mask: torch.Tensor):
-        k, v = self.kv_proj(context).chunk(2, dim=-1)
-        return attend(  # expect
-            query=self.q_proj(x).float(),
-            key=k,
-            value=v,
-            attn_mask=mask,
-        )
-
-
-def reproduce():
-    x = torch.randn(2, 4, 8, dtype=torch.float16)
-    Attention().half()(x, x, torch.ones(4, 4, dtype=torch.bool))
-""",
-            scenario="fp16",
-        ),
-        Example(
-            """\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-def rotate(x, cos, sin):
-    left, right = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-right, left], dim=-1) * sin
-
-
-class RotaryAttention(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.qkv = nn.Linear(dim, 3 * dim)
-
-    def forward(self, x: torch.Tensor):
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        angles = torch.linspace(0.0, 1.0, x.shape[1])[:, None] * torch.ones(1, q.shape[-1])
-        q, k = rotate(q, angles.cos(), angles.sin()), rotate(k, angles.cos(), angles.sin())
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)  # expect
-
-
-def reproduce():
-    RotaryAttention().to(torch.bfloat16)(torch.randn(2, 4, 8, dtype=torch.bfloat16))
-""",
-            scenario="bf16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -194,26 +136,6 @@ class CachedAttention(nn.Module):
         values[:, : x.shape[1]] = v
         bias = torch.zeros(x.shape[1], x.shape[1])
         return F.scaled_dot_product_attention(q, keys[:, : x.shape[1]], values[:, : x.shape[1]], attn_mask=bias)
-"""
-        ),
-        Example(
-            """\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Attention(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.qkv = nn.Linear(dim, 3 * dim)
-
-    def forward(self, x: torch.Tensor):
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        if x.shape[1] == 1:
-            with torch.autocast(x.device.type, enabled=False):
-                return F.scaled_dot_product_attention(q.float(), k.float(), v.float()).to(q.dtype)
-        return F.scaled_dot_product_attention(q, k, v)
 """
         ),
     )

@@ -113,76 +113,6 @@ def reproduce():
 """,
             scenario="fp16",
         ),
-        Example(
-            """\
-import torch
-from torch.nn import Linear, Module, functional
-
-
-class Attention(Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.qkv = Linear(dim, 3 * dim)
-
-    def forward(self, x: torch.Tensor):
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        weights = functional.softmax(q @ k.transpose(-2, -1), dim=-1, dtype=torch.float32)
-        return torch.bmm(weights, v)  # expect
-
-
-def reproduce():
-    Attention().to(torch.bfloat16)(torch.randn(2, 4, 8, dtype=torch.bfloat16))
-""",
-            scenario="bf16",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Similarity(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.left = nn.Linear(dim, dim)
-        self.right = nn.Linear(dim, dim)
-
-    def forward(self, a: torch.Tensor, b: torch.Tensor):
-        left, right = self.left(a), self.right(b)
-        with torch.autocast(a.device.type, enabled=False):
-            return left.to(torch.float32) @ right.t()  # expect
-
-
-def reproduce():
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        Similarity()(torch.randn(2, 8), torch.randn(2, 8))
-""",
-            scenario="autocast-bf16",
-        ),
-        Example(
-            """\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Router(nn.Module):
-    def __init__(self, dim=8, experts=4):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(experts, dim))
-
-    def forward(self, x: torch.Tensor):
-        return F.linear(x.float(), self.weight.float()).softmax(dim=-1)  # expect
-
-
-def reproduce():
-    router, x = Router(), torch.randn(3, 8)
-    expected = router(x)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(router(x), expected), "the router's logits are bfloat16 in spite of both casts"
-""",
-            scenario="autocast-bf16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -203,28 +133,6 @@ class Attention(nn.Module):
         scores = (q @ k.transpose(-2, -1)).float()
         weights = F.softmax(scores, dim=-1, dtype=torch.float32).type(v.dtype)
         return self.out(weights @ v)
-"""
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Similarity(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.left = nn.Linear(dim, dim)
-        self.right = nn.Linear(dim, dim)
-
-    def forward(self, a: torch.Tensor, b: torch.Tensor):
-        left, right = self.left(a), self.right(b)
-        with torch.autocast(a.device.type, enabled=False):
-            scores = left.float() @ right.float().t()
-        dtype = left.dtype
-        left = left.float()
-        left = (left * left.pow(2).mean(-1, keepdim=True).rsqrt()).to(dtype)
-        return self.right(left), scores
 """
         ),
     )

@@ -94,40 +94,8 @@ def reproduce():
 """,
             scenario="autocast-bf16",
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Scatter(nn.Module):
-    def forward(self, x: torch.Tensor, keep: torch.Tensor):
-        out = torch.zeros(x.shape[0], x.shape[1])
-        mask = keep > 0
-        out[mask] = x[mask]  # expect
-        return out
-
-
-def reproduce():
-    Scatter()(torch.randn(4, 8, dtype=torch.bfloat16), torch.ones(4))
-""",
-            scenario="bf16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
-        Example(
-            """\
-import torch
-
-
-class Loss:
-    def pad(self, labels: torch.Tensor, count: int):
-        out = torch.zeros(count, 8, device=labels.device)
-        rows = labels[:, 0].long()
-        out[rows] = labels[:, 1:]  # labels need not have the dtype of any model
-        return out
-"""
-        ),
         Example(
             """\
 import torch

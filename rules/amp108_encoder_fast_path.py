@@ -131,57 +131,6 @@ def reproduce():
             scenario="autocast-bf16",
             device="cpu",
         ),
-        Example(
-            """\
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-
-def build(dim):
-    return nn.TransformerEncoder(  # expect
-        encoder_layer=nn.TransformerEncoderLayer(dim, nhead=2, activation=F.gelu, norm_first=False, batch_first=True),
-        num_layers=1,
-        norm=nn.LayerNorm(dim),
-        enable_nested_tensor=True,
-    )
-
-
-@torch.inference_mode()
-def embed(encoder, x, lengths):
-    padding = torch.arange(x.shape[1], device=x.device)[None] >= lengths[:, None]
-    with torch.autocast(device_type=x.device.type, dtype=torch.float16):
-        return encoder(x, mask=None, src_key_padding_mask=padding)
-
-
-def reproduce():
-    embed(build(16).eval(), torch.randn(2, 5, 16), torch.tensor([5, 3]))
-""",
-            scenario="autocast-fp16",
-        ),
-        Example(
-            """\
-import torch
-from torch.nn import GELU, Module, TransformerEncoder, TransformerEncoderLayer
-
-
-class Tagger(Module):
-    def __init__(self):
-        super().__init__()
-        self.stack = TransformerEncoder(TransformerEncoderLayer(16, 4, 32, 0.0, GELU(), 1e-5, True), 2)  # expect
-
-    def forward(self, x, padding):
-        return self.stack(x, None, padding)
-
-
-def reproduce():
-    tagger = Tagger().requires_grad_(False).eval()
-    with torch.amp.autocast("cpu"):
-        tagger(torch.randn(1, 4, 16), torch.tensor([[False, False, False, True]]))
-""",
-            scenario="autocast-bf16",
-            device="cpu",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -213,41 +162,6 @@ def run(model, x, padding):
         return model(x, padding)
 """,
             device="cpu",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Encoder(nn.Module):
-    def __init__(self, dim=32):
-        super().__init__()
-        self.project = nn.Linear(dim, dim)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(dim, 4, batch_first=True), 2)
-
-    def forward(self, x, padding):
-        x = self.project(x)
-        with torch.autocast(x.device.type, enabled=False):
-            return self.encoder(x.to(self.project.weight.dtype), src_key_padding_mask=padding)
-""",
-            device="cpu",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Encoder(nn.Module):
-    def __init__(self, dim=32):
-        super().__init__()
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(dim, 4, batch_first=True), 2)
-
-    def forward(self, x, padding):
-        with torch.autocast("cuda"):
-            return self.encoder(x, src_key_padding_mask=padding)
-"""
         ),
     )
 

@@ -101,82 +101,6 @@ def reproduce():
 """,
             scenario="fp16",
         ),
-        Example(
-            """\
-import math
-
-import torch
-from torch import nn
-
-
-def timestep_embedding(steps, dim):
-    half = dim // 2
-    rates = torch.exp(-math.log(10000) * torch.arange(half, dtype=torch.float32, device=steps.device) / half)
-    angles = steps[:, None] * rates[None]
-    return torch.cat([angles.cos(), angles.sin()], dim=-1)
-
-
-class Timesteps(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.dim = dim
-        self.mlp = nn.Sequential(nn.Linear(dim, dim), nn.SiLU(), nn.Linear(dim, dim))
-
-    def forward(self, x: torch.Tensor, steps: torch.Tensor):
-        return x + self.mlp(timestep_embedding(steps, self.dim))  # expect
-
-
-def reproduce():
-    Timesteps().to(torch.bfloat16)(torch.randn(2, 8, dtype=torch.bfloat16), torch.tensor([1, 500]))
-""",
-            scenario="bf16",
-        ),
-        Example(
-            """\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Blur(nn.Module):
-    def __init__(self, channels=3):
-        super().__init__()
-        self.channels = channels
-        kernel = torch.tensor([1.0, 2.0, 1.0])
-        self.kernel = (kernel / kernel.sum()).expand(channels, 1, 3)
-        self.mix = nn.Conv1d(channels, channels, 1)
-
-    def forward(self, x: torch.Tensor):
-        blurred = F.conv1d(x, self.kernel, padding=1, groups=self.channels)  # expect
-        return self.mix(blurred)
-
-
-def reproduce():
-    Blur().to(torch.bfloat16)(torch.randn(1, 3, 9, dtype=torch.bfloat16))
-""",
-            scenario="bf16",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Positions(nn.Module):
-    def __init__(self, length=16, dim=8):
-        super().__init__()
-        self.table = torch.sin(torch.arange(float(length))[:, None] / torch.arange(1.0, dim + 1))
-
-    def forward(self, x: torch.Tensor):
-        return x + self.table[: x.shape[1]]  # expect
-
-
-def reproduce():
-    x = torch.randn(1, 4, 8).half()
-    assert Positions().half()(x).dtype == x.dtype, "the sum is float32"
-""",
-            scenario="fp16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -201,27 +125,6 @@ class Embedding(nn.Module):
         angles = (steps[:, None] * rates).to(x.dtype)
         x = x.masked_fill(self.mask[0], 0) @ self.rotation.to(x)
         return x + self.mlp(angles.clamp(self.limits[0], self.limits[1]))
-"""
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Phases(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.register_buffer("rates", 0.5 ** torch.arange(float(dim)), persistent=False)
-
-    def forward(self, length: int):
-        positions = torch.arange(length, dtype=torch.float32, device=self.rates.device)
-        angles = positions[:, None] * self.rates
-        return angles.cos(), angles.sin()
-
-
-def reproduce():
-    Phases().half()(16)
 """
         ),
     )

@@ -103,51 +103,6 @@ def reproduce():
 """,
             scenario="fp16",
         ),
-        Example(
-            """\
-from typing import Optional
-
-import torch
-
-
-class Bucket:
-    def __init__(self, size: int, dtype: torch.dtype, device: torch.device):
-        self.buffer: torch.Tensor = torch.zeros(size, dtype=dtype, device=device)
-
-    def to(self, device: Optional[torch.device], dtype: Optional[torch.dtype] = None, non_blocking: bool = False):
-        self.buffer.to(device, dtype, non_blocking)  # expect
-
-
-def reproduce():
-    bucket = Bucket(4, torch.float32, torch.device("cpu"))
-    bucket.to(torch.device("cpu"), torch.bfloat16)
-    assert bucket.buffer.dtype == torch.bfloat16
-""",
-            scenario="bf16",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Head(nn.Module):
-    def __init__(self, dim=4):
-        super().__init__()
-        self.proj = nn.Linear(dim, dim)
-
-    def lower(self):
-        for name, parameter in self.named_parameters():
-            parameter.to(torch.bfloat16)  # expect
-
-
-def reproduce():
-    head = Head()
-    head.lower()
-    assert head.proj.weight.dtype == torch.bfloat16
-""",
-            scenario="autocast-bf16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(

@@ -74,26 +74,6 @@ import torch
 from torch import nn
 
 
-class Dequantize(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight):
-        if x.numel() == 0:
-            return torch.empty(x.shape[:-1] + weight.shape[:1], dtype=torch.float16, device=x.device)  # expect
-        return x @ weight.to(x.dtype).t()
-
-
-def reproduce():
-    full, empty = (Dequantize.apply(torch.ones(n, 4, dtype=torch.bfloat16), torch.ones(2, 4)) for n in (3, 0))
-    assert full.dtype == empty.dtype
-""",
-            scenario="bf16",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
 class Pool(nn.Module):
     def __init__(self, dim=8):
         super().__init__()

@@ -118,86 +118,8 @@ def reproduce():
             scenario="autocast-bf16",
             device="cpu",
         ),
-        Example(
-            """\
-import torch
-import torch.nn.functional as F
-
-
-class SimpleConv(torch.autograd.Function):
-    @staticmethod
-    def forward(x, weight):
-        return F.conv1d(x, weight)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx, grad):  # expect
-        x, weight = ctx.saved_tensors
-        return F.conv_transpose1d(grad, weight), None  # expect AMP204
-
-
-def reproduce():
-    x = torch.randn(1, 2, 8, requires_grad=True)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = SimpleConv.apply(x, torch.randn(3, 2, 3)).sum()
-    loss.backward()
-""",
-            scenario="autocast-bf16",
-            device="cpu",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
-        Example(
-            """\
-import torch
-
-
-class CastByHand(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight):
-        ctx.save_for_backward(x, weight)
-        return x @ weight
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, weight = ctx.saved_tensors
-        grad, x = grad.to(weight.dtype), x.to(weight.dtype)
-        return grad @ weight.t(), x.t() @ grad
-
-
-class Mix(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, scores, values):
-        given = scores.dtype
-        assert values.dtype == given
-        if given == torch.float16:
-            scores, values = scores.float(), values.float()
-        probs = scores.softmax(dim=-1)
-        ctx.save_for_backward(probs, values)
-        return (probs @ values).to(given)
-
-    @staticmethod
-    def backward(ctx, grad):
-        probs, values = ctx.saved_tensors
-        grad = grad.to(probs.dtype)
-        grad_probs = grad @ values.t()
-        grad_scores = probs * (grad_probs - (probs * grad_probs).sum(dim=-1, keepdim=True))
-        return grad_scores, probs.t() @ grad
-
-
-def reproduce():
-    x = torch.randn(3, 4, requires_grad=True)
-    weight = torch.randn(4, 5, requires_grad=True)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = CastByHand.apply(x, weight).sum() + Mix.apply(x, weight).sum()
-    loss.backward()
-""",
-            scenario="autocast-bf16",
-            device="cpu",
-        ),
         Example(
             """\
 import torch
@@ -227,28 +149,6 @@ class RoundStraightThrough(torch.autograd.Function):
         return grad
 """,
             device="cpu",
-        ),
-        Example(
-            """\
-import torch
-
-
-class ShapeOnly(torch.autograd.Function):
-    @staticmethod
-    def forward(x, index):
-        return x[index]
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        x, index = inputs
-        ctx.shape = x.shape
-        ctx.save_for_backward(index)
-
-    @staticmethod
-    def backward(ctx, grad):
-        (index,) = ctx.saved_tensors
-        return grad.new_zeros(ctx.shape).index_add(0, index, grad), None
-"""
         ),
     )
 

@@ -106,80 +106,6 @@ def reproduce():
             scenario="autocast-bf16",
             emulated=True,
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-def train_step(model, x, target):
-    criterion = nn.BCELoss(reduction="mean")
-    with torch.autocast(x.device.type, dtype=torch.bfloat16):
-        probabilities = model(x)
-        loss = criterion(probabilities.float(), target.float())  # expect
-    loss.backward()
-
-
-def reproduce():
-    model = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())
-    train_step(model, torch.randn(2, 8), torch.ones(2, 1))
-""",
-            scenario="autocast-bf16",
-            emulated=True,
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-from torch.nn.functional import binary_cross_entropy as bce
-
-
-def adversarial_loss(scores, real: bool):
-    target = torch.ones_like(scores) if real else torch.zeros_like(scores)
-    return bce(input=(scores * 0.5).sigmoid(), target=target, weight=torch.ones_like(target))  # expect
-
-
-class Discriminator(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.score = nn.Linear(8, 1)
-
-    def forward(self, real, fake):
-        return adversarial_loss(self.score(real), True) + adversarial_loss(self.score(fake), False)
-
-
-def reproduce():
-    with torch.autocast("cpu", dtype=torch.float16):
-        Discriminator()(torch.randn(2, 8), torch.randn(2, 8))
-""",
-            scenario="autocast-fp16",
-            emulated=True,
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Matcher(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.score = nn.Linear(8, 1)
-        self.squash = nn.Sigmoid()
-        self.criterion = nn.BCELoss()
-
-    def forward(self, x, y):
-        match = self.squash(self.score(x - y))
-        return self.criterion(match, torch.ones_like(match))  # expect
-
-
-def reproduce():
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        Matcher()(torch.randn(2, 8), torch.randn(2, 8))
-""",
-            scenario="autocast-bf16",
-            emulated=True,
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -215,30 +141,6 @@ def reproduce():
     evaluate(nn.Linear(8, 1), torch.randn(2, 8), torch.ones(2, 1))
 """,
             emulated=True,
-        ),
-        Example(
-            """\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Classifier(nn.Module):
-    \"\"\"The CPU's autocast computes this in float32.\"\"\"
-
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(8, 1)
-
-    def forward(self, x, target):
-        return F.binary_cross_entropy(torch.sigmoid(self.head(x)), target)
-
-
-def reproduce():
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        Classifier()(torch.randn(2, 8), torch.ones(2, 1))
-""",
-            device="cpu",
         ),
     )
 

@@ -119,62 +119,6 @@ def reproduce():
             scenario="autocast-bf16",
             emulated=True,
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Alibi(nn.Module):
-    def __init__(self, heads: int):
-        super().__init__()
-        self.register_buffer("slopes", 2.0 ** -torch.arange(1.0, heads + 1.0))
-
-    def forward(self, scores: torch.Tensor):
-        distance = torch.arange(1 - scores.shape[-1], 1, dtype=scores.dtype, device=scores.device)
-        return scores + distance * self.slopes[:, None, None].to(scores.dtype)  # expect
-
-
-def reproduce():
-    alibi, scores = Alibi(2), torch.zeros(2, 1, 400)
-    expected = alibi(scores)
-    biased = alibi.bfloat16()(scores.bfloat16())
-    assert biased[0, 0].unique().numel() == expected[0, 0].unique().numel(), "neighbouring positions became one"
-""",
-            scenario="bf16",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Sinusoids(nn.Module):
-    def __init__(self, dim: int):
-        super().__init__()
-        self.proj = nn.Linear(dim, dim)
-
-    def rates(self, dim: int, dtype: torch.dtype):
-        index = torch.arange(0, dim, 2, dtype=dtype)
-        return torch.exp(index * (-torch.log(torch.full((), 10000.0)) / dim))  # expect
-
-    def forward(self, x: torch.Tensor):
-        x = self.proj(x)
-        positions = torch.arange(x.shape[1], dtype=torch.float32)
-        return torch.sin(positions[:, None] * self.rates(x.shape[2], x.dtype).float())
-
-
-def reproduce():
-    sinusoids, x = Sinusoids(128), torch.randn(1, 250, 128)
-    expected = sinusoids(x)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        worst = (sinusoids(x) - expected).abs().max()
-    if worst > 0.1:
-        raise RuntimeError(f"sines are off by {worst:.2f}")
-""",
-            scenario="autocast-bf16",
-            emulated=True,
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -200,31 +144,6 @@ class Rotary(nn.Module):
 def reproduce():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         Rotary(8)(torch.randn(1, 400, 8))
-"""
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Boxes(nn.Module):
-    def __init__(self, bins: int):
-        super().__init__()
-        self.proj = torch.arange(bins, dtype=torch.float)
-
-    def forward(self, x: torch.Tensor):
-        return x.softmax(-1).matmul(self.proj.type(x.dtype))
-
-
-def blend(a: torch.Tensor, b: torch.Tensor, extent: int):
-    steps = torch.arange(extent, device=a.device, dtype=a.dtype)
-    return a * (1 - steps / extent) + b * (steps / extent)
-
-
-def reproduce():
-    Boxes(16)(torch.randn(2, 16).bfloat16())
-    blend(torch.randn(4, 64).bfloat16(), torch.randn(4, 64).bfloat16(), 64)
 """
         ),
     )

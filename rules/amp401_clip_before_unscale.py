@@ -117,73 +117,6 @@ def reproduce():
 """,
             scenario="autocast-fp16",
         ),
-        Example(
-            _SETUP
-            + """\
-
-class Trainer:
-    def __init__(self, model, optimizer, max_norm=0.5, enabled=True):
-        self.model, self.optimizer, self.max_norm = model, optimizer, max_norm
-        self.grad_scaler = torch.amp.GradScaler("cpu", enabled=enabled)
-
-    def scaled(self, loss):
-        return self.grad_scaler.scale(loss)
-
-    def limit(self):
-        if self.max_norm is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)  # expect
-
-    def train_step(self, x):
-        with torch.autocast("cpu", dtype=torch.float16):
-            loss = self.model(x).float().square().mean()
-        self.scaled(loss).backward()
-        self.limit()
-        self.grad_scaler.step(self.optimizer)
-        self.grad_scaler.update()
-
-
-def reproduce():
-    moved = step_of(lambda model, optimizer, x: Trainer(model, optimizer).train_step(x))
-    assert moved > 0.01, "the step is thousands of times too small"
-""",
-            scenario="autocast-fp16",
-        ),
-        Example(
-            _SETUP
-            + """\
-
-class Trainer(nn.Module):
-    def __init__(self, model, optimizers, max_norm=0.5):
-        super().__init__()
-        self.model, self.max_norm = model, max_norm
-        for index, optimizer in enumerate(optimizers):
-            setattr(self, f"optimizer{index}", optimizer)
-            setattr(self, f"scaler{index}", torch.amp.GradScaler("cpu"))
-
-    def forward(self, x, index):
-        with torch.autocast("cpu", dtype=torch.float16):
-            loss = self.model(x).float().square().mean()
-        return getattr(self, f"scaler{index}").scale(loss)
-
-    def update(self, index):
-        optimizer = getattr(self, f"optimizer{index}")
-        scaler = getattr(self, f"scaler{index}")
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)  # expect
-        scaler.step(optimizer)
-        scaler.update()
-
-
-def train_step(model, optimizer, x):
-    trainer = Trainer(model, [optimizer])
-    trainer(x, 0).backward()
-    trainer.update(0)
-
-
-def reproduce():
-    assert step_of(train_step) > 0.01, "the step is thousands of times too small"
-""",
-            scenario="autocast-fp16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -212,27 +145,6 @@ def train(model, loader, optimizer, scaler: torch.amp.GradScaler, use_amp, accum
         else:
             optimizer.step()
         optimizer.zero_grad()
-
-
-def train_bfloat16(model, x, optimizer):
-    scaler = torch.amp.GradScaler("cuda", enabled=False)
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        loss = model(x).float().mean()
-    scaler.scale(loss).backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    scaler.step(optimizer)
-
-
-class Scaler:
-    def scale(self, x):
-        return x * 0.5
-
-
-def rescaled(model, x, optimizer):
-    scaler = Scaler()
-    scaler.scale(model(x)).sum().backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
 """
         ),
     )

@@ -119,37 +119,6 @@ def reproduce():
 """,
             scenario="autocast-fp16",
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Trainer:
-    def __init__(self, model: nn.Module, use_amp: bool):
-        self.model = model
-        if use_amp:
-            self.model.to(dtype=torch.float16)  # expect
-        self.optimizer = torch.optim.AdamW([p for p in self.model.parameters() if p.requires_grad], lr=0.1)
-        self.scaler = torch.amp.GradScaler("cpu", enabled=use_amp)
-
-    def clip(self):
-        self.scaler.unscale_(self.optimizer)
-        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-
-    def train_step(self, x):
-        loss = self.model(x).float().square().mean()
-        self.scaler.scale(loss).backward()
-        self.clip()
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-
-
-def reproduce():
-    Trainer(nn.Linear(4, 4), True).train_step(torch.randn(8, 4).half())
-""",
-            scenario="autocast-fp16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(

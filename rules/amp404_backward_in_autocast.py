@@ -109,46 +109,6 @@ def reproduce():
 """,
             scenario="autocast-fp16",
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Head(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.full((4, 4), 300.0))
-
-    @torch.autocast("cpu", enabled=False)
-    def forward(self, x):
-        return x.float() @ self.weight.float()
-
-
-class Trainer:
-    def __init__(self, model, use_amp=True):
-        self.model, self.use_amp = model, use_amp
-        self.scaler = torch.amp.GradScaler("cpu", init_scale=512.0, enabled=use_amp)
-
-    def context(self):
-        return torch.autocast("cpu", dtype=torch.float16, enabled=self.use_amp)
-
-    def accumulate(self, loss):
-        self.scaler.scale(loss).backward()  # expect
-
-    def train_step(self, x):
-        with self.context():
-            loss = self.model(x).sum()
-            self.accumulate(loss)
-
-
-def reproduce():
-    x = torch.ones(2, 4, requires_grad=True)
-    Trainer(Head()).train_step(x)
-    assert x.grad.isfinite().all(), "the gradient overflows in float16"
-""",
-            scenario="autocast-fp16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(

@@ -94,56 +94,6 @@ config = {"fp16": {"enabled": True}, "bf16": {"enabled": True}}  # expect
 """,
             scenario="autocast-fp16",
         ),
-        Example(
-            """\
-import torch
-from torch.distributed.fsdp import MixedPrecision
-
-
-def policy(half):
-    if half:
-        param_dtype = torch.float32  # expect
-        reduce_dtype = buffer_dtype = torch.float16
-    else:
-        param_dtype = reduce_dtype = buffer_dtype = torch.float32
-    return MixedPrecision(param_dtype=param_dtype, reduce_dtype=reduce_dtype, buffer_dtype=buffer_dtype)
-
-
-fixed = MixedPrecision(param_dtype=torch.float32, buffer_dtype=torch.bfloat16)  # expect
-""",
-            scenario="autocast-fp16",
-        ),
-        Example(
-            """\
-import torch
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-
-
-def train(dataset):
-    model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.float16)
-    arguments = TrainingArguments("out", fp16=True)
-    trainer = Trainer(model=model, args=arguments, train_dataset=dataset)  # expect
-    trainer.train()
-""",
-            scenario="autocast-fp16",
-        ),
-        Example(
-            """\
-from argparse import ArgumentParser
-
-import lightning as L
-
-
-def main():
-    parser = ArgumentParser()
-    parser.add_argument("--precision", default="32")
-    args = parser.parse_args()
-    eps = 1e-4 if str(args.precision) == "16" else 1e-8  # expect
-    trainer = L.Trainer(precision=args.precision)
-    return eps if trainer.precision in (16, "bf16") else 1e-8  # expect
-""",
-            scenario="autocast-fp16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -169,30 +119,6 @@ def train(dataset, half):
     teacher = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.float16)
     arguments = TrainingArguments("out", fp16=half, bf16=not half)
     return teacher, Trainer(model=model, args=arguments, train_dataset=dataset)
-"""
-        ),
-        Example(
-            """\
-import lightning as L
-
-
-def half(trainer: L.Trainer):
-    return trainer.precision in ("16", "16-mixed")
-"""
-        ),
-        Example(
-            """\
-from argparse import ArgumentParser
-
-import lightning as L
-
-
-def main():
-    parser = ArgumentParser()
-    parser.add_argument("--precision", default="32", choices=["16", "32"])
-    args = parser.parse_args()
-    eps = 1e-4 if args.precision == "16" else 1e-8
-    return L.Trainer(precision=args.precision), eps
 """
         ),
     )

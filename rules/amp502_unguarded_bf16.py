@@ -88,15 +88,6 @@ if __name__ == "__main__":
 """,
             scenario="autocast-bf16",
         ),
-        Example(
-            """\
-from transformers import TrainingArguments
-
-if __name__ == "__main__":
-    arguments = TrainingArguments("out", bf16=True)  # expect
-""",
-            scenario="autocast-bf16",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -116,15 +107,6 @@ def main():
 
 if __name__ == "__main__":
     main()
-"""
-        ),
-        Example(
-            """\
-import torch
-
-if __name__ == "__main__":
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        print(torch.randn(4, 4) @ torch.randn(4, 4))
 """
         ),
     )

@@ -171,54 +171,6 @@ def reproduce():
             return scaler
 """
         ),
-        Example(
-            """\
-import warnings
-
-import torch
-import torch.cuda.amp as amp
-
-
-def make_function():
-    class Double(torch.autograd.Function):
-        @staticmethod
-        @amp.custom_fwd  # expect
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        @amp.custom_bwd  # expect
-        def backward(ctx, grad):
-            return grad * 2
-
-    return Double
-
-
-def reproduce():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        make_function().apply(torch.ones(2, requires_grad=True)).sum().backward()
-"""
-        ),
-        Example(
-            """\
-import warnings
-
-import torch
-
-
-def compute_dtype(x):
-    if torch.is_autocast_cpu_enabled():  # expect
-        return torch.get_autocast_cpu_dtype()  # expect
-    return x.dtype
-
-
-def reproduce():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        compute_dtype(torch.ones(2))
-"""
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -233,17 +185,6 @@ def train(model, batch, use_amp):
     scaler.scale(loss).backward()
 """
         ),
-        Example(
-            """\
-try:
-    from torch.amp import GradScaler
-except ImportError:
-    from torch.cuda.amp import GradScaler
-
-scaler = GradScaler()
-"""
-        ),
-        Example("from torch.cuda.amp import autocast\n\nregion = autocast()\n", torch_version="2.3"),
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:

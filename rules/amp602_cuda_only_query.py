@@ -103,25 +103,6 @@ def reproduce():
             scenario="autocast-bf16",
             device="cpu",
         ),
-        Example(
-            """\
-import torch
-
-
-def merge(x: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    if torch.is_autocast_enabled():  # expect
-        weight = weight.to(torch.get_autocast_gpu_dtype())  # expect
-    y = torch.nn.functional.linear(x, x)
-    return torch.addmm(out, y, weight, out=out)  # expect AMP107
-
-
-def reproduce():
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        merge(torch.ones(3, 3), torch.ones(3, 3), torch.ones(3, 3, dtype=torch.bfloat16))
-""",
-            scenario="autocast-bf16",
-            device="cpu",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(

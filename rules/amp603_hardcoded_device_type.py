@@ -97,64 +97,10 @@ def reproduce():
             scenario="autocast-bf16",
             device="cpu",
         ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-
-class Encoder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.project = nn.Linear(4, 4)
-
-    @property
-    def device(self):
-        return self.project.weight.device
-
-    def forward(self, x):
-        with torch.cuda.amp.autocast(dtype=torch.bfloat16):  # expect
-            return self.project(x.to(self.device))
-
-
-def reproduce():
-    assert Encoder()(torch.randn(2, 4)).dtype is torch.bfloat16
-""",
-            scenario="autocast-bf16",
-            device="cpu",
-        ),
-        Example(
-            """\
-import torch
-from torch import nn
-
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def wrap(model, device):
-    if device.type != "mps":
-        model.forward = torch.autocast("cuda", dtype=torch.bfloat16)(model.forward)  # expect
-    return model
-
-
-def encode(model, x):
-    with torch.autocast("cuda", dtype=torch.bfloat16):  # expect
-        return model(x.to(DEVICE))
-
-
-def reproduce():
-    assert encode(nn.Linear(4, 4), torch.randn(2, 4)).dtype is torch.bfloat16
-    assert wrap(nn.Linear(4, 4), torch.device("cpu"))(torch.randn(2, 4)).dtype is torch.bfloat16
-""",
-            scenario="autocast-bf16",
-            device="cpu",
-        ),
     )
     good: ClassVar[tuple[Example, ...]] = (
         Example(
             """\
-import contextlib
-
 import torch
 
 
@@ -166,58 +112,6 @@ def encode(model, x, device):
             y = model(y)
     with torch.autocast("cuda", dtype=torch.float16, enabled=device != "cpu"):
         return model(y)
-
-
-def train(model, loader):
-    for x in loader:
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            model(x.cuda()).mean()
-
-
-def train_on(model, loader, rank):
-    torch.cuda.set_device(rank)
-    for x in loader:
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            model(x.to(model.device)).mean()
-
-
-def train_there(model, loader, device):
-    assert torch.cuda.is_available()
-    for x in loader:
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            model(x.to(device)).mean()
-
-
-def options(needed):
-    memory = []
-    for i in range(torch.cuda.device_count()):
-        memory.append(torch.cuda.mem_get_info(i)[0])
-    kwargs = {}
-    if sum(memory) >= needed:
-        kwargs["max_memory"] = dict(enumerate(memory))
-    return kwargs
-
-
-def build(make, needed, dtype):
-    kwargs = options(needed)
-    model = make(**kwargs)
-    if "max_memory" not in kwargs:
-        return model, model.device, contextlib.nullcontext()
-    return model, model.device, torch.autocast("cuda", dtype=dtype)
-
-
-class Evaluator:
-    def __init__(self, model, device, amp, amp_kwargs):
-        self.model, self.device, self.amp, self.amp_kwargs = model.to(device), device, amp, amp_kwargs
-
-    def __call__(self, x):
-        x = x.to(self.device)
-        if self.amp:
-            with torch.autocast("cuda", **self.amp_kwargs):
-                y = self.model(x)
-        else:
-            y = self.model(x)
-        return y
 """
         ),
     )

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amplint.engine import FileResult
-from amplint.finding import Applicability, Finding
+from amplint.finding import Applicability, FileResult, Finding
 from amplint.fix import fix_source
 from amplint.infer.facts import FileFacts, Region
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario

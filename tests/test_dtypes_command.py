@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FIXTURES = sorted(str(path) for path in (ROOT / "fixtures").rglob("*.py"))
+FIXTURES = sorted(str(path) for path in (ROOT / "fixtures" / "incidents").rglob("*.py"))
 
 
 GOLDEN = """\

@@ -21,7 +21,7 @@ from amplint.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-FIXTURE = ROOT / "fixtures" / "kv_cache_attention" / "failing.py"
+FIXTURE = ROOT / "fixtures" / "incidents" / "kv_cache_attention" / "failing.py"
 HOSTILE = '''\
 import torch  # </script><script>alert(1)</script><!-- <img src=http://example.com/a.png> & {{data}}
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Certainty
+from amplint.engine import Options, check_file
+from amplint.finding import Certainty, FileResult
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 

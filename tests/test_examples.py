@@ -1,4 +1,5 @@
-"""Every rule's embedded examples: bad ones are found at the marked lines and fail in torch, good ones are silent.
+"""Every rule's examples, in the rule and in files: bad ones are found where marked and fail in torch, good ones are
+silent.
 
 ``# expect`` at the end of a line means the rule's own code, ``# expect AMP201`` (or several) the codes named. Every
 error must be marked; warnings of other rules need not be.
@@ -16,27 +17,22 @@ from typing import Any
 
 import pytest
 import torch
+from rule_examples import FOLDER, RULES, Case, every_bad, every_good, ids, parse
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability, Severity
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult, Severity
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
-from amplint.plugins import load_rules
 from amplint.rule import CODE, HEADINGS, Evidence, Example, Rule, documentation
 from amplint.source import Source
 
-RULES = [rule for rule in load_rules() if rule.code != "AMP901"]
-BAD = [(rule, index, example) for rule in RULES for index, example in enumerate(rule.bad)]
-GOOD = [(rule, index, example) for rule in RULES for index, example in enumerate(rule.good)]
+BAD, GOOD = every_bad(), every_good()
+RUNNING = [case for case in GOOD if "def reproduce():" in case.example.source]
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, FutureWarning, DeprecationWarning)
 _EXPECT = re.compile(r"#\s*expect(?:\s+(AMP\d{3}(?:,\s*AMP\d{3})*))?\s*$")
 
 
-def ids(cases: list[tuple[Rule, int, Example]]) -> list[str]:
-    return [f"{rule.code}-{index}" for rule, index, _ in cases]
-
-
-def options(example: Example, rules: tuple[Rule, ...] = tuple(RULES)) -> Options:
+def options(example: Example, rules: tuple[Rule, ...] = RULES) -> Options:
     version = tuple(int(part) for part in (example.torch_version or "2.13").split("."))
     named = find_scenario(example.scenario) if example.scenario else None
     scenarios = tuple(dict.fromkeys((*DEFAULT_SCENARIOS, *((named,) if named else ()))))
@@ -44,7 +40,7 @@ def options(example: Example, rules: tuple[Rule, ...] = tuple(RULES)) -> Options
 
 
 def check(source: Source, example: Example, *rules: Rule) -> FileResult:
-    return check_file(source, options(example, rules or tuple(RULES)))
+    return check_file(source, options(example, rules or RULES))
 
 
 def source_of(text: str, tmp_path: Path) -> Source:
@@ -90,13 +86,13 @@ def test_documentation_is_whole(rule: Rule) -> None:
     positions = [text.find(f"{heading}\n{'-' * len(heading)}") for heading in HEADINGS]
     assert all(position > 0 for position in positions), dict(zip(HEADINGS, positions, strict=True))
     assert positions == sorted(positions)
-    assert rule.bad
-    assert rule.good
+    assert len(rule.bad) == len(rule.good) == 1
     assert rule.name == Path(rule.__module__.rsplit(".", 1)[-1]).name.split("_", 1)[1].replace("_", "-")
 
 
-@pytest.mark.parametrize(("rule", "index", "example"), BAD, ids=ids(BAD))
-def test_bad_example_is_found(rule: Rule, index: int, example: Example, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", BAD, ids=ids(BAD))
+def test_bad_example_is_found(case: Case, tmp_path: Path) -> None:
+    rule, _, example = case
     result = check(source_of(example.source, tmp_path), example)
     wanted = expected(rule, example.source)
     assert any(code == rule.code for _, code in wanted)
@@ -108,8 +104,9 @@ def test_bad_example_is_found(rule: Rule, index: int, example: Example, tmp_path
         assert any(scenario.name in f.scenarios for f in result.findings if f.code == rule.code)
 
 
-@pytest.mark.parametrize(("rule", "index", "example"), GOOD, ids=ids(GOOD))
-def test_good_example_is_silent(rule: Rule, index: int, example: Example, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", GOOD, ids=ids(GOOD))
+def test_good_example_is_silent(case: Case, tmp_path: Path) -> None:
+    rule, _, example = case
     result = check(source_of(example.source, tmp_path), example)
     assert [mark for mark in reported(result) if mark[1] == rule.code] == []
     assert errors(result) == []
@@ -121,8 +118,9 @@ def run_emulated(example: Example, text: str) -> subprocess.CompletedProcess[str
     return subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("rule", "index", "example"), BAD, ids=ids(BAD))
-def test_bad_example_fails_in_torch(rule: Rule, index: int, example: Example) -> None:
+@pytest.mark.parametrize("case", BAD, ids=ids(BAD))
+def test_bad_example_fails_in_torch(case: Case) -> None:
+    rule, _, example = case
     if rule.evidence is Evidence.CITED:
         return
     if example.emulated:
@@ -134,9 +132,15 @@ def test_bad_example_fails_in_torch(rule: Rule, index: int, example: Example) ->
         reproduce(rule, example.source)
 
 
-@pytest.mark.parametrize(("rule", "index", "example"), BAD, ids=ids(BAD))
-def test_fix_cures_the_example(rule: Rule, index: int, example: Example, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", RUNNING, ids=ids(RUNNING))
+def test_good_example_runs(case: Case) -> None:
+    reproduce(case.rule, case.example.source)
+
+
+@pytest.mark.parametrize("case", BAD, ids=ids(BAD))
+def test_fix_cures_the_example(case: Case, tmp_path: Path) -> None:
     """The rule's own fixes, to a fixed point: nothing of this rule is left that has a fix, and the program runs."""
+    rule, _, example = case
     source = source_of(example.source, tmp_path)
     before = check(source, example, rule)
     if not any(f.fix and f.fix.applicability is not Applicability.DISPLAY for f in before.findings):
@@ -153,6 +157,45 @@ def test_fix_cures_the_example(rule: Rule, index: int, example: Example, tmp_pat
         assert done.returncode == 0, done.stderr
     else:
         reproduce(rule, outcome.source.text)
+
+
+def test_every_file_is_an_example_of_a_rule() -> None:
+    """And called after what it shows, of which no two say the same."""
+    found = {path for path in FOLDER.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert found == {FOLDER / rule.code / f"{name}.py" for rule, name, _ in (*BAD, *GOOD) if "_" in name}
+    assert all(re.fullmatch(r"(bad|good)(_[a-z0-9]+)*_?[a-z]+[a-z0-9]*(_[a-z0-9]+)*", path.stem) for path in found)
+    texts = [example.source for _, _, example in (*BAD, *GOOD)]
+    assert len(set(texts)) == len(texts)
+
+
+def test_settings_of_an_example() -> None:
+    text = "# scenario: fp16\n# device: cpu\n# torch-version: 2.3\n# emulated: yes\n# pedantic: yes\n\nx = 1\n"
+    assert parse(text) == Example(text, "fp16", "cpu", "2.3", emulated=True, pedantic=True)
+    assert parse("# scenario: bf16\n\n# Not a setting.\nx = 1\n").scenario == "bf16"
+    assert parse("x = 1\n") == Example("x = 1\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# A comment.\n\nx = 1\n",
+        "# scenario: fp16\nx = 1\n",
+        "# scenario: fp16\n",
+        "# scenario: float16\n\nx = 1\n",
+        "# scenario:fp16\n\nx = 1\n",
+        "# scenario: fp16 \n\nx = 1\n",
+        "# scenario: fp16\n# scenario: fp16\n\nx = 1\n",
+        "# device: cpu\n# scenario: fp16\n\nx = 1\n",
+        "# device: cuda\n\nx = 1\n",
+        "# torch-version: 2\n\nx = 1\n",
+        "# pedantic: no\n\nx = 1\n",
+        "# Scenario: fp16\n\nx = 1\n",
+        "# severity: error\n\nx = 1\n",
+    ],
+)
+def test_settings_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r"setting|sets"):
+        parse(text)
 
 
 def test_codes_are_distinct() -> None:

@@ -329,7 +329,7 @@ def test_frames_tell_why_autocast_was_off(phrase: str, project: Path) -> None:
 
 # ---- the fixtures -------------------------------------------------------------------------------------------------
 
-FIXTURES = sorted(path for path in (ROOT / "fixtures").iterdir() if path.is_dir())
+FIXTURES = sorted(path for path in (ROOT / "fixtures" / "incidents").iterdir() if path.is_dir())
 
 
 @cache
@@ -358,7 +358,7 @@ def test_the_traceback_of_each_fixture_leads_to_its_finding(folder: Path, monkey
 
 
 def test_the_command_reads_a_pipe() -> None:
-    text = failed(ROOT / "fixtures" / "lookup_free_quantizer" / "failing.py")
+    text = failed(ROOT / "fixtures" / "incidents" / "lookup_free_quantizer" / "failing.py")
     command = [sys.executable, "-m", "amplint", "explain", "-"]
     done = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 import torch.nn.functional as F
-from test_examples import BAD, ids, reproduce
+from rule_examples import Case, every_bad, ids
+from test_examples import reproduce
 from torch import nn
 from torch.testing._internal.common_methods_invocations import op_db
 
 import amplint.data
 from amplint.data.forms import FORMS
 from amplint.explain.catalogue import recognise
-from amplint.rule import Evidence, Example, Rule
+from amplint.rule import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -314,11 +315,16 @@ def test_errors_that_dtypes_have_no_part_in_are_not_recognised() -> None:
     assert {text: recognise(text) for text in texts if recognise(text)} == {}
 
 
-RUNNING = [case for case in BAD if case[0].evidence is Evidence.RUN and case[2].scenario and not case[2].emulated]
+RUNNING = [
+    case
+    for case in every_bad()
+    if case.rule.evidence is Evidence.RUN and case.example.scenario and not case.example.emulated
+]
 
 
-@pytest.mark.parametrize(("rule", "index", "example"), RUNNING, ids=ids(RUNNING))
-def test_errors_of_the_rules_examples_lead_to_the_rules(rule: Rule, index: int, example: Example) -> None:
+@pytest.mark.parametrize("case", RUNNING, ids=ids(RUNNING))
+def test_errors_of_the_rules_examples_lead_to_the_rules(case: Case) -> None:
+    rule, _, example = case
     with pytest.raises(Exception) as error:  # noqa: PT011
         reproduce(rule, example.source)
     text = f"{type(error.value).__name__}: {error.value}"

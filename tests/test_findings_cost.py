@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from respelled import aliased, by_name, imported, read, unbound
+from rule_examples import Case, every_bad, ids
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from amplint.rule import Rule
 
 RULES = tuple(load_rules())
-MOST = 3
-"""Examples of one rule."""
-
-
-def examples() -> list[tuple[Rule, Example]]:
-    return [(rule, example) for rule in RULES if rule.fix is not None for example in rule.bad[:MOST]]
+CASES = [case for case in every_bad() if case.rule.fix is not None]
+BY_SPELLING = {
+    ("AMP106", "bad_sigmoid_of_one_side_in_half", by_name),
+    ("AMP204", "bad_gradient_summed_in_bfloat16", aliased),
+    ("AMP204", "bad_gradient_summed_in_bfloat16", by_name),
+}
+"""What is found in one spelling only, which is a mistake of its rule."""
 
 
 def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
@@ -45,11 +47,12 @@ def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize("spell", [aliased, by_name])
-@pytest.mark.parametrize(
-    ("rule", "example"), [pytest.param(rule, example, id=rule.code) for rule, example in examples()]
-)
-def test_fixes_keep_to_the_names_of_the_file(rule: Rule, example: Example, spell: object) -> None:
+@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+def test_fixes_keep_to_the_names_of_the_file(case: Case, spell: object, request: pytest.FixtureRequest) -> None:
     assert callable(spell)
+    rule, name, example = case
+    if (rule.code, name, spell) in BY_SPELLING:
+        request.applymarker(pytest.mark.xfail(reason="found in one spelling only", strict=True))
     plain, _ = fixed(rule, example, example.source)
     text = spell(ast.unparse(ast.parse(example.source)))
     found, after = fixed(rule, example, text)

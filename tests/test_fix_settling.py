@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amplint import contents
-from amplint.engine import FileResult
-from amplint.finding import Applicability, Certainty, Edit, Finding, Fix, Severity
+from amplint.finding import Applicability, Certainty, Edit, FileResult, Finding, Fix, Severity
 from amplint.fix import fix_source
 from amplint.fix.edits import Moves, apply_changes, changes
 from amplint.fix.rounds import fix_files

@@ -15,7 +15,7 @@ import torch
 if TYPE_CHECKING:
     from types import ModuleType
 
-FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "incidents"
 FOLDERS = sorted(path for path in FIXTURES.iterdir() if (path / "failing.py").is_file())
 EXPECT = re.compile(r"# expect: (AMP\d{3}(?:, AMP\d{3})*)$")
 

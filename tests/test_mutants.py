@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+from figures import results  # noqa: E402
+from figures.page import page  # noqa: E402
 from mutants.draw import draw  # noqa: E402
 from mutants.edits import Edit, apply, changed_rows, minimal, row_after  # noqa: E402
 from mutants.mutation import found_in  # noqa: E402
@@ -23,6 +26,7 @@ from mutants.operators import OPERATORS  # noqa: E402
 from mutants.outcomes import BETWEEN  # noqa: E402
 from mutants.rows import Row, load, ranges  # noqa: E402
 from mutants.sources import File  # noqa: E402
+from mutants.summary import keep_cured, keep_verified  # noqa: E402
 
 FORWARD = (
     "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\ndef f(self, x, y, scaler, optimizer):\n"
@@ -242,6 +246,32 @@ def test_fate_of_a_fixed_mutant(after: dict[str, dict[str, str]] | str, said: st
     before = _row("a", 1, "raises")
     before.labels["bf16"] = {"label": "harmless"}
     assert fate(before, after if isinstance(after, str) else {"bf16": {"label": "harmless"}, **after}) == said
+
+
+def test_the_figures_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results.save, "__kwdefaults__", {**results.save.__kwdefaults__, "folder": tmp_path})
+    cured = {"a": Counter({"cured": 1, "not fixed": 3}), "b": Counter({"made worse": 2}), "c": Counter()}
+    keep_cured({"learned": cured, "kept": {"a": Counter({"cured": 5})}}, {"learned": 2, "kept": 0}, 9)
+    confirmed = {"a": Counter({"confirmed": 9, "in some scenarios": 1})}
+    left_out = {"learned": Counter({"it is no class": 4}), "kept": Counter[str]()}
+    keep_verified({"learned": confirmed, "kept": confirmed}, left_out, 20, 3)
+    text = page(results.load(tmp_path))
+    assert "--cured --most 9 --figures" in text
+    assert "| mutants that hurt | 6 | 5 |\n" in text
+    assert "| cured, mean of operators | 12.5% | 100.0% |\n| made worse, mean of operators | 50.0% | 0.0% |\n" in text
+    assert "| | not fixed | cured | still hurts | undecided | made worse |\n" in text
+    assert "| all | 3 | 1 | 0 | 0 | 2 |\n| a | 3 | 1 | 0 | 0 | 0 |\n| b | 0 | 0 | 0 | 0 | 2 |\n" in text
+    assert "--verify --count 20 --seed 3 --figures" in text
+    assert "| mutants drawn | 14 | 10 |\n" in text
+    assert "| confirmed in every scenario | 9 of 10 (90%) | 9 of 10 (90%) |\n" in text
+    assert "| it is no class | 4 |\n" in text
+
+
+@pytest.mark.parametrize("other", [("--again", "3"), ("--label", "toy"), ("--cured", "--half", "kept")])
+def test_figures_are_of_what_the_page_shows(other: tuple[str, ...]) -> None:
+    done = _command("--figures", *other)
+    assert done.returncode == 2
+    assert "--figures are" in done.stderr
 
 
 def test_ranges() -> None:

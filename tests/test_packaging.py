@@ -63,7 +63,7 @@ def test_wheel(tmp_path: Path) -> None:
     editable = succeed(sys.executable, "-m", "amplint", "rules", "--output-format", "json", folder=tmp_path)
     assert installed == listed_rules(editable)
 
-    for fixture in sorted((project / "fixtures").glob("*/failing.py")):
+    for fixture in sorted((project / "fixtures" / "incidents").glob("*/failing.py")):
         done = run(amplint, "check", "--isolated", "--output-format", "json", fixture, folder=tmp_path)
         assert done.returncode == 1, done.stderr
         assert json.loads(done.stdout)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-EXAMPLE = "fixtures/lookup_free_quantizer/failing.py"
+EXAMPLE = "fixtures/incidents/lookup_free_quantizer/failing.py"
 
 
 def commands() -> list[str]:
@@ -39,7 +39,7 @@ def table(heading: str) -> str:
 
 def test_there_are_two_commands_and_ci_runs_the_second() -> None:
     check, test = commands()
-    assert check.endswith(" && amplint check --exit-zero fixtures/")
+    assert check.endswith(" && amplint check --exit-zero fixtures/incidents/")
     assert test.endswith(" && python -m pytest -n auto")
     assert CI.count(test) == 1
 
@@ -50,7 +50,7 @@ def test_first_command_finds_the_incidents(monkeypatch: pytest.MonkeyPatch) -> N
     done = amplint(*arguments)
     assert done.status == 0
     shown = {Path(name).parent.name for name in re.findall(r"--> (\S+failing\.py):", done.stdout)}
-    assert shown == {folder.name for folder in (ROOT / "fixtures").iterdir() if folder.is_dir()}
+    assert shown == {folder.name for folder in (ROOT / "fixtures" / "incidents").iterdir() if folder.is_dir()}
 
 
 def test_verdicts_are_the_real_output(monkeypatch: pytest.MonkeyPatch) -> None:

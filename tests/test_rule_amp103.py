@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability, Finding
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult, Finding
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability, Severity
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, FileResult, Severity
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules

@@ -10,6 +10,7 @@ import pytest
 from amplint_rules._legacy_amp import LEGACY
 from amplint_rules.amp601_deprecated_amp_api import DeprecatedAmpApi
 from amplint_rules.amp602_cuda_only_query import CudaOnlyQuery
+from rule_examples import bad, good
 from rule_harness import expected_rows, findings, fixed, rows
 
 from amplint.engine import Options, check_file
@@ -78,7 +79,7 @@ def test_documentation() -> None:
     assert [heading for heading in HEADINGS if f"\n{heading}\n" in text] == list(HEADINGS)
 
 
-@pytest.mark.parametrize("example", RULE.bad)
+@pytest.mark.parametrize("example", [case.example for case in bad(RULE)])
 def test_bad_examples(example: Example) -> None:
     assert rows(RULE, example.source) == expected_rows(example.source)
     with pytest.raises((FutureWarning, DeprecationWarning)):
@@ -90,7 +91,7 @@ def test_bad_examples(example: Example) -> None:
         run(after)["reproduce"]()
 
 
-@pytest.mark.parametrize("example", RULE.good)
+@pytest.mark.parametrize("example", [case.example for case in good(RULE)])
 def test_good_examples(example: Example) -> None:
     major, minor = (example.torch_version or "2.13").split(".")
     assert rows(RULE, example.source, torch_version=(int(major), int(minor))) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from amplint_rules.amp601_deprecated_amp_api import DeprecatedAmpApi
 from amplint_rules.amp602_cuda_only_query import CudaOnlyQuery
+from rule_examples import bad, good
 from rule_harness import expected_rows, findings, fixed, rows
 
 from amplint.finding import Applicability, Certainty
@@ -27,7 +28,7 @@ def test_documentation() -> None:
     assert [heading for heading in HEADINGS if f"\n{heading}\n" in text] == list(HEADINGS)
 
 
-@pytest.mark.parametrize("example", RULE.bad)
+@pytest.mark.parametrize("example", [case.example for case in bad(RULE)])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_bad_examples(example: Example) -> None:
     assert rows(RULE, example.source) == expected_rows(example.source)
@@ -39,7 +40,7 @@ def test_bad_examples(example: Example) -> None:
     assert fixed(RULE, example.source) == example.source
 
 
-@pytest.mark.parametrize("example", RULE.good)
+@pytest.mark.parametrize("example", [case.example for case in good(RULE)])
 def test_good_examples(example: Example) -> None:
     assert rows(RULE, example.source) == []
 

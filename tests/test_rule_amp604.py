@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from amplint_rules.amp601_deprecated_amp_api import DeprecatedAmpApi
 from amplint_rules.amp604_nested_default_dtype import NestedDefaultDtype
+from rule_examples import bad, good
 from rule_harness import SCENARIOS, expected_rows, findings, fixed, rows, source_of
 
 from amplint.infer.analysis import analyse
@@ -62,7 +63,7 @@ def run(code: str) -> None:
         namespace["reproduce"]()
 
 
-@pytest.mark.parametrize("example", RULE.bad)
+@pytest.mark.parametrize("example", [case.example for case in bad(RULE)])
 def test_bad_examples(example: Example) -> None:
     def of_legacy(source: Source) -> Iterable[Region]:
         return [region for region in regions()(source) if ".amp." in region.name]
@@ -149,7 +150,7 @@ def test_a_disabled_legacy_region_overwrites_the_dtype() -> None:
             assert torch.get_autocast_dtype("cpu") is torch.float16
 
 
-@pytest.mark.parametrize("example", [*RULE.bad, *RULE.good])
+@pytest.mark.parametrize("example", [case.example for case in (*bad(RULE), *good(RULE))])
 def test_examples_under_the_inference(example: Example) -> None:
     source = source_of(example.source)
     facts = analyse(source, scenarios=SCENARIOS, device=example.device, torch_version=(2, 13))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from amplint.engine import FileResult, Options, check_file
-from amplint.finding import Applicability, Certainty
+from amplint.engine import Options, check_file
+from amplint.finding import Applicability, Certainty, FileResult
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules

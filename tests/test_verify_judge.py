@@ -85,3 +85,10 @@ def test_a_gradient_that_is_nan_at_any_scale_is_an_overflow() -> None:
 
     kinds = {o.mode: o.kind for o in outcomes(root)}
     assert kinds == {"train": OVERFLOW, "eval": OVERFLOW, "eval-no-grad": CLEAN}
+
+
+def test_other_random_numbers_are_no_loss() -> None:
+    def sampled(h: torch.Tensor) -> torch.Tensor:
+        return torch.randn(h.shape, dtype=h.dtype) + h
+
+    assert {o.kind for o in outcomes(sampled)} == {CLEAN}

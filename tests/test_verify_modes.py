@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -52,6 +53,42 @@ class Explicit(nn.Module):
 def example() -> Any:
     inputs = (torch.randn(2, 4), torch.arange(3), torch.ones(2, dtype=torch.bool), torch.randn(2, dtype=torch.float64))
     return Explicit(), inputs, {"pair": (torch.randn(1), [torch.randn(1)]), "named": {"x": torch.randn(1)}, "n": 3}
+
+
+class Batch:
+    """Inputs of a kind of their own, made from arrays; it can be called, as those of torch_geometric can."""
+
+    def __init__(self) -> None:
+        self.store = {"x": torch.from_numpy(np.ones((2, 4), np.float32)), "edges": torch.arange(2)}
+
+    def __call__(self, *names: str) -> list[torch.Tensor]:
+        return [self.store[name] for name in names]
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16", "bf16-mixed-params"])
+def test_inputs_in_an_object_are_in_the_scenarios_dtype(name: str) -> None:
+    built = prepare(recipe(lambda: (nn.Linear(4, 4), (Batch(),), {})), named(name), EVAL, HERE)
+    assert str(built.args[0].store["x"].dtype) == f"torch.{EXPECTED[name][4]}"
+    assert built.args[0].store["edges"].dtype == torch.long
+
+
+class Unregistered(nn.Module):
+    """Weights that are plain attributes, one of them in a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.randn(4)
+        self.weights = [torch.randn(4)]
+        self.register_buffer("noise", torch.randn(4), persistent=False)
+
+
+def test_weights_that_are_not_registered_have_the_same_numbers_too() -> None:
+    made = recipe(lambda: (Unregistered(), (torch.ones(4),), {}))
+    low, high = (prepare(made, named(n), EVAL, HERE).module for n in ("bf16-mixed-params", "fp32"))
+    for value, wanted in zip(
+        (low.weight, *low.weights, low.noise), (high.weight, *high.weights, high.noise), strict=True
+    ):  # type: ignore[attr-defined]
+        assert torch.equal(value, wanted.to(torch.bfloat16))
 
 
 EXPECTED = {

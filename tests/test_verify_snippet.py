@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import amplint
+from rule_examples import every_bad
 
 from amplint.engine import Options, check_file
 from amplint.finding import Severity
@@ -352,18 +353,17 @@ def test_operands_that_disagree_for_some_callers_alone_are_not_run() -> None:
 def test_every_operation_in_the_examples_of_rules_fails_alone_where_it_is_said_to_raise(tmp_path: Path) -> None:
     jobs: dict[str, list[Snippet]] = defaultdict(list)
     raises: set[tuple[str, str]] = set()
-    for rule in RULES:
-        for number, example in enumerate(rule.bad):
-            source = Source(tmp_path / f"{rule.code}_{number}.py", example.source.encode())
-            options = Options(rules=RULES, device=example.device)
-            findings = check_file(source, options).findings
-            made = snippets(source, findings, options)
-            for finding in findings:
-                snippet = made[finding.fingerprint]
-                if isinstance(snippet, Snippet):
-                    jobs[example.device].append(snippet)
-                    if finding.severity is Severity.ERROR or has_no_kernel(snippet, example.device):
-                        raises.add((example.device, finding.fingerprint))
+    for rule, name, example in every_bad():
+        source = Source(tmp_path / f"{rule.code}_{name}.py", example.source.encode())
+        options = Options(rules=RULES, device=example.device)
+        findings = check_file(source, options).findings
+        made = snippets(source, findings, options)
+        for finding in findings:
+            snippet = made[finding.fingerprint]
+            if isinstance(snippet, Snippet):
+                jobs[example.device].append(snippet)
+                if finding.severity is Severity.ERROR or has_no_kernel(snippet, example.device):
+                    raises.add((example.device, finding.fingerprint))
     assert len(raises) >= 25
     scenarios = tuple(scenario.name for scenario in DEFAULT_SCENARIOS)
     for device, found in jobs.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rule_examples import every_bad
 
 from amplint.engine import Options, check_file
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
@@ -276,14 +277,14 @@ def test_a_finding_where_a_layer_is_made_is_confirmed_where_its_class_calls_it()
 
 
 def examples() -> list[Source]:
-    """Every bad example of every rule, and the fixtures."""
-    texts = [example.source for rule in RULES for example in rule.bad]
-    texts += [path.read_text() for path in sorted(Path(__file__).parent.parent.glob("fixtures/*/*.py"))]
+    """Every bad example of every rule, and the incidents."""
+    texts = [case.example.source for case in every_bad()]
+    texts += [path.read_text() for path in sorted(Path(__file__).parent.parent.glob("fixtures/incidents/*/*.py"))]
     return [Source(PATH.with_name(f"example_{n}.py"), text.encode()) for n, text in enumerate(texts)]
 
 
 def test_no_finding_is_lost_and_every_claim_lies_where_its_finding_does() -> None:
-    """Over the rules' examples and the fixtures: each finding has a target, by path and by name, and lines."""
+    """Over the rules' examples and the incidents: each finding has a target, by path and by name, and lines."""
     everything = tuple(s for name in ("bf16-mixed-params", "fsdp-bf16") if (s := find_scenario(name)) is not None)
     options = Options(RULES, tuple(dict.fromkeys((*DEFAULT_SCENARIOS, *everything))))
     seen = 0

@@ -17,9 +17,9 @@ import click
 from amplint.cli.judging import Judging, judging_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
 from amplint.config import Config, Configurations, UsageError
-from amplint.engine import FileResult, Options, Task, check_file, check_files
+from amplint.engine import Options, Task, check_file, check_files
 from amplint.files import display_path, find_files
-from amplint.finding import Applicability, Finding, Severity
+from amplint.finding import Applicability, FileResult, Finding, Severity
 from amplint.infer.scenarios import DEVICES
 from amplint.passed_over import PassedOver
 from amplint.plugins import load_rules

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from amplint.engine import FileResult
+    from amplint.finding import FileResult
 
 MAX_ROUNDS = 5
 """Times that fixes of one file make others be fixed again."""

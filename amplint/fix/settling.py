@@ -13,8 +13,7 @@ from amplint.source import Source, SourceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from amplint.engine import FileResult
-    from amplint.finding import Applicability, Finding
+    from amplint.finding import Applicability, FileResult, Finding
 
     Check: TypeAlias = Callable[[Source], FileResult]
 

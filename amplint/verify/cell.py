@@ -194,7 +194,7 @@ def _judged(
         reference,
         ran,
         numerics=planned.call.mode != "train",
-        repeated=lambda: run(recipe, CONTROL, planned.call, where),
+        repeated=lambda: run(recipe, CONTROL, planned.call, where, seed=1),
         rounded=lambda: run(recipe, CONTROL, planned.call, where, rounded=_low(scenario)),
         smaller=lambda: attempt(loss_scale=judge.SMALL_LOSS),
     )

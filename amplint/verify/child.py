@@ -54,15 +54,8 @@ def main() -> None:
 
 def _recipe(job: Job, tell: Callable[..., None]) -> Recipe | None:
     from amplint.verify.build import CannotBuild, find_recipe
-    from amplint.verify.loading import (
-        LoadError,
-        find,
-        find_factory,
-        load,
-        make_importable,
-        module_name,
-        overlay_files,
-    )
+    from amplint.verify.factories import find_factory
+    from amplint.verify.loading import LoadError, find, load, make_importable, module_name, overlay_files
 
     try:
         path, root = Path(job.path), Path(job.root)

@@ -88,7 +88,8 @@ def judge_values(
 
     inf or nan where float32 is finite is an overflow; in a gradient only if it stays with a ``smaller`` loss, since
     choosing the scale of the loss is the scaler's part. A loss is claimed only of runs without randomness
-    (``numerics``), only where float32 repeats itself exactly, and only if the relative L2 distance exceeds both
+    (``numerics``), only where float32 gives exactly the same once more, under another seed (``repeated``): what draws
+    random numbers draws others in another dtype. And only if the relative L2 distance exceeds both
     :data:`LOSS_FLOOR` and :data:`LOSS_FACTOR` times what rounding parameters and inputs alone does.
     """
     if _became_nonfinite(reference.outputs, ran.outputs):

@@ -149,28 +149,6 @@ def find(module: types.ModuleType, qualified: str) -> Any:
     return value
 
 
-def find_factory(reference: str) -> Any:
-    """The function that ``FILE.py::name`` or ``package.module:name`` names; a pytest fixture is called as a function.
-
-    Raises LoadError.
-    """
-    from amplint.verify.pytest_fixtures import fixture_named
-
-    file, separator, name = reference.partition("::")
-    try:
-        if separator:
-            make_importable(Path(file).parent)
-            module = load_file(Path(file))
-        else:
-            file, _, name = reference.partition(":")
-            module = importlib.import_module(file)
-        return fixture_named(module, name) or find(module, name)
-    except LoadError:
-        raise
-    except Exception as error:
-        raise LoadError(f"cannot import the factory's {Path(file).name}: {one_line(error)}") from error
-
-
 def one_line(error: BaseException) -> str:
     """Type and first line of an error, without a trailing stop."""
     lines = str(error).strip().splitlines()

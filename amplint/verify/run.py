@@ -151,17 +151,13 @@ def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs
             built = recipe.make()
         built = _with_values_of(recipe.make(), built)
         low = _dtype(scenario.inputs)
-        plain = functools.partial(
-            replaced, function=lambda t: t.to(low) if t.dtype is torch.float32 else t, objects=False
-        )
-        built = replace(built, args=plain(built.args), kwargs=plain(built.kwargs))
     else:
         built = recipe.make()
         for module in _modules(built):
             _cast_module(module, scenario)
         low = inputs or _dtype(scenario.inputs)
-        if low is not torch.float32:
-            built = _with_inputs(built, lambda t: t.to(low) if t.dtype is torch.float32 else t)
+    if low is not torch.float32:
+        built = _with_inputs(built, lambda t: t.to(low) if t.dtype is torch.float32 else t)
     if recipe.guessed and scenario.parameters != "float32":
         built = _computing_in(built, _dtype(scenario.parameters))
     if where.run_on == "cuda":
@@ -214,9 +210,9 @@ def _cast_module(module: torch.nn.Module, scenario: Scenario) -> None:
 def _with_values_of(source: Built, target: Built) -> Built:
     """The target with the source's numbers in its own dtypes: a low default dtype draws other random numbers."""
     if isinstance(source.module, torch.nn.Module) and isinstance(target.module, torch.nn.Module):
-        state = source.module.state_dict()
+        state = _held(source.module)
         with torch.no_grad():
-            for name, value in target.module.state_dict().items():
+            for name, value in _held(target.module).items():
                 other = state.get(name)
                 if isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor) and other.shape == value.shape:
                     value.copy_(other)
@@ -231,6 +227,18 @@ def _with_values_of(source: Built, target: Built) -> Built:
         return tensor if value is None else value.detach().to(tensor.dtype).requires_grad_(tensor.requires_grad)
 
     return _with_inputs(target, value_of)
+
+
+def _held(module: torch.nn.Module) -> dict[str, Any]:
+    """Parameters and buffers, and the tensors that are plain attributes or in lists of these, by name."""
+    plain = {
+        f"{path}.{name}.{index}": tensor
+        for path, part in module.named_modules()
+        for name, value in vars(part).items()
+        if isinstance(value, (torch.Tensor, list, tuple)) or name == "_buffers"
+        for index, tensor in enumerate(tensors(value))
+    }
+    return {**module.state_dict(), **plain}
 
 
 def _with_inputs(built: Built, function: Any) -> Built:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict, defaultdict
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _DEPTH = 6
+_FUNCTIONS = (FunctionType, MethodType, functools.partial)
 
 
 def replaced(value: Any, function: Callable[[torch.Tensor], torch.Tensor], *, objects: bool = True) -> Any:
@@ -74,8 +76,7 @@ def _tensors(value: Any, seen: set[int], depth: int) -> Iterator[torch.Tensor]:
 def _has_attributes(value: Any) -> bool:
     return (
         hasattr(value, "__dict__")
-        and not isinstance(value, (type, ModuleType, torch.nn.Module, torch.Generator))
-        and not callable(value)
+        and not isinstance(value, (type, ModuleType, torch.nn.Module, torch.Generator, *_FUNCTIONS))
         and type(value).__module__ not in ("builtins", "enum", "torch")
     )
 

@@ -5,8 +5,8 @@
     python benchmarks/mutants --rows                      # of the learned half: each mutant and what was found
     python benchmarks/mutants --label NAME... [--mutants N] [--seconds S]
     python benchmarks/mutants --again N                   # the same label on a second run?
-    python benchmarks/mutants --cured [--most N]
-    python benchmarks/mutants --verify [--count N] [--seed S]    # does verify confirm what raises?
+    python benchmarks/mutants --cured [--most N] [--figures]
+    python benchmarks/mutants --verify [--count N] [--seed S] [--figures]    # does verify confirm what raises?
 
 The first needs no torch: it downloads the releases (or takes their wheels from FOLDER), breaks each file as its label
 says, and checks it at default settings; what the unbroken file already gives does not count. A mutant that hurts in a
@@ -61,14 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.figures and (chosen.half or chosen.library):
         parser.error("--figures are those of both halves")
+    if chosen.figures and (chosen.label or chosen.again):
+        parser.error("--figures are of the static side, of --cured or of --verify")
+    keep = "--figures" if chosen.figures else ""
     if chosen.label:
         return _label(chosen)
     if chosen.again:
         return _run("mutants.repeat", [str(chosen.labels), str(chosen.again), *chosen.half])
     if chosen.cured:
-        return _run("mutants.cured", [str(chosen.labels), str(chosen.most), *chosen.half])
+        return _run("mutants.cured", [str(chosen.labels), str(chosen.most), keep, *chosen.half])
     if chosen.verify:
-        drawn = [str(chosen.labels), str(chosen.count), str(chosen.seed), ",".join(chosen.library)]
+        drawn = [str(chosen.labels), str(chosen.count), str(chosen.seed), ",".join(chosen.library), keep]
         return _run("mutants.verified", [*drawn, *chosen.half])
     return _static(chosen)
 

@@ -1,4 +1,7 @@
-"""``python -m mutants.cured FOLDER MOST [HALF]...``: are mutants that hurt cured by ``--fix --unsafe-fixes``?"""
+"""``python -m mutants.cured FOLDER MOST KEEP [HALF]...``: are mutants that hurt cured by ``--fix --unsafe-fixes``?
+
+With ``--figures`` for KEEP (else nothing), the figures are kept for the page.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +18,26 @@ from amplint.engine import check_file
 from amplint.finding import Applicability
 from amplint.source import Source
 from mutants.draw import draw
+from mutants.fates import CURED, CURED_FATES, STILL, UNFIXED, WORSE
 from mutants.libraries import libraries
 from mutants.outcomes import BETWEEN, HARMLESS, HURTS, UNDECIDED
 from mutants.rerun import relabel
 from mutants.rows import files_of, load
+from mutants.summary import keep_cured
 
 if TYPE_CHECKING:
     from mutants.rows import Row
 
-FATES = ("not fixed", "cured", "still hurts", "undecided", "made worse")
 
-
-def main(folder: str, most: str, *halves: str) -> int:
+def main(folder: str, most: str, keep: str, *halves: str) -> int:
     """Print by operator, for each half, what became of each mutant that hurt."""
     known = libraries()
+    by_half: dict[str, dict[str, Counter[str]]] = {}
+    not_run: dict[str, int] = {}
     for half in halves or HALVES:
         rows = [row for file in files_of(half, Path(folder)) for row in load(file)[0] if _hurts(row.labels)]
         drawn = draw(rows, int(most))
-        fates: dict[str, Counter[str]] = {row.operator: Counter() for row in drawn}
+        fates = by_half[half] = {row.operator: Counter[str]() for row in drawn}
         without = Counter[str]()
         for name in sorted({row.library for row in drawn}):
             fixed = set[str]()
@@ -44,8 +49,11 @@ def main(folder: str, most: str, *halves: str) -> int:
                 else:
                     fates[row.operator][fate(row, labels)] += 1
             for row in of_library:
-                fates[row.operator]["not fixed"] += row.key not in fixed
+                fates[row.operator][UNFIXED] += row.key not in fixed
+        not_run[half] = without.total()
         _print(half, fates, without)
+    if keep:
+        keep_cured(by_half, not_run, int(most))
     return 0
 
 
@@ -58,15 +66,15 @@ def fix(path: Path, data: bytes) -> bytes | None:
 def fate(row: Row, labels: dict[str, dict[str, str]] | str) -> str:
     """What became of a mutant: ``labels`` are the fixed one's, or why it is no longer the same program in float32."""
     if isinstance(labels, str):
-        return "made worse"
+        return WORSE
     before = {scenario: one["label"] for scenario, one in row.labels.items()}
     after = {scenario: HARMLESS if _equals(one) else one["label"] for scenario, one in labels.items()}
     if any(after.get(scenario) in HURTS and label not in HURTS for scenario, label in before.items()):
-        return "made worse"
+        return WORSE
     hurt = [after.get(scenario) for scenario, label in before.items() if label in HURTS]
     if any(label in HURTS for label in hurt):
-        return "still hurts"
-    return "cured" if all(label == HARMLESS for label in hurt) else "undecided"
+        return STILL
+    return CURED if all(label == HARMLESS for label in hurt) else UNDECIDED
 
 
 def _equals(label: dict[str, str]) -> bool:
@@ -80,12 +88,12 @@ def _hurts(labels: dict[str, dict[str, str]]) -> bool:
 
 def _print(half: str, fates: dict[str, Counter[str]], without: Counter[str]) -> None:
     print(f"{half}: {sum(map(Counter.total, fates.values()))} mutants that hurt")
-    print(f"  {'operator':32}" + "".join(f"{name:>13}" for name in FATES))
+    print(f"  {'operator':32}" + "".join(f"{name:>13}" for name in CURED_FATES))
     for operator, counts in sorted(fates.items()):
-        print(f"  {operator:32}" + "".join(f"{counts[name]:13}" for name in FATES))
+        print(f"  {operator:32}" + "".join(f"{counts[name]:13}" for name in CURED_FATES))
     total = sum(fates.values(), Counter[str]())
-    print(f"  {'all':32}" + "".join(f"{total[name]:13}" for name in FATES))
-    for name in ("cured", "made worse"):
+    print(f"  {'all':32}" + "".join(f"{total[name]:13}" for name in CURED_FATES))
+    for name in (CURED, WORSE):
         shares = [counts[name] / counts.total() for counts in fates.values() if counts.total()]
         print(f"  mean of operators, {name}: {sum(shares) / max(len(shares), 1):.1%}")
     for reason, number in without.most_common(5):

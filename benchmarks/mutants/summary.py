@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from figures import results
 from halves import KEPT, LEARNED
 
+from mutants.fates import CONFIRMED, CURED, CURED_FATES, SOME, VERIFIED_FATES, WORSE
 from mutants.table import CERTAINTIES, SCENARIOS, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections import Counter
+    from collections.abc import Iterable, Mapping, Sequence
 
     from figures.results import Figures, Value
 
@@ -22,12 +24,74 @@ ABOUT = (
     "finds of what hurts, and claims of what is harmless, by mutant and scenario. Seen is the half of libraries to "
     "learn from, first sight the half that is kept back. A mean counts each operator the same."
 )
+ABOUT_CURED = (
+    "Mutants that hurt, after `amplint check --fix --unsafe-fixes`: each is run again in every scenario, beside the "
+    "unbroken original. *cured*: it equals that within rounding; *made worse*: it now hurts where it did not, or is "
+    "another program in float32. Seen and first sight as in [mutants](#mutants). A mean counts each operator the same."
+)
+ABOUT_VERIFIED = (
+    "Classes that an edit makes raise, given to `amplint verify`, which builds and calls them by itself. Those count "
+    "that verify builds, unbroken, from their signature alone; what it confirms of these does not. Seen and first "
+    "sight as in [mutants](#mutants)."
+)
 
 
 def keep(tables: Mapping[str, Tables], labelled: Mapping[str, int]) -> None:
     """Keep the figures of both halves; ``labelled`` are all mutants that have a label."""
     sides = {half: _figures(one, labelled[half]) for half, one in tables.items()}
     results.save("mutants", COMMAND, about=ABOUT, seen=sides.get(LEARNED), first_sight=sides.get(KEPT))
+
+
+def keep_cured(fates: Mapping[str, Mapping[str, Counter[str]]], without: Mapping[str, int], most: int) -> None:
+    """Keep what became of the mutants of both halves, by operator; ``without`` counts those that were not run again."""
+    sides = {half: _cured(by, without[half], most) for half, by in fates.items()}
+    command = f"python benchmarks/mutants --cured --most {most} --figures"
+    results.save("mutants-cured", command, about=ABOUT_CURED, seen=sides.get(LEARNED), first_sight=sides.get(KEPT))
+
+
+def keep_verified(
+    fates: Mapping[str, Mapping[str, Counter[str]]], left_out: Mapping[str, Counter[str]], count: int, seed: int
+) -> None:
+    """Keep what verify said of the mutants of both halves, by operator; ``left_out``: those that do not count, and why.
+
+    ``count`` and ``seed`` are those of the draw; a count of 0 is all of them.
+    """
+    sides = {half: _verified(by, left_out[half]) for half, by in fates.items()}
+    draw = f" --count {count} --seed {seed}" if count else ""
+    command = f"python benchmarks/mutants --verify{draw} --figures"
+    results.save("mutants-verify", command, about=ABOUT_VERIFIED, seen=sides.get(LEARNED), first_sight=sides.get(KEPT))
+
+
+def _cured(fates: Mapping[str, Counter[str]], without: int, most: int) -> Figures:
+    counted = {operator: counts for operator, counts in sorted(fates.items()) if counts.total()}
+    return {
+        "mutants that hurt": sum(counts.total() for counts in counted.values()),
+        "of an operator, at most": most,
+        **{
+            f"{fate}, mean of operators": _percent(counts[fate] / counts.total() for counts in counted.values())
+            for fate in (CURED, WORSE)
+        },
+        "could not be run again": without,
+        "by operator": _by_operator(counted, CURED_FATES),
+    }
+
+
+def _verified(fates: Mapping[str, Counter[str]], left_out: Counter[str]) -> Figures:
+    total = sum(counts.total() for counts in fates.values())
+    confirmed = {fate: sum(counts[fate] for counts in fates.values()) for fate in (CONFIRMED, SOME)}
+    return {
+        "mutants drawn": total + left_out.total(),
+        "of classes built from their signature alone": total,
+        "confirmed in every scenario": (confirmed[CONFIRMED], total),
+        "confirmed in some scenarios only": (confirmed[SOME], total),
+        "by operator": _by_operator(fates, VERIFIED_FATES),
+        "left out": {why: {"mutants": number} for why, number in left_out.most_common()},
+    }
+
+
+def _by_operator(fates: Mapping[str, Counter[str]], names: Sequence[str]) -> dict[str, dict[str, Value]]:
+    rows = {operator: {name: counts[name] for name in names} for operator, counts in sorted(fates.items())}
+    return {"all": {name: sum(row[name] for row in rows.values()) for name in names}, **rows}
 
 
 def _figures(tables: Tables, labelled: int) -> Figures:

@@ -1,8 +1,9 @@
-"""``python -m mutants.verified FOLDER COUNT SEED LIBRARIES [HALF]...``: does ``verify`` confirm what a mutant breaks?
+"""``python -m mutants.verified FOLDER COUNT SEED LIBRARIES KEEP [HALF]...``: does ``verify`` confirm what is broken?
 
 Takes mutants of classes that raise in some scenario. ``verify`` gets the broken text and the class's name; it builds
 and calls the class by itself. The same run of the unbroken text shows whether it can build the class from its signature
-alone, and what it confirms there already, which does not count.
+alone, and what it confirms there already, which does not count. With ``--figures`` for KEEP (else nothing), the figures
+are kept for the page.
 
 The labels come from classes that were built in the same way: the figure says whether ``verify`` sees what inputs of
 that kind show, not whether others would show more.
@@ -25,10 +26,12 @@ from amplint.source import SourceError
 from amplint.verify.build import functions, synthesis
 from amplint.verify.job import CLEAN, CONFIRMING
 from mutants.edits import apply
+from mutants.fates import CONFIRMED, OTHER, RAN, SOME, UNBUILT, VERIFIED_FATES
 from mutants.libraries import libraries
 from mutants.outcomes import RAISES
 from mutants.rows import KIND_TRAINING, files_of, load
 from mutants.stand_ins import declare_torchvision, forget_absent_devices
+from mutants.summary import keep_verified
 from mutants.verify_run import Ran, job_for, prepare, run
 
 if TYPE_CHECKING:
@@ -37,36 +40,38 @@ if TYPE_CHECKING:
     from amplint.verify.job import Outcome
     from mutants.rows import Row
 
-CONFIRMED, SOME, RAN, OTHER, UNBUILT = "confirmed", "in some scenarios", "did not fail", "other", "not built"
-FATES = (CONFIRMED, SOME, RAN, OTHER, UNBUILT)
 SIGNATURE_ALONE = (synthesis.HOW, functions.HOW)
 
 
-def main(folder: str, count: str, seed: str, names: str, *halves: str) -> int:
+def main(folder: str, count: str, seed: str, names: str, keep: str, *halves: str) -> int:
     """Print by operator, for each half, what ``verify`` says of ``count`` drawn mutants (0: of all)."""
     prepare()
     declare_torchvision()
     forget_absent_devices()
     only = set(filter(None, names.split(",")))
+    by_half: dict[str, dict[str, Counter[str]]] = {}
+    uncounted: dict[str, Counter[str]] = {}
     for half in halves or HALVES:
         rows = [row for file in files_of(half, Path(folder)) for row in load(file)[0] if raising(row)]
         rows = sorted((row for row in rows if not only or row.library in only), key=lambda row: row.key)
         drawn = random.Random(int(seed)).sample(rows, min(int(count) or len(rows), len(rows)))
-        fates: dict[str, Counter[str]] = defaultdict(Counter)
-        left_out = Counter[str]()
+        fates = by_half[half] = defaultdict(Counter)
+        left_out = uncounted[half] = Counter[str]()
         grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for row in drawn:
             grouped[row.library, row.target].append(row)
         for number, of_target in enumerate(grouped.values(), 1):
             print(f"{half}: {number} of {len(grouped)} targets", file=sys.stderr, flush=True)
             for row, said, detail in judged(of_target):
-                if said in FATES:
+                if said in VERIFIED_FATES:
                     fates[row.operator][said] += 1
                 else:
                     left_out[said] += 1
                 if half == LEARNED:
                     print(f"{row.key.splitlines()[0]} {row.target} {','.join(raising(row))}: {said}{detail}")
         print(*lines(half, fates, left_out), sep="\n", flush=True)
+    if keep:
+        keep_verified(by_half, uncounted, int(count), int(seed))
     return 0
 
 
@@ -156,10 +161,10 @@ def lines(half: str, fates: dict[str, Counter[str]], left_out: Counter[str]) -> 
     """The figures of a half as text."""
     total = sum(fates.values(), Counter[str]())
     yield f"{half}: {total.total()} mutants that raise, of classes that verify builds from their signature alone"
-    yield f"  {'operator':32}" + "".join(f"{name:>19}" for name in FATES)
+    yield f"  {'operator':32}" + "".join(f"{name:>19}" for name in VERIFIED_FATES)
     for operator, counts in sorted(fates.items()):
-        yield f"  {operator:32}" + "".join(f"{counts[name]:19}" for name in FATES)
-    yield f"  {'all':32}" + "".join(f"{total[name]:19}" for name in FATES)
+        yield f"  {operator:32}" + "".join(f"{counts[name]:19}" for name in VERIFIED_FATES)
+    yield f"  {'all':32}" + "".join(f"{total[name]:19}" for name in VERIFIED_FATES)
     yield f"  confirmed in every scenario: {total[CONFIRMED] / max(total.total(), 1):.1%}"
     for why, number in left_out.most_common():
         yield f"  {number} left out: {why}"

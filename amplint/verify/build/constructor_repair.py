@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from amplint.verify.build import names, parts
 from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
+from amplint.verify.build.object_repair import objects_asked_for
 from amplint.verify.build.signatures import VARIADIC, Parameter
 from amplint.verify.build.spec import Const, Make, Plan, Spec, realise
 from amplint.verify.build.values import candidates, layer_choices
@@ -35,6 +36,7 @@ def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repai
         yield from _quoted(search, plan, text, blamed)
     yield from _kinds(search, plan, text, blamed)
     yield from _other_objects(search, plan, text)
+    yield from objects_asked_for(search, plan, text, trail, blamed)
     yield from of_the_library(search, plan, text)
     yield from other_numbers(plan, text)
     for rank, name in enumerate(blamed[:4]):
@@ -209,9 +211,11 @@ def _quoted(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> It
     """Words in quotes in the message: the values that the parameter accepts."""
     words = re.findall(r"[\"'`]([\w./-]+)[\"'`]", text)
     rejected = [name for name in plan for word in words if _current(search, plan, name) == word]
+    offered = re.search(r"(?:options|choices|choose|values|one of|supported)\b[^:]*?(?:are|is|from|of)?:?\s(.+)", text)
+    listed = re.findall(r"[\w./-]+", re.sub(r"\b(or|and|are|is)\b", " ", offered[1])) if offered else []
     for name in dict.fromkeys([*rejected, *blamed[:2]]):
-        if isinstance(_current(search, plan, name), str):
-            for index, word in enumerate(words[:6]):
+        if isinstance(_current(search, plan, name), str) or offered:
+            for index, word in enumerate(list(dict.fromkeys([*words, *listed]))[:6]):
                 yield 0.6 + 0.1 * index, {**plan, name: Const(word)}
     for word in dict.fromkeys(words):
         if word in search.parameters and _current(search, plan, word) is None:  # "`depth` must be passed"

@@ -17,7 +17,7 @@ from amplint.verify.build.inputs import choices_for, first_plans, main_layouts
 from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.build.signatures import VARIADIC, Parameter, parameters
-from amplint.verify.build.spec import Plan, Spec, realise, tensors_of
+from amplint.verify.build.spec import Items, Plan, Spec, realise, tensors_of
 from amplint.verify.build.trace import Trace
 from amplint.verify.loading import one_line
 from amplint.verify.tensors import tensors
@@ -61,6 +61,7 @@ class Forward:
         self.reason = ""
         self.progress = -1
         self.seconds = 0.0
+        self.gradients = False
         self.constants = [*module.parameters(), *module.buffers()]
 
     def choices(self, plan: Plan, name: str) -> list[Spec]:
@@ -99,13 +100,14 @@ class Forward:
             if isinstance(probe.error, NotImplementedError) and not probe.trace.steps:
                 break
             for extra, repaired in input_repair.repairs(self, plan, probe):
-                if sum(math.prod(tensor.shape) for tensor in tensors_of(repaired).values()) > MOST_INPUT:
+                sizes = [math.prod(tensor.shape) for tensor in tensors_of(repaired).values()]
+                if sum(sizes) > MOST_INPUT or 0 in sizes:  # what is empty fits everything and shows nothing
                     continue
                 waiting.push(repaired, cost + extra + _oblong(repaired) - 0.8 * gain)
         return None
 
     def probe(self, plan: Plan, *, training: bool) -> Probe:
-        """Run the module once, watched, without gradients.
+        """Run the module once, watched, without gradients unless it asks for some itself.
 
         Where the run changed the module, as a cache does, the next run has a new one.
         """
@@ -124,15 +126,23 @@ class Forward:
 
     def _run(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Probe:
         try:
-            with within(min(SECONDS_A_TRY, time_left(self.deadline))), torch.no_grad(), trace:
+            with within(min(SECONDS_A_TRY, time_left(self.deadline))), torch.set_grad_enabled(self.gradients), trace:
                 result = self.module(*args, **kwargs)
         except (Exception, OutOfTime, TooLarge) as error:
+            if not self.gradients and needs_gradients(error):
+                self.gradients = True
+                return self._run(trace, args, kwargs)
             return Probe(trace, error)
         results = list(tensors(result))
         depends = any(trace.origins(tensor) for tensor in results)
         if results and (depends or not trace.names):
             return Probe(trace, None)
         return Probe(trace, ValueError("its result does not depend on its inputs"))
+
+
+def needs_gradients(error: BaseException) -> bool:
+    """True for what a forward raises that differentiates, where gradients are off."""
+    return isinstance(error, RuntimeError) and "does not require grad" in str(error)
 
 
 def _settings(module: nn.Module) -> list[tuple[str, Any]]:
@@ -152,7 +162,10 @@ def _oblong(plan: Plan) -> float:
 
 
 def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The positional and keyword arguments that ``plan`` describes, made under ``seed``."""
+    """The positional and keyword arguments that ``plan`` describes, made under ``seed``.
+
+    A tuple for ``*args`` is several arguments.
+    """
     generator = torch.Generator().manual_seed(seed)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -163,7 +176,7 @@ def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tu
             continue
         value = realise(plan[name], generator)
         if parameter.kind is Parameter.VAR_POSITIONAL:
-            args.append(value)
+            args += value if isinstance(value, tuple) else (value,)
         elif skipped or parameter.kind is Parameter.KEYWORD_ONLY:
             kwargs[name] = value
         else:
@@ -177,14 +190,21 @@ def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tu
 def _named_tensors(
     plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], signature: dict[str, Parameter]
 ) -> dict[str, torch.Tensor]:
-    """The tensors of the call by their paths in ``plan``."""
+    """The tensors of the call by their paths in ``plan``, but for those that an object keeps under another name."""
     order = [name for name in signature if name in plan and name not in kwargs]
-    values = dict(zip(order, args, strict=True)) | kwargs
+    values: dict[str, Any] = dict(zip(order, args, strict=False)) | kwargs
+    last = plan[order[-1]] if order else None
+    if isinstance(last, Items) and last.kind is tuple and signature[order[-1]].kind is Parameter.VAR_POSITIONAL:
+        values[order[-1]] = args[len(order) - 1 :]
     found = {}
     for path in tensors_of(plan):
         name, *rest = path.split(".")
-        value = values[name]
-        for index in rest:
-            value = list(value.values())[int(index)] if isinstance(value, dict) else value[int(index)]
-        found[path] = value
+        value, spec = values[name], plan[name]
+        for index in map(int, rest):
+            assert isinstance(spec, Items)
+            key = spec.names[index] if spec.names else ""
+            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None) if key else value[index]
+            spec = spec.items[index]
+        if isinstance(value, torch.Tensor):
+            found[path] = value
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amplint.verify.build.effort import OutOfTime, TooLarge
@@ -26,9 +26,9 @@ class Found:
     forward: Forward
     inputs: Plan
 
-    def recipe(self, how: str) -> Recipe:
+    def recipe(self, how: str) -> FoundRecipe:
         """The recipe that makes both anew."""
-        return Recipe(how=how, seed=self.search.seed, parts=self._parts, guessed=True, found=self)
+        return FoundRecipe(how=how, seed=self.search.seed, parts=self._parts, guessed=True, found=self)
 
     def constructed(self, plan: Plan) -> nn.Module | None:
         """The class built by another plan, or None where that does not go."""
@@ -57,3 +57,10 @@ class Found:
 
     def _parts(self) -> Parts:
         return self.search.make(self.plan), *call_arguments(self.inputs, self.forward.parameters, self.search.seed)
+
+
+@dataclass(frozen=True)
+class FoundRecipe(Recipe):
+    """A recipe that a search gave."""
+
+    found: Found = field(repr=False, compare=False, kw_only=True)

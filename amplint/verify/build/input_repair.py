@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,11 @@ import torch
 from amplint.verify.build import names
 from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
 from amplint.verify.build.inputs import widths
+from amplint.verify.build.mapping_repair import mappings
 from amplint.verify.build.operation_repair import from_operation
+from amplint.verify.build.record_repair import records
 from amplint.verify.build.reshape import Repair, resized, with_kind, with_rank
-from amplint.verify.build.signatures import VARIADIC
+from amplint.verify.build.signatures import VARIADIC, Parameter
 from amplint.verify.build.spec import Const, Items, Plan, Spec, Tensor, replaced, tensors_of
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ def repairs(search: Forward, plan: Plan, probe: Probe) -> Iterator[Repair]:
     yield from _unpacked(search, plan, probe, trail, text)
     if isinstance(error, IndexError) and trail:
         yield from _indexed(search, plan, probe, trail[0])
+    yield from mappings(search, plan, trail, error)
+    yield from records(search, plan, text, trail)
     blamed = _blamed(search, plan, trail)
     yield from _kinds(search, plan, text, blamed)
     for place in trail[:3]:
@@ -63,6 +68,10 @@ def _missing(search: Forward, plan: Plan, text: str) -> Iterator[Repair]:
             variadic = {n for n, p in search.parameters.items() if p.kind in VARIADIC}
             rest = {name: spec for name, spec in plan.items() if name not in variadic}
             yield 0.5, {**rest, **{name: search.choices(plan, name)[0] for name in wanted}}
+    more = next((n for n, p in search.parameters.items() if p.kind is Parameter.VAR_POSITIONAL), None)
+    if missing and more is not None and more not in plan:  # forward(x, *args) hands them on to what names them
+        given = [search.choices(plan, name)[0] for name in re.findall(r"'(\w+)'", missing[1])]
+        yield 0.5, {**plan, more: Items(tuple, tuple(given))}
     unexpected = re.search(r"unexpected keyword argument '(\w+)'", text)
     if unexpected and unexpected[1] in plan:
         yield 0.5, {name: spec for name, spec in plan.items() if name != unexpected[1]}
@@ -164,9 +173,6 @@ def _kinds(search: Forward, plan: Plan, text: str, blamed: list[str]) -> Iterato
                     yield cost, {**plan, name: main}
                 if type(spec.value) is int:
                     yield cost + 0.1, {**plan, name: Const((spec.value, spec.value))}
-        elif re.search(r"'(list|tuple)' object has no attribute|must be Tensor, not (list|tuple)", text):
-            if isinstance(spec, Items) and spec.items:
-                yield cost, {**plan, name: spec.items[0]}
         elif re.search(
             r"must be tuple of Tensors, not Tensor|'Tensor' object has no attribute '(append|keys|items|pop)'", text
         ):
@@ -179,6 +185,12 @@ def _kinds(search: Forward, plan: Plan, text: str, blamed: list[str]) -> Iterato
                 yield cost + 0.1 * extra, {**plan, name: Items(spec.kind, items)}
         elif "object is not callable" in text:
             continue
+    if re.search(r"'(list|tuple)' object has no attribute|must be Tensor, not (list|tuple)", text):
+        listed = {
+            n: spec.items for n, spec in plan.items() if isinstance(spec, Items) and spec.items and not spec.names
+        }
+        for rank, name in enumerate(sorted(listed, key=lambda name: name not in blamed)):
+            yield 0.6 + 0.2 * rank, {**plan, name: listed[name][0]}
     if re.search(_INTEGER_INDEX, text):
         for path, tensor in tensors_of(plan).items():
             if tensor.kind == "float":
@@ -256,6 +268,8 @@ def _numbers(plan: Plan, text: str) -> Iterator[Repair]:
         for have in numbers:
             for want in numbers:
                 if have != want and 0 < want <= 4096:
+                    if have == math.prod(spec.shape) and len(spec.shape) > 1:  # flattened before it is counted
+                        yield 1.4, replaced(plan, path, Tensor((want,), spec.kind, spec.high))
                     for changed in resized(spec, have, want):
                         yield 1.4, replaced(plan, path, changed)
 

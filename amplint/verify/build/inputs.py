@@ -163,6 +163,8 @@ def first_plans(module: nn.Module, parameters: dict[str, Parameter]) -> list[Pla
         plan: Plan = {}
         for name in wanted:
             choices = choices_for(name, parameters[name].annotation, module, layout)
+            if parameters[name].kind is Parameter.VAR_POSITIONAL and isinstance(choices[0], Items):
+                choices = [layout]  # one of them, not all
             plan[name] = layout if name == main and isinstance(choices[0], Tensor) else choices[0]
         plans.append(plan)
     return plans

@@ -45,6 +45,7 @@ _ROLES: list[tuple[str, str | None, list[Any]]] = [
         SIZE,
         [IMAGE, (IMAGE, IMAGE), (4, 4), 32, 64, 224],
     ),
+    (r"^(input|in|data|state|obs\w*)_?dims?$", None, [FEATURES, 64, 16, 4, 3, 1, (FEATURES,), (4, IMAGE, IMAGE)]),
     (r"^(height|width|h|w)$|_(height|width)$", SIZE, [IMAGE, 4]),
     (r"kernel_?(size|shape)?s?$|ksize|^k$|^ks$|filter_size", None, [3, 1, [3, 3], 5, (3, 3)]),
     (r"stride|dilation", None, [1, 2, [1, 1], (1, 1)]),

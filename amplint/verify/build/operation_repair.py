@@ -144,8 +144,13 @@ def _embedding(search: Forward, plan: Plan, trace: Trace, failure: Failure) -> I
     indices, weight = failure.argument(0, "input"), failure.argument(1, "weight")
     if not isinstance(indices, torch.Tensor):
         return
-    for path in sorted(trace.origins(indices) & set(tensors_of(plan))):
+    paths = sorted(trace.origins(indices) & set(tensors_of(plan)))
+    together = plan
+    for path in paths:
         yield 0.3, with_kind(plan, path, "long", int(weight.shape[0]))
+        together = with_kind(together, path, "long", 2)
+    if len(paths) > 1:  # an index calculated from several
+        yield 0.3, together
 
 
 def _positions(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:

@@ -72,7 +72,7 @@ def having(target: type, name: str, attribute: str) -> list[Make]:
 
     Those of the target's file come first, then those whose class is called most like the parameter ``name``.
     """
-    return _parts(target, name, lambda kind: attribute in _attributes(kind))
+    return _parts(target, name, lambda kind: attribute in attributes_of(kind))
 
 
 def taking(target: type, name: str, keyword: str) -> list[Make]:
@@ -103,7 +103,7 @@ def _modules(package: str) -> list[type[nn.Module]]:
 
 
 @functools.lru_cache(maxsize=512)
-def _attributes(kind: type) -> frozenset[str]:
+def attributes_of(kind: type) -> frozenset[str]:
     """What the classes of ``kind`` below torch's own set on ``self`` or define."""
     names: set[str] = set()
     for base in kind.__mro__:

@@ -7,14 +7,11 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from amplint.verify.build import unset
-
-if TYPE_CHECKING:
-    from amplint.verify.build.found import Found
 
 Parts = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A module (or callable), its arguments, its keyword arguments."""
@@ -46,14 +43,13 @@ class CannotBuild(Exception):
 class Recipe:
     """How a target is built. ``how`` names the source: a factory, an example, or the class's own signature.
 
-    ``guessed``: the inputs are not what a user wrote. ``found`` is the search that gave it, where one did.
+    ``guessed``: the inputs are not what a user wrote.
     """
 
     how: str
     seed: int
     parts: Callable[[], Parts] = field(repr=False)
     guessed: bool = False
-    found: Found | None = field(default=None, repr=False, compare=False)
 
     def make(self) -> Built:
         """The module and fresh inputs, the same on every call.

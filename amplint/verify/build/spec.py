@@ -39,7 +39,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Items:
-    """A list or tuple of specs, or a dict where ``names`` are given."""
+    """A list or tuple of specs; with ``names`` a dict, or an object of another class made of them."""
 
     kind: type
     items: tuple[Spec, ...]
@@ -80,7 +80,9 @@ def realise(spec: Spec, generator: torch.Generator | None = None) -> Any:
     if isinstance(spec, Tensor):
         return _tensor(spec, generator)
     items = [realise(item, generator) for item in spec.items]
-    return dict(zip(spec.names, items, strict=True)) if spec.kind is dict else spec.kind(items)
+    if spec.kind is dict:
+        return dict(zip(spec.names, items, strict=True))
+    return spec.kind(**dict(zip(spec.names, items, strict=True))) if spec.names else spec.kind(items)
 
 
 def tensors_of(plan: Plan) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from torch import nn
 from amplint.verify.build import constructor_repair
 from amplint.verify.build.construct import Constructor
 from amplint.verify.build.effort import OutOfTime, TooLarge, time_left
-from amplint.verify.build.forward import Forward
+from amplint.verify.build.forward import Forward, needs_gradients
 from amplint.verify.build.found import Found
 from amplint.verify.build.owners import from_builder, from_owner
 from amplint.verify.build.recipe import Recipe
@@ -102,13 +102,16 @@ def inputs_for(module: nn.Module, seed: int, deadline: float) -> tuple[Forward, 
 
 def confirmed(recipe: Recipe) -> bool:
     """True if a fresh build runs unwatched, in eval mode and in train mode."""
-    for training in (False, True):
-        try:
-            built = recipe.make()
-            if isinstance(built.module, nn.Module):
-                built.module.train(training)
-            with torch.no_grad():
-                built.module(*built.args, **built.kwargs)
-        except Exception:
-            return False
+    return all(_runs(recipe, training, gradients=False) for training in (False, True))
+
+
+def _runs(recipe: Recipe, training: bool, *, gradients: bool) -> bool:
+    try:
+        built = recipe.make()
+        if isinstance(built.module, nn.Module):
+            built.module.train(training)
+        with torch.set_grad_enabled(gradients):
+            built.module(*built.args, **built.kwargs)
+    except Exception as error:
+        return not gradients and needs_gradients(error) and _runs(recipe, training, gradients=True)
     return True

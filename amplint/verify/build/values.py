@@ -72,7 +72,9 @@ def _from_annotation(annotation: Any, name: str, owner: type, depth: int) -> lis
     if origin in _SEQUENCES or annotation in _SEQUENCES:
         return _sequences(origin or annotation, arguments, name, owner, depth)
     if origin in (dict, collections.abc.Mapping) or annotation in (dict, collections.abc.Mapping):
-        return [Const({})]
+        from amplint.verify.build.configs import AnyConfig  # mutual: a configuration's fields are parameters too
+
+        return [Const({}), Make("AnyConfig()", AnyConfig)]
     if origin is type or annotation is type:
         return _classes(arguments[0] if arguments else nn.Module, name, owner)
     if origin is collections.abc.Callable or annotation in (typing.Callable, collections.abc.Callable):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amplint.verify.build.effort import time_left
+from amplint.verify.build.found import FoundRecipe
 from amplint.verify.build.guards import FALSE, NONE, TRUE, Sources, Wish
 from amplint.verify.build.inputs import tensor_like
 from amplint.verify.build.owners import INSIDE, inside_owner
@@ -65,9 +66,9 @@ def variants(
 
     ``only`` keeps those with these labels. Nothing where a user wrote the recipe.
     """
-    found = recipe.found
-    if found is None:
+    if not isinstance(recipe, FoundRecipe):
         return
+    found = recipe.found
     made = 0
     changes = (change for change in _changes(found, lines) if only is None or change.label in only)
     for change in itertools.islice(changes, _MOST_TRIED):
