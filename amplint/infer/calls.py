@@ -25,6 +25,8 @@ from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, merge, options_of, unite
+from amplint.infer.late import lends
+from amplint.infer.meeting import Env, met_all
 from amplint.infer.reached import hand_on
 from amplint.infer.session import MAX_DEPTH, Applied, Known, OutOfBudget
 from amplint.infer.values import (
@@ -335,8 +337,7 @@ def run_function(
     )
     inner.function, inner.definition = id(function.node), function.node
     inner.caller, inner.outer = frame, function.frame
-    late = _late(function)
-    inner.closure = {**inner.closure, **late} if late else inner.closure
+    inner.late, inner.leaves = function.late, [] if lends(function.node) else None
     inner.adding = frame.adding and constructing is not None
     inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
     key = (
@@ -348,7 +349,7 @@ def run_function(
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
         inner.backward,
-        tuple([(name, value.key) for name, value in late.items()]),
+        tuple([(name, value.key) for name in sorted(function.late) if (value := inner.around(name)) is not None]),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
     known = session.calls.get(key) if remember else None
@@ -393,8 +394,10 @@ def run_function(
         session.running[id(function.node)] -= 1
     if result is NEVER and _is_abstract(function.node):
         result = UNKNOWN
-    known = Known(result, version, frozenset(inner.reads), inner.thrown)
-    if remember and not any(inner.shared.values()):
+    if inner.leaves:
+        inner.variables = met_all(session, [*inner.leaves, Env(inner.live, inner.variables)]).variables
+    known = Known(result, version, frozenset(inner.reads), inner.thrown, frozenset(inner.found))
+    if remember and not inner.writes_around:
         session.calls[key] = known
         if inner.failures:
             session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
@@ -412,12 +415,6 @@ def _anything(arguments: Arguments) -> Arguments:
     return Arguments(values, keywords, arguments.nodes, arguments.unknown, rest=arguments.rest and UNKNOWN)
 
 
-def _late(function: Function) -> dict[str, Value]:
-    """What the variables hold now that the function around this one binds behind its definition."""
-    around = function.frame.variables if function.late and function.frame is not None else {}
-    return {name: around[name] for name in sorted(function.late) if name in around}
-
-
 def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
     """What a generator gives one after another."""
     if isinstance(node, ast.AsyncFunctionDef) or not frame.yields:
@@ -432,6 +429,7 @@ def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Valu
 def _came_back(frame: Frame, known: Known) -> Value:
     """The result of a call; where it raises on every path, nothing behind it runs."""
     frame.reads |= known.reads
+    frame.found.update(found for found in known.found if found[0] is not frame)
     if known.thrown:
         frame.thrown = True
         frame.may_raise(thrown=True)

@@ -99,7 +99,9 @@ def _name(frame: Frame, node: ast.Name) -> Value:
     value = frame.variables.get(name)
     if value is not None:
         return value
-    value = frame.closure.get(name)
+    value = frame.around(name) if name in frame.late else None
+    if value is None:
+        value = frame.closure.get(name)
     if value is not None:
         return value
     evaluator = binding_evaluator(frame.session)

@@ -119,7 +119,8 @@ class Frame:
         self.continues: list[Env] = []
         """Where the next pass of the loop that runs is begun by ``continue``."""
         self.leaves: list[Env] | None = None
-        """Where the function is left by ``return`` inside a ``try`` with ``finally``; None outside of all."""
+        """Where the function is left by ``return``, where that is asked for: inside a ``try`` with ``finally``, and in
+        a function with others inside it, which may run when it has ended."""
         self.catches: tuple[Catch, ...] = ()
         """What is run where something raises here."""
         self.thrown = False
@@ -128,9 +129,15 @@ class Frame:
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.outer: Frame | None = None
         """The activation in which the function that runs was defined."""
+        self.writes_around = False
+        """Whether a variable of a function around this one was assigned to, here or in what was called."""
         self.reads: set[Hashable] = set()
         """Attributes of objects that were read here and in what was called: another call may find them changed."""
         self.yields: list[tuple[int, Value]] = []
+        self.late: frozenset[str] = frozenset()
+        """Variables of the functions around the one that runs that may have changed since it was defined."""
+        self.found: set[tuple[Frame, str, Hashable]] = set()
+        """What such variables held, by key: here, and for functions that were called, those of activations around."""
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
         """An origin at a node of this frame's file."""
@@ -163,6 +170,21 @@ class Frame:
             old = owner.variables.get(name)
             owner.bind(name, unite(old, value) if old is not None else value)
             owner.may_raise()
+            frame: Frame | None = self
+            while frame is not None and frame is not owner:
+                frame.writes_around = True
+                frame = frame.caller
+
+    def around(self, name: str) -> Value | None:
+        """What a variable of the functions around this one holds now."""
+        owner = self.outer
+        while owner is not None and name not in owner.variables:
+            owner = owner.outer
+        if owner is None:
+            return None
+        value = owner.variables[name]
+        self.found.add((owner, name, value.key))
+        return value
 
     def may_raise(self, *, thrown: bool = False) -> None:
         """Note that what runs next may raise; ``thrown``: by a statement that does nothing else."""

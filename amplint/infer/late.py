@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.bodies import nodes_below, once_for_each_node
 
 if TYPE_CHECKING:
+    from amplint.infer.frame import Frame
     from amplint.infer.values import FunctionNode
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -53,9 +54,17 @@ def _read(function: FunctionNode) -> frozenset[str]:
     return frozenset(names.union(*shared))
 
 
-def rebound_behind(around: FunctionNode, function: FunctionNode) -> frozenset[str]:
-    """Names that a function mentions and the one around it binds behind its definition, or again in a loop."""
+@once_for_each_node
+def lends(function: FunctionNode) -> bool:
+    """Whether other functions are defined inside a function: they may run when it has ended."""
+    return any(node is not function and isinstance(node, _FUNCTIONS) for node in nodes_below(function))
+
+
+def changing(around: Frame, function: FunctionNode) -> frozenset[str]:
+    """Names that a function mentions and the one around it, or one further out, binds behind its definition, or again
+    in a loop."""
     mentioned = _read(function)
     own = function.name if not isinstance(function, ast.Lambda) else ""
-    rows = _bound(around)
-    return frozenset(name for name in mentioned if rows.get(name, 0) > function.lineno and name != own)
+    rows = _bound(around.definition) if around.definition is not None else {}
+    behind = {name for name in mentioned if rows.get(name, 0) > function.lineno}
+    return frozenset((behind | mentioned & around.late) - {own})

@@ -71,7 +71,7 @@ def _takes_any(pattern: ast.pattern) -> bool:
 
 @once_for_each_node
 def _tests(statement: ast.Match) -> list[ast.expr | None]:
-    """Each pattern as the comparison that an ``if`` would make; None for any other, or where the subject is computed."""
+    """Each pattern as the comparison that an ``if`` would make; None for any other, and of a subject with a call."""
     plain = statement.subject
     while isinstance(plain, ast.Attribute):
         plain = plain.value

@@ -13,7 +13,7 @@ from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.kinds import KINDS, asked
-from amplint.infer.late import rebound_behind
+from amplint.infer.late import changing
 from amplint.infer.meeting import alike, carries_dtype
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
 from amplint.infer.session import ITEMS
@@ -80,7 +80,7 @@ def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None)
     if owner is not None:
         closure = frame.closure or None
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-    late = rebound_behind(frame.definition, node) if closure and frame.definition is not None else frozenset()
+    late = changing(frame, node) if closure and frame.definition is not None else frozenset()
     value: Value = Function(node, frame.namespace, closure, owner, name, frame if late else None, late)
     for decorator in [] if isinstance(node, ast.Lambda) else reversed(node.decorator_list):
         value = _decorate(frame, value, decorator)

@@ -69,6 +69,8 @@ class Known(NamedTuple):
     version: int
     reads: frozenset[Hashable]
     thrown: bool
+    found: frozenset[tuple[Frame, str, Hashable]]
+    """What variables of functions around held that may change between calls."""
 
 
 class Caller(Enum):
@@ -209,7 +211,9 @@ class Session:
 
     def holds(self, known: Known) -> bool:
         """Whether a call would find what it found before."""
-        return known.version == self.version or not self.changed_since(known.version, known.reads)
+        if known.version != self.version and self.changed_since(known.version, known.reads):
+            return False
+        return all(name in frame.variables and frame.variables[name].key == key for frame, name, key in known.found)
 
     def changed_since(self, version: int, places: Iterable[Hashable]) -> bool:
         """Whether any of these may hold something else than it did then."""

@@ -225,8 +225,7 @@ def _nonlocal(frame: Frame, statement: ast.Nonlocal) -> None:
         while owner is not None and name not in owner.variables:
             owner = owner.outer
         frame.shared[name] = owner
-        if owner is None:
-            frame.variables[name] = UNKNOWN
+        frame.variables[name] = owner.variables[name] if owner is not None else UNKNOWN
 
 
 def _handle(kind: type[S], handler: Callable[[Frame, S], None]) -> None:
