@@ -27,6 +27,14 @@ import torch
 from torch import nn
 
 
+@contextlib.contextmanager
+def muffled():
+    try:
+        yield
+    except ValueError:
+        pass
+
+
 class Model(nn.Module):
     def __init__(self, flag=True):
         super().__init__()
@@ -123,6 +131,12 @@ FAILING = {
             if flag:
                 raise ValueError
             x = self.aligned(x)
+        return self.linear(x)  # fails
+        """,
+    "what a context manager of the project swallows": """
+        with muffled():
+            x = x.float()
+            raise ValueError
         return self.linear(x)  # fails
         """,
     "the second of two tests": """

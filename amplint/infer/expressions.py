@@ -102,8 +102,11 @@ def _name(frame: Frame, node: ast.Name) -> Value:
     value = frame.around(name) if name in frame.late else None
     if value is None:
         value = frame.closure.get(name)
-    if value is not None:
-        return value
+    return value if value is not None else global_value(frame, name)
+
+
+def global_value(frame: Frame, name: str) -> Value:
+    """What a name is outside of all functions."""
     evaluator = binding_evaluator(frame.session)
     value = frame.namespace.lookup(name, evaluator)
     if value is not None:
@@ -162,7 +165,7 @@ def _behind_call(frame: Frame, node: ast.Call, callee: Value) -> None:
     if isinstance(callee, (Bound, Union, Function)):
         for name, owner in frame.shared.items():
             if owner is None:
-                frame.variables.pop(name, None)
+                frame.variables[name] = global_value(frame, name)
             elif name in frame.variables and name in owner.variables:
                 frame.variables[name] = unite(frame.variables[name], owner.variables[name])
 

@@ -11,7 +11,7 @@ from amplint.infer.classes import find_member
 from amplint.infer.decorators import Decorated
 from amplint.infer.frame import Frame, assign, evaluate, execute, options_of
 from amplint.infer.meeting import Env, environment, go_on, met, met_all
-from amplint.infer.values import UNKNOWN, AutocastContext, Bound, External, Function, Instance, Value
+from amplint.infer.values import UNKNOWN, AutocastContext, Bound, External, Function, Instance, Sequence, Value
 
 _RAISING = (
     *(ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Await, ast.Yield),
@@ -163,7 +163,7 @@ def _swallows(frame: Frame, expression: ast.expr, value: Value) -> bool:
     if not isinstance(expression, ast.Call) or not isinstance(expression.func, (ast.Name, ast.Attribute)):
         return False
     made: Value = value
-    if value is UNKNOWN:
+    if value is UNKNOWN or isinstance(value, Sequence):
         made = evaluate(frame, expression.func)
     if isinstance(made, External):
         return made.name in _SUPPRESSING

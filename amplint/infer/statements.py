@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from amplint.infer import uses
 from amplint.infer.branching import branch
 from amplint.infer.conflicts import index_write
-from amplint.infer.expressions import evaluate, in_place_operator
+from amplint.infer.expressions import evaluate, global_value, in_place_operator
 from amplint.infer.frame import Frame, element_of, merge, options_of, unite
 from amplint.infer.guards import narrow, split
 from amplint.infer.handling import entered, may_raise, tried
@@ -215,7 +215,7 @@ def _delete(frame: Frame, statement: ast.Delete) -> None:
 
 def _global(frame: Frame, statement: ast.Global) -> None:
     for name in statement.names:
-        frame.variables.pop(name, None)
+        frame.variables[name] = global_value(frame, name)
         frame.shared[name] = None
 
 
