@@ -294,9 +294,7 @@ def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Val
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return join_tensors(a, a_live, b, b_live)
     if isinstance(a, DTypeValue) and isinstance(b, DTypeValue):
-        both = a_live & b_live
-        joined = select(both, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
-        return DTypeValue(joined, a.written and b.written, a.origin or b.origin)
+        return _join_dtypes(a, a_live, b, b_live)
     if a.key == b.key:
         return a
     if isinstance(a, Sequence) and isinstance(b, Sequence):
@@ -360,6 +358,11 @@ def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
         trait=joined_trait(a.trait, b.trait),
         unsure=a.unsure or b.unsure,
     )
+
+
+def _join_dtypes(a: DTypeValue, a_live: int, b: DTypeValue, b_live: int) -> DTypeValue:
+    joined = select(a_live & b_live, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
+    return DTypeValue(joined, a.written and b.written, a.origin or b.origin)
 
 
 def _join_sequences(session: Session, a: Sequence, a_live: int, b: Sequence, b_live: int) -> Sequence:
@@ -428,6 +431,12 @@ def unite(*values: Value) -> Value:
         for tensor in tensors[1:]:
             joined = join_tensors(joined, -1, tensor, -1)
         options = [joined, *(o for o in options if not isinstance(o, Tensor))]
+    dtypes = [o for o in options if isinstance(o, DTypeValue)]
+    if len(dtypes) > 1:
+        either = dtypes[0]
+        for dtype in dtypes[1:]:
+            either = _join_dtypes(either, -1, dtype, -1)
+        options = [either, *(o for o in options if not isinstance(o, DTypeValue))]
     if len(options) == 1:
         return options[0]
     return Union(tuple(options)) if len(options) <= MAX_OPTIONS and _is_small(options) else UNKNOWN

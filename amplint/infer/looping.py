@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from amplint.infer.bodies import nodes_below, once_for_each_node
 from amplint.infer.frame import Frame, assign, element_of, evaluate, execute
 from amplint.infer.guards import narrow, split
 from amplint.infer.layer_lists import iterated
@@ -34,7 +35,7 @@ class _Range(NamedTuple):
 
 def loop(frame: Frame, statement: Loop) -> None:
     """Run a loop, its ``else`` where it ends by itself, and go on where either or a ``break`` leads."""
-    over = None if isinstance(statement, ast.While) else _range(frame, evaluate(frame, statement.iter))
+    over = None if isinstance(statement, ast.While) else _range(frame, statement)
     block, breaks, continues = frame.block, frame.breaks, frame.continues
     frame.block, frame.breaks = id(statement.body), []
     frame.branches += 1
@@ -87,6 +88,8 @@ def _until_settled(frame: Frame, statement: Loop, over: _Range | None) -> None:
     first = head
     for number in range(MAX_PASSES + MAX_WIDENED):
         go_on(frame, head)
+        if number and not isinstance(statement, ast.While) and _grows(statement):
+            item = _range(frame, statement).item
         heap, left = session.mutations, len(frame.breaks)
         ended = _go_round(frame, statement, item)
         end = Env(frame.live, frame.variables)
@@ -108,15 +111,29 @@ def _until_settled(frame: Frame, statement: Loop, over: _Range | None) -> None:
         frame.live, frame.variables = ended.live, ended.variables
 
 
-def _range(frame: Frame, source: Value) -> _Range:
+@once_for_each_node
+def _grows(statement: ast.For | ast.AsyncFor) -> bool:
+    """Whether the body of a ``for`` changes a list in a variable that it runs over."""
+    names = {node.id for node in nodes_below(statement.iter) if isinstance(node, ast.Name)}
+    return any(
+        isinstance(node.value, ast.Name) and node.value.id in names
+        for node in nodes_below(statement)
+        if (isinstance(node, ast.Attribute) and node.attr in ("append", "extend", "insert"))
+        or (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))
+    )
+
+
+def _range(frame: Frame, statement: ast.For | ast.AsyncFor) -> _Range:
     """What a ``for`` runs over."""
+    source = evaluate(frame, statement.iter)
     held = source.children if isinstance(source, Layer) else source
     if isinstance(held, Sequence) and held.items == () and not held.mutable:
         return _Range((), None, False)
-    if isinstance(held, Sequence) and held.items is not None and 0 < len(held.items) <= MAX_UNROLLED:
-        if len(held.items) == 1 or len({item.key for item in held.items}) > 1:
-            return _Range(held.items, None, True)
-        return _Range(None, held.items[0], True)
+    items = held.items if isinstance(held, Sequence) and not _grows(statement) else None
+    if items is not None and 0 < len(items) <= MAX_UNROLLED:
+        if len(items) == 1 or len({item.key for item in items}) > 1:
+            return _Range(items, None, True)
+        return _Range(None, items[0], True)
     source = iterated(frame, source)
     if isinstance(source, Sequence):
         return _Range(None, element_of(frame.session, source), bool(source.items))
