@@ -28,7 +28,7 @@ from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grow
 from amplint.infer.late import lends
 from amplint.infer.meeting import Env, met_all
 from amplint.infer.reached import hand_on
-from amplint.infer.session import MAX_DEPTH, Applied, Known, OutOfBudget
+from amplint.infer.session import MAX_DEPTH, Applied, Known, OutOfBudget, made_before
 from amplint.infer.values import (
     NEVER,
     NONE,
@@ -396,7 +396,8 @@ def run_function(
         result = UNKNOWN
     if inner.leaves:
         inner.variables = met_all(session, [*inner.leaves, Env(inner.live, inner.variables)]).variables
-    known = Known(result, version, frozenset(inner.reads), inner.thrown, frozenset(inner.found))
+    reads = frozenset(place for place in inner.reads if made_before(place, inner.number))
+    known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
     if remember and not inner.writes_around:
         session.calls[key] = known
         if inner.failures:

@@ -308,7 +308,8 @@ def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Val
             else a.items.get(k, b.items.get(k, UNKNOWN))
             for k in keys
         }
-        return Mapping(items, a.other or b.other, loose=a.loose or b.loose or list(a.items) != list(b.items))
+        loose = a.loose or b.loose or list(a.items) != list(b.items)
+        return Mapping(items, a.other or b.other, loose=loose, maker=session.frames)
     numbers = (Const, Number)
     if isinstance(a, numbers) and isinstance(b, numbers):
         kinds = {number_kind(a), number_kind(b)}

@@ -85,12 +85,13 @@ def _until_settled(frame: Frame, statement: Loop, over: _Range | None) -> None:
     """Run the body from what leads to it, before the loop and from its own end, until that is all there is."""
     session = frame.session
     head, item = environment(frame), over.item if over is not None else None
-    first = head
+    first, left = head, len(frame.breaks)
     for number in range(MAX_PASSES + MAX_WIDENED):
         go_on(frame, head)
         if number and not isinstance(statement, ast.While) and _grows(statement):
             item = _range(frame, statement).item
-        heap, left = session.mutations, len(frame.breaks)
+        heap = session.mutations
+        del frame.breaks[left:]
         ended = _go_round(frame, statement, item)
         end = Env(frame.live, frame.variables)
         onward = met(session, head, end)
@@ -101,7 +102,6 @@ def _until_settled(frame: Frame, statement: Loop, over: _Range | None) -> None:
             if number == MAX_PASSES + MAX_WIDENED - 2:
                 changed = [*changed, *unlike(first, onward)]
             onward = Env(onward.live, {**onward.variables, **dict.fromkeys(changed, UNKNOWN)})
-        del frame.breaks[left:]
         head = onward
     if over is not None and over.some:
         frame.live, frame.variables = end.live, end.variables

@@ -16,7 +16,7 @@ from amplint.infer.kinds import KINDS, asked
 from amplint.infer.late import changing
 from amplint.infer.meeting import alike, carries_dtype
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
-from amplint.infer.session import ITEMS
+from amplint.infer.session import items_place
 from amplint.infer.values import (
     UNKNOWN,
     AutocastContext,
@@ -196,7 +196,7 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         return _context_attribute(value, name)
     if isinstance(value, (Mapping, Sequence)):
         if isinstance(value, Mapping):
-            frame.reads.add((id(value), ITEMS))
+            frame.reads.add(items_place(value))
         if (
             isinstance(value, Mapping)
             and isinstance(value.other, type(UNKNOWN))

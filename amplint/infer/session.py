@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from amplint.infer.reached import Failure
     from amplint.infer.record import Recorder
     from amplint.infer.scenarios import Scenario
-    from amplint.infer.values import Class
+    from amplint.infer.values import Class, Mapping
 
 MAX_STEPS = 250_000
 """Expressions evaluated for one file before the rest of it is left unknown."""
@@ -58,8 +58,14 @@ dtype is assumed, as an argument's always is.
 """
 
 
-ITEMS = "[]"
-"""Items of dicts, among the attributes that change."""
+def items_place(mapping: Mapping) -> Hashable:
+    """The items of a dict, among what changes: with the activation that made it."""
+    return (id(mapping), "[]", mapping.maker)
+
+
+def made_before(place: Hashable, number: int) -> bool:
+    """Whether what changes is not in a dict that an activation made itself, or one that it called."""
+    return not isinstance(place, tuple) or len(place) < 3 or place[2] < number
 
 
 class Known(NamedTuple):

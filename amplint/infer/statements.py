@@ -20,7 +20,7 @@ from amplint.infer.looping import loop
 from amplint.infer.matching import matched
 from amplint.infer.meeting import alike, carries_dtype, environment
 from amplint.infer.objects import class_value, function_value, imported, set_attribute
-from amplint.infer.session import ITEMS
+from amplint.infer.session import items_place
 from amplint.infer.values import UNKNOWN, Const, Instance, Layer, Mapping, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _set_key(frame: Frame, mapping: Mapping, key: object, value: Value) -> None:
     if old is not None and (frame.branches > 0 or mapping.maker != frame.number):
         value = merge(frame.session, old, frame.session.all_lanes, value, frame.live)
     if carries_dtype(value) and (old is None or not alike(old, value)):
-        frame.session.changed((id(mapping), ITEMS))
+        frame.session.changed(items_place(mapping))
     mapping.items[key] = value
 
 
