@@ -58,7 +58,7 @@ def _question(frame: Frame, test: ast.expr) -> tuple[str, bool, frozenset[str]] 
         if definition is None or isinstance(definition, ast.Lambda):
             repeated = frozenset()
         else:
-            repeated = _repeated(frame.namespace.body(definition).tests)
+            repeated = _repeated(frame, definition)
         frame.repeated = repeated
     if not repeated or not isinstance(test, _ASKING):
         return None
@@ -66,11 +66,19 @@ def _question(frame: Frame, test: ast.expr) -> tuple[str, bool, frozenset[str]] 
     return question if question is not None and question[0] in repeated else None
 
 
-def _repeated(tests: tuple[ast.expr, ...]) -> frozenset[str]:
-    """The conditions that stand in several of these tests."""
+def _repeated(frame: Frame, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """The conditions that stand in several of a function's tests."""
+    known = frame.namespace.repeated.get(id(definition))
+    if known is None:
+        tests = frame.namespace.body(definition).tests
+        known = frame.namespace.repeated[id(definition)] = _several(tests) if len(tests) > 1 else frozenset()
+    return known
+
+
+def _several(tests: tuple[ast.expr, ...]) -> frozenset[str]:
     seen: set[str] = set()
     several: set[str] = set()
-    pending = [*tests] if len(tests) > 1 else []
+    pending = [*tests]
     while pending:
         test = pending.pop()
         if isinstance(test, ast.BoolOp):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,13 +26,14 @@ Told = TypeVar("Told")
 
 def once_for_each_node(walk: Callable[[Node], Told]) -> Callable[[Node], Told]:
     """Keep what a walk over a node tells for as long as the node lives; it may refer to nodes below that one."""
-    known: WeakKeyDictionary[Node, Told] = WeakKeyDictionary()
+    name = f"{walk.__module__}.{walk.__qualname__}"
 
     @wraps(walk)
     def told(node: Node) -> Told:
-        found = known.get(node)
-        if found is None:
-            found = known[node] = walk(node)
+        kept = node.__dict__
+        if name not in kept:
+            kept[name] = walk(node)
+        found: Told = kept[name]
         return found
 
     return told
@@ -143,7 +143,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             tests.append(child.test)
         elif isinstance(child, ast.ClassDef):
             computes = True
-        elif isinstance(child, (ast.FunctionDef, ast.Lambda)) and child is not node:
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and child is not node:
             defines = True
             own.add(getattr(child, "name", ""))
         elif isinstance(child, (ast.Yield, ast.YieldFrom)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from amplint.infer import (
     autocast,
@@ -25,7 +26,6 @@ from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, merge, options_of, unite
-from amplint.infer.late import lends
 from amplint.infer.meeting import Env, met_all
 from amplint.infer.reached import hand_on
 from amplint.infer.session import MAX_DEPTH, Applied, Known, OutOfBudget, made_before
@@ -55,6 +55,9 @@ from amplint.infer.values import (
     Union,
     Value,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 
 def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
@@ -337,7 +340,9 @@ def run_function(
     )
     inner.function, inner.definition = id(function.node), function.node
     inner.caller, inner.outer = frame, function.frame
-    inner.late, inner.leaves = function.late, [] if lends(function.node) else None
+    inner.late = function.late
+    if not isinstance(function.node, ast.Lambda) and function.namespace.body(function.node).defines:
+        inner.leaves = []
     inner.adding = frame.adding and constructing is not None
     inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
     key = (
@@ -349,7 +354,7 @@ def run_function(
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
         inner.backward,
-        tuple([(name, value.key) for name in sorted(function.late) if (value := inner.around(name)) is not None]),
+        _found_now(inner) if function.late else (),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
     known = session.calls.get(key) if remember else None
@@ -414,6 +419,12 @@ def _anything(arguments: Arguments) -> Arguments:
     keywords = {name: UNKNOWN if carries_tensor(value) else value for name, value in arguments.keywords.items()}
     values = [UNKNOWN if carries_tensor(value) else value for value in arguments.positional]
     return Arguments(values, keywords, arguments.nodes, arguments.unknown, rest=arguments.rest and UNKNOWN)
+
+
+def _found_now(frame: Frame) -> tuple[Hashable, ...]:
+    """What the variables hold that may have changed since the function that runs was defined."""
+    found = [(name, frame.around(name)) for name in sorted(frame.late)]
+    return tuple([(name, value.key) for name, value in found if value is not None])
 
 
 def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:

@@ -55,6 +55,41 @@ class Frame:
     autocast is around it.
     """
 
+    adding = False
+    """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
+    branches = 0
+    block = 0
+    """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
+    path: tuple[int, ...] = ()
+    """The branches that run and might not, each by ``id`` of its statements, outermost first."""
+    caller: Frame | None = None
+    statement: ast.stmt | None = None
+    function = 0
+    """``id`` of the function node that runs, 0 at the top level of a module."""
+    definition: FunctionNode | None = None
+    """The function that runs."""
+    calling: ast.expr | None = None
+    """The call that is being followed."""
+    left: tuple[Frame, ast.expr] | None = None
+    """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
+    repeated: frozenset[str] | None = None
+    """Conditions that the function tests more than once; None before that was asked."""
+    notes = False
+    """Whether anything was ever noted among the variables under a name that no variable has."""
+    leaves: list[Env] | None = None
+    """Where the function is left by ``return``, where that is asked for: inside a ``try`` with ``finally``, and in
+    a function with others inside it, which may run when it has ended."""
+    catches: tuple[Catch, ...] = ()
+    """What is run where something raises here."""
+    thrown = False
+    """Whether the function raises by a statement of its own, or of one that it calls."""
+    outer: Frame | None = None
+    """The activation in which the function that runs was defined."""
+    writes_around = False
+    """Whether a variable of a function around this one was assigned to, here or in what was called."""
+    late: frozenset[str] = frozenset()
+    """Variables of the functions around the one that runs that may have changed since it was defined."""
+
     def __init__(
         self,
         session: Session,
@@ -88,54 +123,20 @@ class Frame:
         self.backward = backward
         self.constructing = constructing
         self.receiver = receiver
-        self.adding = False
-        """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
-        self.branches = 0
-        self.block = 0
-        """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
-        self.path: tuple[int, ...] = ()
-        """The branches that run and might not, each by ``id`` of its statements, outermost first."""
-        self.caller: Frame | None = None
         self.failures: list[Failure] = []
         """What raises here, or in a function that was called here."""
         self.returns: list[tuple[int, Value]] = []
         self.returned: list[ast.expr | None] = []
         """The expressions that gave ``returns``."""
-        self.statement: ast.stmt | None = None
-        self.function = 0
-        """``id`` of the function node that runs, 0 at the top level of a module."""
-        self.definition: FunctionNode | None = None
-        """The function that runs."""
-        self.calling: ast.expr | None = None
-        """The call that is being followed."""
-        self.left: tuple[Frame, ast.expr] | None = None
-        """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
-        self.repeated: frozenset[str] | None = None
-        """Conditions that the function tests more than once; None before that was asked."""
-        self.notes = False
-        """Whether anything was ever noted among the variables under a name that no variable has."""
         self.breaks: list[Env] = []
         """Where the loop that runs is left by ``break``."""
         self.continues: list[Env] = []
         """Where the next pass of the loop that runs is begun by ``continue``."""
-        self.leaves: list[Env] | None = None
-        """Where the function is left by ``return``, where that is asked for: inside a ``try`` with ``finally``, and in
-        a function with others inside it, which may run when it has ended."""
-        self.catches: tuple[Catch, ...] = ()
-        """What is run where something raises here."""
-        self.thrown = False
-        """Whether the function raises by a statement of its own, or of one that it calls."""
         self.shared: dict[str, Frame | None] = {}
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
-        self.outer: Frame | None = None
-        """The activation in which the function that runs was defined."""
-        self.writes_around = False
-        """Whether a variable of a function around this one was assigned to, here or in what was called."""
         self.reads: set[Hashable] = set()
         """Attributes of objects that were read here and in what was called: another call may find them changed."""
         self.yields: list[tuple[int, Value]] = []
-        self.late: frozenset[str] = frozenset()
-        """Variables of the functions around the one that runs that may have changed since it was defined."""
         self.found: set[tuple[Frame, str, Hashable]] = set()
         """What such variables held, by key: here, and for functions that were called, those of activations around."""
 
@@ -339,8 +340,10 @@ def number_kind(value: Const | Number) -> str | None:
 
 def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
     """Two tensors that meet, lane by lane."""
-    both = a_live & b_live
-    dtypes = select(both, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
+    if a_live == b_live:
+        dtypes = join(a.dtypes, b.dtypes)
+    else:
+        dtypes = select(a_live & b_live, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
     if dtypes == a.dtypes:
         origin = a.origin
     elif dtypes == b.dtypes:

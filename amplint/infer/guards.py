@@ -261,7 +261,8 @@ def _dtype_test(lane: Lane, wanted: list[Lane]) -> tuple[bool, bool]:
 
 def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Refine the variables that a test speaks about, in the branch where it came out as ``truth``."""
-    answer(frame, test, truth)
+    if frame.repeated is None or frame.repeated:
+        answer(frame, test, truth)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         narrow(frame, test.operand, not truth)
     elif isinstance(test, ast.BoolOp):

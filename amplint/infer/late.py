@@ -54,12 +54,6 @@ def _read(function: FunctionNode) -> frozenset[str]:
     return frozenset(names.union(*shared))
 
 
-@once_for_each_node
-def lends(function: FunctionNode) -> bool:
-    """Whether other functions are defined inside a function: they may run when it has ended."""
-    return any(node is not function and isinstance(node, _FUNCTIONS) for node in nodes_below(function))
-
-
 def changing(around: Frame, function: FunctionNode) -> frozenset[str]:
     """Names that a function mentions and the one around it, or one further out, binds behind its definition, or again
     in a loop."""

@@ -97,6 +97,8 @@ class Namespace:
         self._age = 0
         self._pending: set[str] = set()
         self._bodies: dict[int, Body] = {}
+        self.repeated: dict[int, frozenset[str]] = {}
+        """By ``id`` of a function: the conditions that it tests more than once."""
         self._attributes_set: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
         found = None if whole else _outline(source)
         if found is None:
@@ -171,7 +173,8 @@ class Namespace:
         seen to bind it to; anything where there may be others. A flag or a number is what it usually is.
         """
         value = self._value(name, evaluate)
-        if value is None or name not in self.rebound:
+        rebound = self.rebound
+        if not rebound or value is None or name not in rebound:
             return value
         if isinstance(value, Const) and value.value is not None:
             return _usual(value)
