@@ -19,7 +19,7 @@ from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
 from amplint.infer.entries import instance_of
 from amplint.infer.frame import Frame, evaluate, options_of, unite
 from amplint.infer.kinds import KINDS
-from amplint.infer.meeting import not_run, perhaps_run
+from amplint.infer.meeting import binds, not_run, perhaps_run
 from amplint.infer.modules import build_layer
 from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
@@ -60,8 +60,12 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
     if isinstance(test, ast.BoolOp):
         yes, no = (live, 0) if isinstance(test.op, ast.And) else (0, live)
         for operand in test.values:
-            before = None if operand is test.values[0] else not_run(frame, operand)
+            first, reached = operand is test.values[0], frame.live
+            before = None if first else not_run(frame, operand)
             part_yes, part_no = split(frame, operand)
+            part_yes, part_no = part_yes & frame.live, part_no & frame.live
+            if not first:
+                frame.live = reached
             if before is not None:
                 perhaps_run(frame, before)
             if isinstance(test.op, ast.And):
@@ -267,8 +271,9 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
         narrow(frame, test.operand, not truth)
     elif isinstance(test, ast.BoolOp):
         if isinstance(test.op, ast.And) == truth:
-            for operand in test.values:
-                narrow(frame, operand, truth)
+            for number, operand in enumerate(test.values):
+                if not any(binds(later) for later in test.values[number + 1 :]):
+                    narrow(frame, operand, truth)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
     elif isinstance(test, ast.Name) and truth:
