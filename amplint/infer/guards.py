@@ -332,14 +332,17 @@ def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.e
 
 
 def _tensor_of(frame: Frame, expression: ast.expr) -> tuple[str, Tensor] | None:
-    """The variable and its tensor in ``x.dtype``. What else the variable may be has no dtype, or none that is known."""
+    """The variable and its tensor in ``x.dtype``, of a dtype that is not known where it may be anything."""
     if not (isinstance(expression, ast.Attribute) and expression.attr == "dtype"):
         return None
     if not isinstance(expression.value, ast.Name):
         return None
     value = frame.variables.get(expression.value.id)
-    tensors = [option for option in options_of(value) if isinstance(option, Tensor)] if value is not None else []
-    return (expression.value.id, tensors[0]) if len(tensors) == 1 else None
+    options = options_of(value) if value is not None else ()
+    tensors = [option for option in options if isinstance(option, Tensor)]
+    if len(tensors) != 1:
+        return None
+    return expression.value.id, Tensor(frame.session.unknown, None) if UNKNOWN in options else tensors[0]
 
 
 def _with_dtypes(tensor: Tensor, lanes: tuple[Lane, ...]) -> Tensor:
