@@ -354,6 +354,7 @@ def run_function(
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
         inner.backward,
+        session.observer is not None and session.from_user,
         _found_now(inner) if function.late else (),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)

@@ -26,6 +26,7 @@ from amplint.infer.frame import (
     unite,
 )
 from amplint.infer.guards import compare_dtypes, device_test, narrow, split, truth, usually
+from amplint.infer.late import bound_inside
 from amplint.infer.layer_lists import iterated
 from amplint.infer.meeting import Env, binds, met, not_run, perhaps_run
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
@@ -392,7 +393,7 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     narrow(frame, node.test, False)
     right = evaluate(frame, node.orelse) if no else UNKNOWN
     no = frame.live
-    if binds(node.body) or binds(node.orelse):
+    if binds(node.body) or binds(node.orelse) or frame.leaves is not None:
         variables = met(frame.session, Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
     branches_met(frame, taken, other)
@@ -478,8 +479,11 @@ def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
 
 
 def _behind_comprehension(frame: Frame, node: ast.expr, before: dict[str, Value]) -> dict[str, Value]:
-    """The variables behind a comprehension, which has its own but for what ``:=`` binds in it, perhaps."""
+    """The variables behind a comprehension, which has its own but for what ``:=`` binds in it, perhaps, and what
+    functions do that it calls."""
     names = binds(node)
+    if frame.leaves is not None and frame.definition is not None:
+        names |= {name for name in bound_inside(frame.definition) if frame.variables.get(name) is not before.get(name)}
     if not names:
         return before
     session, every = frame.session, frame.session.all_lanes

@@ -48,6 +48,12 @@ def _bound(function: FunctionNode) -> dict[str, int]:
 
 
 @once_for_each_node
+def bound_inside(around: FunctionNode) -> frozenset[str]:
+    """The variables of a function that functions inside it bind."""
+    return frozenset(name for node in nodes_below(around) if isinstance(node, ast.Nonlocal) for name in node.names)
+
+
+@once_for_each_node
 def _read(function: FunctionNode) -> frozenset[str]:
     names = {node.id for node in nodes_below(function) if isinstance(node, ast.Name)}
     shared = (node.names for node in nodes_below(function) if isinstance(node, ast.Nonlocal))
