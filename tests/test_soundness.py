@@ -16,7 +16,7 @@ from soundness.command import share  # noqa: E402
 from soundness.judging import compare, infer, judge  # noqa: E402
 from soundness.running import record  # noqa: E402
 
-PROGRAMS = 240
+PROGRAMS = 200
 PART = 40
 FIRST = 1_000_000
 """The seed of the first: the benchmark begins with others."""
