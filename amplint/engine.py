@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
-from amplint.finding import Applicability, Certainty, FileResult, Finding, with_fingerprints
+from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.judge import doubts
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
 from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from amplint.infer.facts import FileFacts
@@ -35,15 +36,20 @@ DEBUG_VARIABLE = "AMPLINT_DEBUG"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to check for. ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether
-    :func:`check_files` writes fixed files back. ``torch_version`` is None for what each file's project requires.
-    Scenarios that are named are meant everywhere; None stands for the default ones, each where the code runs so."""
+    """What to check for.
+
+    ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
+    fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
+    possible, ``dropped`` also what a doubt drops, as possible. Scenarios that are named are meant everywhere; None
+    stands for the default ones, each where the code runs so.
+    """
 
     rules: tuple[Rule, ...]
     scenarios: tuple[Scenario, ...] | None = None
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
+    dropped: bool = False
     fix: Applicability | None = None
     write: bool = True
 
@@ -167,13 +173,13 @@ def _judged(
     blocks = untouched_definitions(facts.source.tree)
     for rule in rules:
         try:
-            found = [_weighed(suspect, rule, facts, options, blocks) for suspect in rule.suspects(facts)]
+            found = [_weighed(one, rule, facts, options, blocks) for one in _standing(rule.suspects(facts), options)]
         except RecursionError as error:
             raise SourceError("nested too deeply to be analysed") from error
         except Exception as error:
             failures.append(_failure(rule.code, source.path, error))
             continue
-        suspects.extend((rule, s) for s in found if options.pedantic or s.certainty is not Certainty.POSSIBLE)
+        suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
     if not suspects:
         return [], facts
     from amplint.visit import RuleFailure, run_rules
@@ -184,17 +190,28 @@ def _judged(
     return findings, facts
 
 
+def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:
+    """Those that no doubt drops, or all of them where what is dropped was asked for."""
+    for suspect in suspects:
+        if suspect.standing.certainty is not None:
+            yield suspect
+        elif options.dropped:
+            yield replace(suspect, standing=suspect.standing.kept)
+
+
 def _weighed(
     suspect: Suspect, rule: Rule, facts: FileFacts, options: Options, blocks: tuple[tuple[int, int], ...]
 ) -> Suspect:
-    """A suspect, possible only where no scenario reaches it: below the main guard (see
-    :mod:`amplint.infer.script_blocks`), or where only half weights would show it and nothing that owns weights leads
-    there (see :mod:`amplint.infer.weight_reach`)."""
+    """A suspect, doubted where no scenario reaches it.
+
+    That is below the main guard (see :mod:`amplint.infer.script_blocks`), and where only half weights would show it and
+    nothing that owns weights leads there (see :mod:`amplint.infer.weight_reach`).
+    """
     row = suspect.span.start.row
-    unreached = any(first <= row <= last for first, last in blocks)
-    if not unreached and options.scenarios is None and rule.of_weights and suspect.of_weights:
-        unreached = facts.lacks_owner(row, suspect.scenarios)
-    return replace(suspect, certainty=Certainty.POSSIBLE) if unreached else suspect
+    held = [doubts.BELOW_MAIN_GUARD] if any(first <= row <= last for first, last in blocks) else []
+    if options.scenarios is None and rule.of_weights and suspect.of_weights:
+        held += [doubts.NO_WEIGHTS] if facts.lacks_owner(row, suspect.scenarios) else []
+    return suspect.doubted(*held)
 
 
 def _failure(what: str, path: Path, error: BaseException) -> str:

@@ -30,6 +30,36 @@ class Certainty(str, Enum):
     POSSIBLE = "possible"
 
 
+class Effect(str, Enum):
+    """What a doubt leaves of a claim: ``likely`` or ``possible`` at most, or, with ``drop``, no finding."""
+
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A reason for which a claim may be harmless.
+
+    ``codes`` are the rules whose claims it may hold about, none for all. ``message`` is one sentence for the reader.
+    amplint's own doubts are the rows of :mod:`amplint.judge.doubts`; a rule pack has a table of its own.
+    """
+
+    name: str
+    codes: tuple[str, ...]
+    effect: Effect
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDoubt:
+    """A doubt that holds about one claim, and where in the claim's file that is seen, None for no one place."""
+
+    doubt: Doubt
+    span: Span | None = None
+
+
 class Applicability(str, Enum):
     """``safe``: bitwise the same wherever the program ran before. ``unsafe``: changes numerics or behaviour.
     ``display``: shown, never applied."""
@@ -67,7 +97,10 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A claim about one place: under ``scenarios``, on ``device``'s cast policy, this fails or loses."""
+    """A claim about one place: under ``scenarios``, on ``device``'s cast policy, this fails or loses.
+
+    ``doubts`` are those that lowered the certainty.
+    """
 
     code: str
     name: str
@@ -80,6 +113,7 @@ class Finding:
     device: str
     causes: tuple[Cause, ...] = ()
     fix: Fix | None = None
+    doubts: tuple[HeldDoubt, ...] = ()
     cell: int | None = None
     fingerprint: str = ""
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Edit, Fix, Severity
+from amplint.finding import Applicability, Cause, Doubt, Edit, Finding, Fix, Severity
+from amplint.judge.doubts import CITED_EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from amplint.infer.facts import FileFacts
+    from amplint.judge.certainty import Standing
     from amplint.source import Span
 
 CODE = re.compile(r"[A-Z]+[0-9]{3}")
@@ -59,19 +62,23 @@ class Suspect:
     """A place that the facts make suspicious: what the finding would say, short of its fix.
 
     ``span`` is where the finding lies; ``node`` is the span of the syntax node whose libcst visit decides, usually the
-    same. ``data`` is the rule's own.
+    same. ``standing`` says whether the facts force it, and what speaks against it. ``data`` is the rule's own.
     """
 
     span: Span
     node: Span
     message: str
     scenarios: tuple[str, ...]
-    certainty: Certainty
+    standing: Standing
     causes: tuple[Cause, ...] = ()
     severity: Severity | None = None
     data: Any = field(default=None, compare=False)
     of_weights: bool = True
     """As of its rule: False where this claim rests on something else than half weights, which the source shows."""
+
+    def doubted(self, *doubts: Doubt, span: Span | None = None) -> Suspect:
+        """The same, with further doubts, which are seen at ``span``."""
+        return replace(self, standing=self.standing.doubted(*doubts, span=span)) if doubts else self
 
 
 class Rule:
@@ -130,6 +137,30 @@ class Rule:
 def documentation(rule: Rule) -> str:
     """A rule's docstring with its indentation removed."""
     return inspect.getdoc(type(rule)) or ""
+
+
+def finding_of(
+    rule: Rule, suspect: Suspect, path: Path, device: str, fix: Fix | None = None, message: str | None = None
+) -> Finding:
+    """The finding that a suspect makes, which no doubt drops. Cited evidence never makes an error."""
+    severity, standing = suspect.severity or rule.severity, suspect.standing
+    if rule.evidence is Evidence.CITED:
+        severity, standing = Severity.WARNING, standing.doubted(CITED_EVIDENCE)
+    assert standing.certainty is not None
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        message=message or suspect.message,
+        severity=severity,
+        certainty=standing.certainty,
+        filename=path,
+        span=suspect.span,
+        scenarios=suspect.scenarios,
+        device=device,
+        causes=suspect.causes,
+        fix=fix,
+        doubts=standing.lowering,
+    )
 
 
 def replace_span(span: Span, content: str, message: str, applicability: Applicability) -> Fix:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty, Finding, Severity
-from amplint.rule import Rule, Suspect
+from amplint.finding import Severity
+from amplint.judge.certainty import FORCED
+from amplint.rule import Rule, Suspect, finding_of
 from amplint.source import Location, SourceError, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from amplint.finding import Finding
     from amplint.infer.facts import FileFacts
 
 
@@ -54,17 +56,9 @@ class UnparsableFile(Rule):
     def finding(self, path: Path, error: SourceError, device: str) -> Finding:
         """The finding that stands for a whole file, where the parser stopped."""
         start = error.location
-        return Finding(
-            code=self.code,
-            name=self.name,
-            message=f"cannot be parsed, so nothing here was checked: {error.message}",
-            severity=self.severity,
-            certainty=Certainty.PROVEN,
-            filename=path,
-            span=Span(start, Location(start.row, start.column + 1)),
-            scenarios=(),
-            device=device,
-        )
+        span = Span(start, Location(start.row, start.column + 1))
+        message = f"cannot be parsed, so nothing here was checked: {error.message}"
+        return finding_of(self, Suspect(span, span, message, (), FORCED), path, device)
 
 
 UNPARSABLE = UnparsableFile()

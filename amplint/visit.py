@@ -14,10 +14,10 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvide
 
 from amplint.caught import is_caught
 from amplint.complex_casts import casts_complex
-from amplint.finding import Applicability, Certainty, Edit, Finding, Fix, Severity
+from amplint.finding import Applicability, Edit, Finding, Fix, Severity
 from amplint.importing import Imports
 from amplint.orphans import without_orphans
-from amplint.rule import Evidence, Rule, Suspect
+from amplint.rule import Rule, Suspect, finding_of
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
@@ -53,29 +53,6 @@ class RuleFailure(Exception):
         self.error = error
 
 
-def finding_of(
-    rule: Rule, suspect: Suspect, facts: FileFacts, fix: Fix | None = None, message: str | None = None
-) -> Finding:
-    """The finding that a suspect makes. Cited evidence never makes an error, nor a proven finding."""
-    severity, certainty = suspect.severity or rule.severity, suspect.certainty
-    if rule.evidence is Evidence.CITED:
-        severity = Severity.WARNING
-        certainty = Certainty.LIKELY if certainty is Certainty.PROVEN else certainty
-    return Finding(
-        code=rule.code,
-        name=rule.name,
-        message=message or suspect.message,
-        severity=severity,
-        certainty=certainty,
-        filename=facts.path,
-        span=suspect.span,
-        scenarios=suspect.scenarios,
-        device=facts.device,
-        causes=suspect.causes,
-        fix=fix,
-    )
-
-
 def run_rules(
     source: Source,
     facts: FileFacts,
@@ -84,10 +61,14 @@ def run_rules(
 ) -> list[Finding]:
     """Carry each suspect to its rule's ``visit_*`` method and collect what the rules report.
 
-    A suspect whose rule visits no node at its place, or whose file libcst refuses, is reported as it is, with no fix.
-    A rule that raises is appended to ``failures``; without that list RuleFailure propagates.
+    A suspect that a doubt drops is passed over. One whose rule visits no node at its place, or whose file libcst
+    refuses, is reported as it is, with no fix. A rule that raises is appended to ``failures``; without that list
+    RuleFailure propagates.
     """
     findings: list[Finding] = []
+    suspects = [(rule, suspect) for rule, suspect in suspects if suspect.standing.certainty is not None]
+    if not suspects:
+        return []
     try:
         wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
         positions = cast("Mapping[cst.CSTNode, CodeRange]", wrapper.resolve(PositionProvider))
@@ -95,12 +76,12 @@ def run_rules(
         wrapper.module.visit(carrier)
     except Exception:
         # libcst refuses some valid files, by several exception types; detection does not depend on it.
-        return [finding_of(rule, suspect, facts) for rule, suspect in suspects]
+        return [finding_of(rule, suspect, facts.path, facts.device) for rule, suspect in suspects]
     visit = Visit(source, facts, wrapper, positions)
     for rule, suspect in suspects:
         method, node = _choose(rule, carrier.found.get(suspect.node, []))
         if method is None or node is None:
-            findings.append(finding_of(rule, suspect, facts))
+            findings.append(finding_of(rule, suspect, facts.path, facts.device))
             continue
         visit._begin(rule, findings)
         try:
@@ -196,7 +177,7 @@ class Visit:
             fix = None
         if fix is not None:
             fix = self._completed(suspect, fix)
-        self._findings.append(finding_of(self._rule, suspect, self.facts, fix, message))
+        self._findings.append(finding_of(self._rule, suspect, self.facts.path, self.facts.device, fix, message))
 
     def _completed(self, suspect: Suspect, fix: Fix) -> Fix:
         assert self._rule is not None

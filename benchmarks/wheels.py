@@ -33,7 +33,7 @@ def unpacked(requirement: str, into: Path, reuse: Path | None = None) -> Path:
     Raises DownloadError.
     """
     folder = into / requirement.replace("==", "-")
-    wheel = _find(requirement, reuse) if reuse is not None else None
+    wheel = wheel_in(requirement, reuse) if reuse is not None else None
     if wheel is None:
         wheel = _download(requirement, into / "wheels")
     _unpack(wheel, folder)
@@ -60,7 +60,8 @@ def _unpack(wheel: Path, folder: Path) -> None:
         archive.extractall(folder, [name for name in archive.namelist() if name.endswith(".py")])
 
 
-def _find(requirement: str, folder: Path) -> Path | None:
+def wheel_in(requirement: str, folder: Path) -> Path | None:
+    """The wheel of ``name==version`` in a folder."""
     name, version = requirement.split("==")
     wanted = [project(name), version]
     return next((wheel for wheel in sorted(folder.glob("*.whl")) if _named(wheel) == wanted), None)
@@ -74,7 +75,7 @@ def _named(wheel: Path) -> list[str]:
 
 def _download(requirement: str, folder: Path) -> Path:
     done = _pip_download(requirement, folder)
-    wheel = _find(requirement, folder)
+    wheel = wheel_in(requirement, folder)
     if done.returncode != 0 or wheel is None:
         raise DownloadError(requirement, done.stdout + done.stderr)
     return wheel

@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from amplint.finding import Cause, Certainty
+from amplint.finding import Cause
 from amplint.infer.bodies import nodes_below
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Suspect
 
 from ._surroundings import FunctionNode
@@ -44,7 +45,7 @@ def borrowed(facts: FileFacts) -> Iterator[Suspect]:
             f"line {found.plain.lineno} gives it what the caller passes"
         )
         causes = (Cause(facts.path, cast, f"cast for `{found.owner}`, and not cast back"),)
-        yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes)
+        yield Suspect(span, span, message, scenarios, ASSUMED, causes)
 
 
 def _borrowed(tree: ast.Module) -> Iterator[_Borrowed]:

@@ -6,8 +6,10 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Applicability, Certainty, Edit
+from amplint.finding import Applicability, Edit
 from amplint.infer.torch_ops import find_op
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Suspect
 from amplint.source import Location, Span
 
@@ -18,7 +20,7 @@ from ._surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.finding import Cause
+    from amplint.finding import Cause, Doubt
     from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
     from amplint.infer.references import Reference
     from amplint.visit import Visit
@@ -121,14 +123,11 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
-        if _asks_for_autocast(facts, function.forward) or _only_raises(function.backward):
+        if _only_raises(function.backward):
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
-        in_backward = function.sensitive_backward
-        if not forward or (in_backward and all(operation.by_hand for operation in in_backward)):
-            continue
-        if in_backward or not _is_settled(facts, function.forward, function.backward):
+        if forward:
             yield replace(function, sensitive_forward=forward)
 
 
@@ -186,11 +185,24 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     own = function.sensitive_forward if method is function.forward else function.sensitive_backward
     own = own or function.sensitive_forward
     causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
-    known = any(operation.known for operation in function.sensitive_forward)
-    in_backward = function.sensitive_backward
-    cast = bool(in_backward) and all(operation.by_hand or operation.all_cast for operation in in_backward)
-    certainty = Certainty.LIKELY if known and not cast else Certainty.POSSIBLE
-    return Suspect(span, span, message, autocast_scenarios(facts), certainty, causes, data=function)
+    standing = ASSUMED.doubted(*_doubts(facts, function))
+    return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function)
+
+
+def _doubts(facts: FileFacts, function: AutogradFunction) -> list[Doubt]:
+    """Why autocast may decide nothing in a Function without decorators."""
+    forward, backward, in_backward = function.forward, function.backward, function.sensitive_backward
+    assert forward is not None
+    assert backward is not None
+    return holding(
+        {
+            doubts.ASKS_FOR_AUTOCAST: _asks_for_autocast(facts, forward),
+            doubts.ALIGNED_BY_HAND: bool(in_backward) and all(operation.by_hand for operation in in_backward),
+            doubts.DIFFERENTIATED: not in_backward and _is_settled(facts, forward, backward),
+            doubts.OPERANDS_UNKNOWN: not any(operation.known for operation in function.sensitive_forward),
+            doubts.CAST_BY_HAND: bool(in_backward) and all(each.by_hand or each.all_cast for each in in_backward),
+        }
+    )
 
 
 def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:

@@ -27,7 +27,7 @@ def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
                 node=span,
                 message=message_of(conflict),
                 scenarios=conflict.scenarios,
-                certainty=conflict.certainty,
+                standing=conflict.standing,
                 causes=conflict.causes,
                 severity=Severity.ERROR if conflict.raises and not conflict.cited else Severity.WARNING,
                 data=conflict,

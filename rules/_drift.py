@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.origins import deciding, lineage
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Suspect
 
 from ._alignment import dtype_of_tensor
@@ -40,25 +41,29 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
     makers = set()
     for promotion in facts.promotions:
         made = promotion.made
-        if (made is not None and made.fixed) is not fixed or _widens_a_table(promotion):
+        if (made is not None and made.fixed) is not fixed:
             continue
         decided = made.maker if made is not None else promotion.upcast
         maker = decided.span if decided is not None else facts.span(promotion.node)
         wide = deciding(promotion.wide.value.origin, promotion.lanes[0])
         if maker in spoken or maker in makers or (wide is not None and wide.span in spoken):
             continue
-        makers.add(maker)
+        widened = _widens_a_table(promotion)
+        if not widened:
+            makers.add(maker)
         span = facts.span(promotion.node)
-        yield Suspect(
+        suspect = Suspect(
             span=span,
             node=span,
             message=_message(promotion),
             scenarios=promotion.scenarios,
-            certainty=Certainty.POSSIBLE if promotion.sink == "returned" and not fixed else Certainty.LIKELY,
+            standing=ASSUMED,
             causes=promotion.causes,
             severity=Severity.WARNING,
             data=promotion,
         )
+        returned = promotion.sink == "returned" and not fixed
+        yield suspect.doubted(*holding({doubts.WIDENS_A_TABLE: widened, doubts.ONLY_RETURNED: returned}))
 
 
 def _widens_a_table(promotion: Promotion) -> bool:
@@ -150,7 +155,7 @@ def merged(facts: FileFacts) -> Iterator[Suspect]:
             "nothing casts the result back, and torch takes any dtype there"
         )
         suspect = likely_loss(facts, merge.node, message, scenarios, data=merge)
-        yield replace(suspect, certainty=Certainty.POSSIBLE) if _of_a_bias(merge) else suspect
+        yield suspect.doubted(doubts.MERGED_BIAS) if _of_a_bias(merge) else suspect
 
 
 def _of_a_bias(merge: Merge) -> bool:

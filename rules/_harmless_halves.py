@@ -11,12 +11,14 @@ import re
 from typing import TYPE_CHECKING
 
 from amplint.infer.dtypes import BITS
+from amplint.judge import doubts
 
 from ._choices import called, uses_behind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from amplint.finding import Doubt
     from amplint.infer.facts import CastCall
 
     from ._named_half import NamedHalf
@@ -31,9 +33,9 @@ _CASTS = ("to", "type", "type_as")
 _MAX_VARIABLES = 3
 
 
-def is_harmless(
+def harmless_doubts(
     around: Surroundings, half: NamedHalf, cast: CastCall | None, tests: Sequence[tuple[ast.expr, bool]]
-) -> bool:
+) -> Iterator[Doubt]:
     """Whether a cast by name keeps what matters, as far as the function that it is in shows.
 
     - Masks hold 0 and 1, or minus infinity, in any dtype.
@@ -43,12 +45,19 @@ def is_harmless(
     - To bfloat16 what the function made in float32, whatever the model runs in: all models get the same rounded table.
     """
     if half.receiver is None:
-        return False
+        return
     if _is_mask(half.receiver):
-        return True
+        yield doubts.HOLDS_A_MASK
     if half.dtype == "float16":
-        return any(answer and _asks_autocast(test) for test, answer in tests) or _is_for_attention(around, half.node)
-    return _is_made_wide(cast) or _holds_exponential(around, half.receiver)
+        if any(answer and _asks_autocast(test) for test, answer in tests):
+            yield doubts.LAYERS_CAST_AGAIN
+        if _is_for_attention(around, half.node):
+            yield doubts.ATTENTION_CAST_BACK
+        return
+    if _is_made_wide(cast):
+        yield doubts.MADE_WIDE
+    if _holds_exponential(around, half.receiver):
+        yield doubts.HOLDS_EXPONENTIAL
 
 
 def _is_mask(node: ast.expr) -> bool:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.judge import doubts
+
 from ._choices import called, only_decides, uses_behind
 from ._divisors import may_divide
 from ._guarded import default_of, is_share, kept_as, method, passed_by_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.finding import Doubt
+
     from ._surroundings import Surroundings
 
 _PICKERS = frozenset(("gather", "topk", "take_along_dim", "index_select", "masked_select"))
@@ -23,20 +29,27 @@ _STEPS = ("training_step", "compute_loss")
 _ROOTS = frozenset(("sqrt", "sqrt_"))
 
 
-def is_idle(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt, operand: ast.expr | None) -> bool:
+def idle_doubts(
+    tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt, operand: ast.expr | None
+) -> Iterator[Doubt]:
     """Whether what an epsilon is added to, ``operand``, is far from zero, or the result ``node`` is only multiplied.
 
     Or it is an argument of ``atan2``, which takes zeros, or only decides a choice.
     """
-    if operand is not None and (
-        _sums_picked_shares(around, operand)
-        or _is_exponential_by_default(tree, around, operand)
-        or _is_tested(around, operand)
-    ):
-        return True
-    return isinstance(node, ast.expr) and (
-        _is_only_multiplied(around, node) or _is_of_angle(around, node) or only_decides(around, node)
-    )
+    if operand is not None and _sums_picked_shares(around, operand):
+        yield doubts.PICKED_SHARES
+    if operand is not None and _is_exponential_by_default(tree, around, operand):
+        yield doubts.EXPONENTIAL_BY_DEFAULT
+    if operand is not None and _is_tested(around, operand):
+        yield doubts.TESTED_BEFORE
+    if not isinstance(node, ast.expr):
+        return
+    if _is_only_multiplied(around, node):
+        yield doubts.ONLY_MULTIPLIED
+    if _is_of_angle(around, node):
+        yield doubts.OF_AN_ANGLE
+    if only_decides(around, node):
+        yield doubts.ONLY_DECIDES
 
 
 def guards_gradients_alone(tree: ast.Module, around: Surroundings, node: ast.expr | ast.stmt) -> bool:

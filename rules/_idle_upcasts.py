@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.origins import deciding
+from amplint.judge import doubts
 
 from ._results import uses
 from ._surroundings import FunctionNode, Surroundings, works_on_a_model
@@ -13,26 +14,30 @@ from ._surroundings import FunctionNode, Surroundings, works_on_a_model
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.finding import Doubt
     from amplint.infer.facts import Conflict, FileFacts
 
 _ENTRIES = frozenset(("forward", "__call__", "training_step", "validation_step", "test_step", "predict_step"))
 """Methods that run where autocast may be on."""
 
 
-def is_idle(facts: FileFacts, conflict: Conflict) -> bool:
+def idle_doubts(facts: FileFacts, conflict: Conflict) -> Iterator[Doubt]:
     """Whether an upcast that autocast would undo is in a test, where weights are prepared, or is given up at once."""
     around = Surroundings.of(facts.source.tree)
     node = conflict.node
     function = around.function(node)
     if function is None or not isinstance(node, ast.expr):
-        return False
-    if _is_compared_with_zero(around, function, node) or _goes_back(around, function, node):
-        return True
+        return
+    if _is_compared_with_zero(around, function, node):
+        yield doubts.COMPARED_WITH_ZERO
+    if _goes_back(around, function, node):
+        yield doubts.CAST_BACK
     if _is_foreign(facts, conflict):
-        return True
+        yield doubts.CAST_IN_OTHER_FILE
     if _prepares_weights(facts.source.tree, around, function):
-        return True
-    return not _names_autocast(facts) and _is_of_tests(facts.source.tree, around, function)
+        yield doubts.PREPARES_WEIGHTS
+    if not _names_autocast(facts) and _is_of_tests(facts.source.tree, around, function):
+        yield doubts.RUN_BY_TESTS
 
 
 def _is_foreign(facts: FileFacts, conflict: Conflict) -> bool:

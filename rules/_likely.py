@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty, Severity
+from amplint.finding import Severity
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Suspect
 
 if TYPE_CHECKING:
@@ -24,4 +25,4 @@ def likely_loss(
 ) -> Suspect:
     """A likely warning that lies at ``node``, and is decided there too."""
     span = facts.span(node)
-    return Suspect(span, span, message, scenarios, Certainty.LIKELY, causes, Severity.WARNING, data)
+    return Suspect(span, span, message, scenarios, ASSUMED, causes, Severity.WARNING, data)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from amplint.finding import Certainty
 from amplint.infer.dtypes import FLOATS, bits_of, names_of
+from amplint.judge import doubts
+from amplint.judge.certainty import Standing, holding
 
 from ._alignment import dtype_of_tensor, is_stable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from amplint.finding import Cause
+    from amplint.finding import Cause, Doubt
     from amplint.infer.dtypes import Lane
     from amplint.infer.facts import FileFacts, Operand, Use
 
@@ -21,29 +22,28 @@ MAX_QUOTED = 40
 
 
 class _HasLanes(Protocol):
-    """What claims something of scenarios, by number, of one certainty."""
+    """What claims something of scenarios, by number, all equally sure."""
 
     @property
-    def lanes(self) -> dict[int, Certainty]: ...
+    def lanes(self) -> dict[int, Standing]: ...
 
 
 Claim = TypeVar("Claim", bound=_HasLanes)
-_SUREST_FIRST = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
 
 
-def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]) -> dict[int, Certainty]:
-    """The judged scenarios in which every dtype that an operand can have fails, by number, and how sure that is.
+def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]) -> dict[int, Standing]:
+    """The judged scenarios in which every dtype that an operand can have fails, by number, and how that stands.
 
-    ``fails`` takes the scenario's number and the bit of one dtype. Where a caller decides the dtype it is likely only.
+    ``fails`` takes the scenario's number and the bit of one dtype. Where a caller decides the dtype it is assumed only.
     """
+    asked = {doubts.MAY_BE_NO_TENSOR: operand.value.maybe, doubts.UNKNOWN_ON_A_PATH: operand.value.unsure}
     found = {}
     for number, scenario in enumerate(facts.scenarios):
         lane = operand.value.dtypes[number]
         if scenario.name == "fp32" or not use.live >> number & 1 or not lane.known:
             continue
         if all(fails(number, bit) for bit in bits_of(lane.mask)):
-            likely = lane.assumed or operand.value.maybe or operand.value.unsure
-            found[number] = Certainty.LIKELY if likely else Certainty.PROVEN
+            found[number] = Standing(forced=not lane.assumed).doubted(*holding(asked))
     return found
 
 
@@ -64,27 +64,34 @@ def in_autograd_function(facts: FileFacts, use: Use) -> bool:
 
 def claimed_lanes(
     facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]
-) -> dict[int, Certainty]:
-    """:func:`low_lanes`, where what only a caller decides is no more than possible outside modules."""
+) -> dict[int, Standing]:
+    """:func:`low_lanes`, doubted outside modules where only a caller decides the dtype."""
     lanes = low_lanes(facts, use, operand, fails)
-    if follows_scenario(facts, use):
-        return lanes
-    return {n: Certainty.POSSIBLE if c is Certainty.LIKELY else c for n, c in lanes.items()}
+    return lanes if follows_scenario(facts, use) else unproven_doubted(lanes, doubts.OUTSIDE_A_MODULE)
 
 
-def surest(lanes: dict[int, Certainty]) -> dict[int, Certainty]:
-    """The scenarios of the strongest certainty only: these are what a finding claims."""
-    best = min(lanes.values(), key=_SUREST_FIRST.index, default=None)
-    return {number: certainty for number, certainty in lanes.items() if certainty is best}
+def doubted(lanes: dict[int, Standing], *held: Doubt) -> dict[int, Standing]:
+    """The same scenarios, with doubts that hold in all of them."""
+    return {number: standing.doubted(*held) for number, standing in lanes.items()} if held else lanes
 
 
-def strongest(found: Sequence[Claim]) -> tuple[Claim, list[int], Certainty]:
+def unproven_doubted(lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
+    """The same scenarios, with a doubt about what is not proven."""
+    return {number: each if each.proven else each.doubted(doubt) for number, each in lanes.items()}
+
+
+def surest(lanes: dict[int, Standing]) -> dict[int, Standing]:
+    """The scenarios of which a claim is surest: these are what a finding names."""
+    best = min((standing.rank for standing in lanes.values()), default=None)
+    return {number: standing for number, standing in lanes.items() if standing.rank == best}
+
+
+def strongest(found: Sequence[Claim]) -> tuple[Claim, list[int], Standing]:
     """Of what one node does in several contexts the surest, with the scenarios of all that are as sure."""
-    order = _SUREST_FIRST.index
-    worst = min(found, key=lambda claim: (order(next(iter(claim.lanes.values()))), -len(claim.lanes)))
-    certainty = next(iter(worst.lanes.values()))
-    lanes = {number for claim in found for number, each in claim.lanes.items() if each is certainty}
-    return worst, sorted(lanes), certainty
+    worst = min(found, key=lambda claim: (next(iter(claim.lanes.values())).rank, -len(claim.lanes)))
+    standing = next(iter(worst.lanes.values()))
+    lanes = {number for claim in found for number, each in claim.lanes.items() if each.rank == standing.rank}
+    return worst, sorted(lanes), standing
 
 
 def by_node(uses: Iterable[Use]) -> Iterable[list[Use]]:

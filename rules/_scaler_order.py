@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
-from amplint.finding import Cause, Certainty, Severity
+from amplint.finding import Cause, Severity
 from amplint.infer.training.roles import Role
 from amplint.infer.training.steps import Gradients, Step
+from amplint.judge.certainty import ASSUMED, FORCED, Standing
 
 from ._training import backward_causes, scaler_spelling, spelled, uses, varies
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from amplint.infer.facts import FileFacts
     from amplint.infer.training.steps import Moment, State
 
-_Judgement: TypeAlias = tuple[str, Severity, Certainty, tuple[Cause, ...]] | None
+_Judgement: TypeAlias = tuple[str, Severity, Standing, tuple[Cause, ...]] | None
 
 
 def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
@@ -25,12 +26,12 @@ def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
     if moment.gradients == {Gradients.SCALED}:
         message = f"applies gradients that are still multiplied by the loss scale: call {scaler}.step({optimizer})"
         causes = backward_causes(facts, moment, Gradients.SCALED)
-        return message, Severity.WARNING, Certainty.PROVEN, causes
+        return message, Severity.WARNING, FORCED, causes
     if moment.gradients == {Gradients.UNSCALED} and all(state.unscaled for state in moment.states):
         message = (
             f"applies gradients without asking the scaler whether they overflowed: call {scaler}.step({optimizer})"
         )
-        return message, Severity.WARNING, Certainty.LIKELY, ()
+        return message, Severity.WARNING, ASSUMED, ()
     return None
 
 
@@ -41,13 +42,13 @@ def _step(facts: FileFacts, moment: Moment) -> _Judgement:
         causes = backward_causes(facts, moment, Gradients.PLAIN)
         raises = event.scaler is not None and not _scales(facts)
         severity = Severity.ERROR if raises else Severity.WARNING
-        return message, severity, Certainty.PROVEN, causes
+        return message, severity, FORCED, causes
     again = _again(moment, "stepped")
     if again is not None:
         return f"steps a second time before {scaler}.update()", Severity.ERROR, again, ()
     if _never_updated(facts, moment):
         message = f"steps a scaler that is never updated: call {scaler}.update() after the step"
-        return message, Severity.ERROR, Certainty.LIKELY, ()
+        return message, Severity.ERROR, ASSUMED, ()
     return None
 
 
@@ -55,11 +56,11 @@ def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:
     scaler = spelled(moment)
     pair = moment.event.pair
     if pair and all(pair <= state.stepped for state in moment.states):
-        return f"unscales after {scaler}.step()", Severity.ERROR, Certainty.PROVEN, ()
+        return f"unscales after {scaler}.step()", Severity.ERROR, FORCED, ()
     again = _again(moment, "unscaled")
     if again is None:
         return None
-    every = "" if again is Certainty.PROVEN else " when the last pass did not update"
+    every = "" if again.forced else " when the last pass did not update"
     return f"unscales a second time before {scaler}.update(){every}", Severity.ERROR, again, ()
 
 
@@ -72,14 +73,14 @@ def _update(facts: FileFacts, moment: Moment) -> _Judgement:
         return scaler in state.updated
 
     if all(map(idle, moment.states)):
-        return "updates again with no step since the last update", Severity.ERROR, Certainty.PROVEN, ()
+        return "updates again with no step since the last update", Severity.ERROR, FORCED, ()
     if not moment.blurred and not varies(moment) and moment.loops and any(map(idle, moment.states)):
         message = "updates even when this pass did not step: update only after a step"
-        return message, Severity.ERROR, Certainty.LIKELY, ()
+        return message, Severity.ERROR, ASSUMED, ()
     return None
 
 
-def _again(moment: Moment, which: str) -> Certainty | None:
+def _again(moment: Moment, which: str) -> Standing | None:
     """Whether the same optimizer was unscaled or stepped before, since the last update: always, or on some path of a
     loop that this call is not excepted from."""
     pair = moment.event.pair
@@ -87,9 +88,9 @@ def _again(moment: Moment, which: str) -> Certainty | None:
         return None
     before = [pair <= getattr(state, which) for state in moment.states]
     if all(before):
-        return Certainty.PROVEN
+        return FORCED
     some = any(before) and not moment.blurred and bool(moment.loops) and not varies(moment)
-    return Certainty.LIKELY if some else None
+    return ASSUMED if some else None
 
 
 def _scales(facts: FileFacts) -> bool:
@@ -118,4 +119,4 @@ JUDGES = {
     Step.UNSCALE: _unscale,
     Step.UPDATE: _update,
 }
-"""By what a call does: what is wrong with it there, as message, severity, certainty and causes; None where nothing."""
+"""By what a call does: what is wrong with it there, as message, severity, standing and causes; None where nothing."""

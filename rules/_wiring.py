@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.finding import Cause, Certainty, Edit, Severity
+from amplint.finding import Cause, Edit, Severity
 from amplint.infer.facts import Kind
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, FORCED, Standing
 from amplint.rule import Suspect
 
 from ._custom_autograd import (
@@ -66,10 +68,10 @@ class Wiring:
         if BACKWARD in self._forward_roles and self.function.forward is not None:
             if FORWARD in self._forward_roles[: self._forward_roles.index(BACKWARD)]:
                 message = f"{name}.forward has custom_bwd, which belongs on backward"
-                return self._suspect(self.function.forward, message, Certainty.LIKELY, Severity.WARNING)
+                return self._suspect(self.function.forward, message, ASSUMED, Severity.WARNING)
             both = " and custom_fwd on backward" if FORWARD in self._backward_roles else ", which belongs on backward"
             message = f"{name} has custom_bwd on forward{both}: every call {_NO_STATE}"
-            return self._suspect(self.function.forward, message, Certainty.PROVEN)
+            return self._suspect(self.function.forward, message, FORCED)
         if FORWARD in self._backward_roles and BACKWARD not in self._backward_roles:
             message = f"{name}.backward has custom_fwd in place of custom_bwd and runs without autocast"
             return self._weak(message)
@@ -82,11 +84,11 @@ class Wiring:
         name = self.function.node.name
         if BACKWARD in self._backward_roles and self.function.backward is not None:
             message = f"{name}.backward {_NO_STATE}: with setup_context, custom_fwd has no ctx to note the state on"
-            return self._suspect(self.function.backward, message, Certainty.PROVEN)
+            return self._suspect(self.function.backward, message, FORCED)
         if self.function.forward is None or any(custom.cast_inputs is not None for custom in self.forward):
             return None
         message = f"custom_fwd does nothing for {name}: with setup_context it has no ctx to note autocast's state on"
-        return self._suspect(self.function.forward, message, Certainty.LIKELY, Severity.WARNING)
+        return self._suspect(self.function.forward, message, ASSUMED, Severity.WARNING)
 
     def _half(self) -> Suspect | None:
         """One of the pair without the other."""
@@ -94,7 +96,7 @@ class Wiring:
         noted, restored = self._noted or FORWARD in self._forward_roles, BACKWARD in self._backward_roles
         if restored and not noted and function.forward is not None:
             message = f"{function.node.name}.forward has no custom_fwd, so backward with its custom_bwd {_NO_STATE}"
-            return self._suspect(function.forward, message, Certainty.PROVEN)
+            return self._suspect(function.forward, message, FORCED)
         if noted and not restored:
             return self._weak(
                 f"{function.node.name}.backward has no custom_bwd and runs without the autocast that custom_fwd notes"
@@ -126,7 +128,7 @@ class Wiring:
             message = f"{name}.forward computes in {dtype} whatever autocast's dtype is: under {other} it {loss}"
             span = facts.source.header_span(self.function.forward)
             causes = (Cause(facts.path, facts.span(custom.node), f"cast_inputs fixes {dtype}"),)
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes, Severity.WARNING)
+            yield Suspect(span, span, message, scenarios, ASSUMED, causes, Severity.WARNING)
 
     def _weak(self, message: str) -> Suspect | None:
         """A finding at backward, which runs without autocast: an error where its operands are seen to disagree."""
@@ -136,11 +138,11 @@ class Wiring:
         body = facts.source.span(backward)
         fails = any(c.kind is Kind.BACKWARD and body.contains(facts.span(c.node)) for c in facts.conflicts)
         matters = self.function.sensitive_backward and not any(c.cast_inputs is not None for c in self.forward)
-        certainty = Certainty.LIKELY if fails or matters else Certainty.POSSIBLE
-        return self._suspect(backward, message, certainty, Severity.ERROR if fails else Severity.WARNING)
+        standing = ASSUMED if fails or matters else ASSUMED.doubted(doubts.NOTHING_TO_CAST)
+        return self._suspect(backward, message, standing, Severity.ERROR if fails else Severity.WARNING)
 
     def _suspect(
-        self, method: ast.FunctionDef, message: str, certainty: Certainty, severity: Severity = Severity.ERROR
+        self, method: ast.FunctionDef, message: str, standing: Standing, severity: Severity = Severity.ERROR
     ) -> Suspect:
         facts = self.facts
         span = facts.source.header_span(method)
@@ -149,9 +151,9 @@ class Wiring:
             for where, found in (("forward", self.forward), ("backward", self.backward))
             for custom in found
         )
-        raises = certainty is Certainty.PROVEN
+        raises = standing.forced
         scenarios = every_scenario(facts) if raises else autocast_scenarios(facts)
-        return Suspect(span, span, message, scenarios, certainty, causes, severity, data=self)
+        return Suspect(span, span, message, scenarios, standing, causes, severity, data=self)
 
     def repair(self, visit: Visit) -> list[Edit]:
         """Each decorator on its own method, with the arguments that are there; empty where that is not clear."""

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
 from amplint.infer.origins import deciding
+from amplint.judge import doubts
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
 from ._disagreement import suspects_of
-from ._idle_upcasts import is_idle
+from ._idle_upcasts import idle_doubts
 from ._on_host import is_on_host
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.finding import Edit
+    from amplint.finding import Doubt, Edit
     from amplint.infer.facts import Conflict, FileFacts
     from amplint.visit import Visit
 
@@ -141,14 +141,9 @@ class Attention(nn.Module):
         for suspect in suspects_of(facts, Kind.UPCAST, Kind.UNDONE_UPCAST):
             conflict: Conflict = suspect.data
             if conflict.kind is Kind.UPCAST:
-                yield replace(suspect, certainty=Certainty.POSSIBLE) if _is_answered(facts, conflict) else suspect
-                continue
-            around = Surroundings.of(facts.source.tree)
-            function = around.function(conflict.node)
-            if facts.device != "cpu" and any(is_on_host(function, o.node, around) for o in conflict.operands):
-                continue
-            idle = _is_constant(facts, conflict) or is_idle(facts, conflict)
-            yield replace(suspect, certainty=Certainty.POSSIBLE) if idle else suspect
+                yield suspect.doubted(doubts.ANSWERS_ARGUMENT) if _is_answered(facts, conflict) else suspect
+            else:
+                yield suspect.doubted(*_doubts(facts, conflict))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -173,6 +168,17 @@ class Attention(nn.Module):
         visit.report(suspect, visit.fix(Applicability.UNSAFE, text, *edits), message)
 
 
+def _doubts(facts: FileFacts, conflict: Conflict) -> Iterator[Doubt]:
+    """Why an upcast that autocast undoes may not matter."""
+    around = Surroundings.of(facts.source.tree)
+    function = around.function(conflict.node)
+    if facts.device != "cpu" and any(is_on_host(function, o.node, around) for o in conflict.operands):
+        yield doubts.ON_HOST
+    if _is_constant(facts, conflict):
+        yield doubts.MAKES_CONSTANT
+    yield from idle_doubts(facts, conflict)
+
+
 def _is_answered(facts: FileFacts, conflict: Conflict) -> bool:
     """Whether a plain function casts one argument up in the operation itself, to meet another as it was passed: that
     callers pass it in float32 is then the likelier reading."""
@@ -183,7 +189,7 @@ def _is_answered(facts: FileFacts, conflict: Conflict) -> bool:
     arguments = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args)}
     stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     passed = isinstance(other.node, ast.Name) and other.node.id in arguments - stored
-    return passed and conflict.certainty is not Certainty.PROVEN and written_cast(upcast) is not None
+    return passed and not conflict.standing.proven and written_cast(upcast) is not None
 
 
 def _is_constant(facts: FileFacts, conflict: Conflict) -> bool:

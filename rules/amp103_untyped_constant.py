@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
+from amplint.judge import doubts
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, dtype_of
@@ -19,12 +19,13 @@ from ._surroundings import Surroundings
 from ._switched_off import is_projection_left_off, is_switched_off
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.finding import Fix
+    from amplint.finding import Doubt, Fix
     from amplint.infer.facts import Conflict, FileFacts, MadeOperand
+    from amplint.source import Span
     from amplint.visit import Visit
 
 _FREE = EXACT | frozenset(f"torch.{name}() without dtype" for name in ("empty", "full", "rand", "randn"))
@@ -153,8 +154,9 @@ class Right(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.CONSTANT):
-            left_off = _is_left_off(facts, suspect.data)
-            yield replace(suspect, certainty=Certainty.POSSIBLE) if left_off else suspect
+            for doubt, span in _left_off(facts, suspect.data):
+                suspect = suspect.doubted(doubt, span=span)
+            yield suspect
         yield from forgotten(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -174,15 +176,15 @@ class Right(nn.Module):
         visit.report(suspect, _fix(visit, node, conflict, made), message(visit.facts, conflict, made))
 
 
-def _is_left_off(facts: FileFacts, conflict: Conflict) -> bool:
+def _left_off(facts: FileFacts, conflict: Conflict) -> Iterator[tuple[Doubt, Span | None]]:
     """Whether the constant is made, or the layer it meets, only where an option is on that all of the file's
     constructions leave off."""
-    if is_projection_left_off(facts.source.tree, Surroundings.of(facts.source.tree), conflict.node):
-        return True
+    tree, around = facts.source.tree, Surroundings.of(facts.source.tree)
+    if is_projection_left_off(tree, around, conflict.node):
+        yield doubts.PROJECTION_LEFT_OFF, None
     maker = conflict.made.maker if conflict.made is not None else None
-    if maker is None or maker.filename != str(facts.path):
-        return False
-    return is_switched_off(facts.source.tree, Surroundings.of(facts.source.tree), maker.node)
+    if maker is not None and maker.filename == str(facts.path) and is_switched_off(tree, around, maker.node):
+        yield doubts.OPTION_LEFT_OFF, maker.span
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
+from amplint.judge import doubts
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import alignment, disagreement, leads, wider
@@ -142,8 +143,8 @@ class Adapter(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.MIXED):
-            if suspect.data.aligned is None or not brought_to_dtype(facts, suspect.data):
-                yield suspect
+            brought = suspect.data.aligned is not None and brought_to_dtype(facts, suspect.data)
+            yield suspect.doubted(doubts.BROUGHT_TO_DTYPE) if brought else suspect
         yield from handed_to_extensions(facts)
         yield from borrowed(facts)
 

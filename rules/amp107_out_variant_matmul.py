@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
+from amplint.judge import doubts
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import cast_to_lead, describe, dtype_of
@@ -133,9 +134,8 @@ def reproduce():
         asked = _under_tests_of_dtypes(facts.source.tree) if found else ()
         for suspect in found:
             conflict: Conflict = suspect.data
-            if id(conflict.node) in asked:
-                continue
-            yield replace(suspect, message=_message(conflict))
+            told = replace(suspect, message=_message(conflict))
+            yield told.doubted(doubts.ASKS_FOR_DTYPE) if id(conflict.node) in asked else told
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))

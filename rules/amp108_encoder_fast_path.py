@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32
 from amplint.infer.values import UNKNOWN, Const, Device, DTypeValue, Layer, Number, TorchName
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._surroundings import Surroundings
@@ -176,7 +178,11 @@ def run(model, x, padding):
             opened = _open(call, facts)
             if opened is None:
                 continue
-            certainty = Certainty.LIKELY if opened and (evidence or facts.device != "cuda") else Certainty.POSSIBLE
+            asked = {
+                doubts.FAST_PATH_MAY_BE_SHUT: not opened,
+                doubts.CUDA_ALONE: evidence is None and facts.device == "cuda",
+            }
+            standing = ASSUMED.doubted(*holding(asked))
             causes = [*_layer_cause(call, facts)]
             when = "with or without a padding mask before torch 2.6"
             if facts.torch_version >= _NEEDS_MASK:
@@ -184,7 +190,7 @@ def run(model, x, padding):
                 if used is None:
                     continue
                 if not used.alone:
-                    certainty = Certainty.POSSIBLE
+                    standing = standing.doubted(doubts.OTHER_MASK_TOO, span=facts.span(used.node))
                 when = "when it gets a padding mask"
                 causes.append(Cause(facts.path, facts.span(used.node), "called with src_key_padding_mask"))
             if evidence is not None:
@@ -194,7 +200,7 @@ def run(model, x, padding):
                 "nn.TransformerEncoder crashes under autocast on a device other than CUDA, "
                 f"in eval mode with no_grad, {when}"
             )
-            yield Suspect(span, span, message, scenarios, certainty, tuple(causes))
+            yield Suspect(span, span, message, scenarios, standing, tuple(causes))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         if visit.facts.torch_version < _NEEDS_MASK or any(argument.star for argument in node.args):

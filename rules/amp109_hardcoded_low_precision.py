@@ -6,8 +6,10 @@ import ast
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.dtypes import BITS, BOOL, INTEGERS
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._asked_for import (
@@ -22,7 +24,7 @@ from ._asked_for import (
     tests_of,
 )
 from ._blanket_casts import BlanketCast, blanket_casts
-from ._harmless_halves import is_harmless
+from ._harmless_halves import harmless_doubts
 from ._named_half import NamedHalf, named_halves
 from ._receivers import is_tensor, place, shows_tensor
 from ._surroundings import Surroundings
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
+    from amplint.finding import Doubt
     from amplint.infer.facts import CastCall, FileFacts
+    from amplint.judge.certainty import Standing
     from amplint.visit import Visit
 
 _SAMPLE = re.compile(r"dummy|warm_?up")
@@ -186,14 +190,15 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
         yield from _blankets(facts, around)
         casts = {id(cast.node): cast for cast in facts.casts}
         shared = shared_flags(facts.source.tree)
-        spoken: set[tuple[int, str, Certainty]] = set()
+        spoken: set[tuple[int, str, int]] = set()
         for half in sorted(named_halves(facts, around), key=lambda half: facts.span(half.node)):
             cast = casts.get(id(half.node))
             claim = _claim(facts, around, half, cast, shared)
             if claim is None:
                 continue
-            message, lanes, causes, certainty = claim
-            block = (around.block(half.node), half.dtype, certainty)
+            message, lanes, causes, standing = claim
+            standing = standing.doubted(*_doubts(facts, around, half))
+            block = (around.block(half.node), half.dtype, standing.rank)
             if block in spoken:
                 continue
             spoken.add(block)
@@ -202,7 +207,7 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
                 node=facts.span(half.node),
                 message=message,
                 scenarios=facts.names(lanes),
-                certainty=certainty,
+                standing=standing,
                 causes=causes,
             )
 
@@ -223,7 +228,7 @@ def _blankets(facts: FileFacts, around: Surroundings) -> Iterator[Suspect]:
             node=span,
             message=f"everything in `{ast.unparse(blanket.source)}` is cast, integers and masks too",
             scenarios=facts.all_scenarios(),
-            certainty=Certainty.LIKELY,
+            standing=ASSUMED,
             causes=(Cause(facts.path, facts.span(blanket.source), "not only floating tensors are in here"),),
             data=blanket,
         )
@@ -231,39 +236,43 @@ def _blankets(facts: FileFacts, around: Surroundings) -> Iterator[Suspect]:
 
 def _claim(
     facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None, shared: dict[str, ast.expr]
-) -> tuple[str, list[int], tuple[Cause, ...], Certainty] | None:
-    """What is wrong with a named dtype, in which scenarios, why, and how sure that is; None where it is one for all by
-    intention."""
-    if is_on_purpose(around, half.node, half.dtype, facts.path):
-        return None
-    if half.receiver is not None and _SAMPLE.search(ast.unparse(half.receiver)):
-        return None
-    if _is_rounding(around, half.node) or is_quantized(around, half.node):
-        return None
-    if is_explained(around, half.node, half.dtype, facts.source.lines):
-        return None
+) -> tuple[str, list[int], tuple[Cause, ...], Standing] | None:
+    """What is wrong with a named dtype, in which scenarios, why, and how that stands; None where nothing is."""
     tests = list(tests_of(around, half.node))
     told_apart = shared_test(tests, shared) if half.dtype == "float16" else None
     if told_apart is not None:
         cause = Cause(facts.path, facts.span(told_apart), "here the flag alone does not tell")
         message = "the flag is set for bfloat16 too, which becomes float16 here"
-        return message, _other_lanes(facts, half), (cause,), Certainty.LIKELY
+        return message, _other_lanes(facts, half), (cause,), ASSUMED
     if half.choice is not None:
         tests.append(half.choice)
-    if any(asks(test, answer, half.dtype) or (answer and _is_of_float32(test)) for test, answer in tests):
-        return None
+    asked = any(asks(test, answer, half.dtype) or (answer and _is_of_float32(test)) for test, answer in tests)
+    standing = ASSUMED.doubted(doubts.ASKED_FOR) if asked else ASSUMED
     lanes = _wrong_lanes(facts, half, cast)
     if any(names_both(test, answer) for test, answer in tests):
         message = f"float16 and bfloat16 come here alike, and both become {half.dtype}"
-        return message, lanes or _other_lanes(facts, half), (), Certainty.LIKELY
+        return message, lanes or _other_lanes(facts, half), (), standing
     if not lanes or not _is_of_tensor(around, half, cast):
         return None
     meant = OTHER[half.dtype]
     if half.receiver is None:
-        return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, (), Certainty.LIKELY
-    certainty = Certainty.POSSIBLE if is_harmless(around, half, cast, tests) else Certainty.LIKELY
+        return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, (), standing
+    standing = standing.doubted(*harmless_doubts(around, half, cast, tests))
     integral = ": what is cast are integers" if cast is not None and _is_integral(cast, lanes[0]) else ""
-    return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, (), certainty
+    return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, (), standing
+
+
+def _doubts(facts: FileFacts, around: Surroundings, half: NamedHalf) -> list[Doubt]:
+    """Why one dtype may be right for all, by intention."""
+    return holding(
+        {
+            doubts.NAMED_ON_PURPOSE: is_on_purpose(around, half.node, half.dtype, facts.path),
+            doubts.NAMED_A_SAMPLE: half.receiver is not None and bool(_SAMPLE.search(ast.unparse(half.receiver))),
+            doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node),
+            doubts.QUANTIZED_NEXT: is_quantized(around, half.node),
+            doubts.EXPLAINED: is_explained(around, half.node, half.dtype, facts.source.lines),
+        }
+    )
 
 
 def _is_of_float32(test: ast.expr) -> bool:

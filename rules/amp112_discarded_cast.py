@@ -6,7 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import FORCED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._alignment import is_stable
@@ -144,17 +146,21 @@ class Encoder(nn.Module):
         for cast in discarded:
             assert around is not None
             lanes = _changed(cast)
-            if not lanes or _probes(around, cast.node) or _is_own_dtype(around, cast.node):
+            if not lanes or _is_own_dtype(around, cast.node):
                 continue
             assert isinstance(cast.node.func, ast.Attribute)
             receiver = ast.unparse(cast.node.func.value)
+            asked = {
+                doubts.MAY_BE_NO_TENSOR: cast.tensor.maybe,
+                doubts.MAY_PROBE: _probes(around, cast.node),
+            }
             yield Suspect(
                 span=place(facts, cast.node),
                 node=facts.span(cast.node),
                 message=f"`.{cast.node.func.attr}()` returns a new tensor, which is thrown away: `{receiver}` stays as "
                 "it is",
                 scenarios=facts.names(lanes) if len(lanes) < len(facts.scenarios) else facts.all_scenarios(),
-                certainty=Certainty.LIKELY if cast.tensor.maybe else Certainty.PROVEN,
+                standing=FORCED.doubted(*holding(asked)),
                 data=cast,
             )
 

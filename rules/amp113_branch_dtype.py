@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Certainty, Severity
+from amplint.finding import Severity
 from amplint.infer.dtypes import names_of
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._surroundings import Surroundings
@@ -120,18 +122,18 @@ class Pool(nn.Module):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         around = Surroundings.of(facts.source.tree) if facts.branches else None
         for found in facts.branches:
-            if around is not None and any(around.guarded(node, _asks_for_dtype) for node in (found.node, found.other)):
-                continue
             here, there = (names_of(o.value.dtypes[found.lane].mask)[0] for o in (found.tensor, found.reference))
             span, row = facts.span(found.node), facts.span(found.other).start.row
-            yield Suspect(
+            suspect = Suspect(
                 span=span,
                 node=span,
                 message=f"this returns {here}, and line {row} returns {there} for the same input",
                 scenarios=found.scenarios,
-                certainty=Certainty.LIKELY,
+                standing=ASSUMED,
                 causes=found.causes,
             )
+            asked = around is not None and any(around.guarded(n, _asks_for_dtype) for n in (found.node, found.other))
+            yield suspect.doubted(doubts.ASKS_FOR_DTYPE) if asked else suspect
 
 
 def _asks_for_dtype(test: ast.expr) -> bool:

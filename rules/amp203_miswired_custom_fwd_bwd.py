@@ -6,7 +6,9 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.caught import is_caught
-from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
+from amplint.finding import Applicability, Cause, Edit, Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import FORCED, holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._custom_autograd import BACKWARD, FORWARD, SINCE, readable, role_of
@@ -215,18 +217,19 @@ def _without_device(facts: FileFacts, wired: list[Wiring]) -> Iterator[Suspect]:
         role, call, decorated = role_of(reference.name), reference.call, reference.decorates
         if role is None or not reference.name.startswith("torch.amp.") or isinstance(reference.node, ast.alias):
             continue
-        if (call is None and decorated is None) or is_caught(facts.source, facts.span(reference.node)):
+        if call is None and decorated is None:
             continue
         if call is not None and any(keyword.arg in (None, "device_type") for keyword in call.keywords):
             continue
         pair = [w for w in wired if decorated is not None and decorated in (w.function.forward, w.function.backward)]
         written = facts.span(call or reference.node)
+        caught = is_caught(facts.source, facts.span(reference.node))
         yield Suspect(
             span=written if decorated is None else facts.source.header_span(decorated),
             node=written,
             message=f"{role} without device_type raises TypeError where it is applied",
             scenarios=every_scenario(facts),
-            certainty=Certainty.PROVEN,
+            standing=FORCED.doubted(*holding({doubts.MAY_BE_CAUGHT: caught})),
             causes=() if decorated is None else (Cause(facts.path, written, f"{role} without device_type"),),
             data=(pair[0].device if pair else None) or f'"{facts.device}"',
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Cause, Certainty, Severity
+from amplint.finding import Cause, Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Evidence, Example, Rule, Suspect
 
 from ._custom_autograd import autocast_scenarios, readable, role_of
@@ -151,13 +153,14 @@ class Version(torch.autograd.Function):
             if known is None:
                 known = dict(extensions(facts))
             call = extension_call(facts, function, known)
-            if call is None or _cast_by_callers(facts, function):
+            if call is None:
                 continue
             name = ast.unparse(call.func)
             span = facts.source.header_span(forward)
             message = f"{function.node.name}.forward gives {name} whatever autocast left, which casts nothing for it"
             cause = Cause(facts.path, facts.span(call), "a compiled extension: autocast does not cast its arguments")
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY, (cause,))
+            suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
+            yield suspect.doubted(doubts.CALLERS_CAST) if _cast_by_callers(facts, function) else suspect
 
 
 def _cast_by_callers(facts: FileFacts, function: AutogradFunction) -> bool:

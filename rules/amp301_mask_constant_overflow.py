@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BITS, bits_of
 from amplint.infer.values import Const, Limit
+from amplint.judge import doubts
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 from ._disagreement import find_expression, short_name
 from ._low_precision import (
     by_node,
     causes_of,
+    doubted,
     dtype_expression,
     dtype_name,
     follows_scenario,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Fix
     from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
     from amplint.visit import Visit
 
 _LARGEST = {
@@ -83,7 +86,7 @@ class _Overflow:
     use: Use
     parameter: str
     operand: Operand
-    lanes: dict[int, Certainty]
+    lanes: dict[int, Standing]
     raises: bool
 
     @property
@@ -217,17 +220,19 @@ def _overflow(facts: FileFacts, use: Use) -> _Overflow | None:
     short = short_name(use.op).rstrip("_") or use.op
     short = "__setitem__" if use.op.endswith("__setitem__") else short
     refused = _RAISES | _RAISES_ON_CPU if facts.device == "cpu" else _RAISES
+    dropped: _Overflow | None = None
     for table, raises in ((refused, True), (_GIVES_INFINITY, False)):
         for parameter in table.get(short, ()):
             number = use.numbers.get(parameter)
             if number is None:
                 continue
             operand = use.operands[0]
-            lanes = low_lanes(facts, use, operand, partial(_exceeds, number))
-            lanes = surest(lanes)
-            if lanes and (raises or follows_scenario(facts, use) or Certainty.PROVEN in lanes.values()):
+            lanes = surest(low_lanes(facts, use, operand, partial(_exceeds, number)))
+            if lanes and (raises or follows_scenario(facts, use) or any(each.proven for each in lanes.values())):
                 return _Overflow(use, parameter, operand, lanes, raises)
-    return None
+            if lanes and dropped is None:
+                dropped = _Overflow(use, parameter, operand, doubted(lanes, doubts.ONLY_INFINITE), raises)
+    return dropped
 
 
 def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
@@ -242,13 +247,15 @@ def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
     return number.name in ("min", "max") and of.known and all(size > largest for size in sizes)
 
 
-def _weight(overflow: _Overflow) -> tuple[bool, bool, int]:
-    return overflow.raises, Certainty.PROVEN in overflow.lanes.values(), len(overflow.lanes)
+def _weight(overflow: _Overflow) -> tuple[bool, bool, bool, int]:
+    standings = overflow.lanes.values()
+    told, proven = any(each.told for each in standings), any(each.proven for each in standings)
+    return told, overflow.raises, proven, len(overflow.lanes)
 
 
 def _suspect(facts: FileFacts, worst: _Overflow, found: list[_Overflow]) -> Suspect:
-    certainty = next(iter(worst.lanes.values()))
-    alike = [o for o in found if certainty in o.lanes.values()]
+    standing = next(iter(worst.lanes.values()))
+    alike = [o for o in found if any(each.rank == standing.rank for each in o.lanes.values())]
     lanes = sorted({number for overflow in alike for number in overflow.lanes})
     span = facts.span(worst.use.node)
     return Suspect(
@@ -256,7 +263,7 @@ def _suspect(facts: FileFacts, worst: _Overflow, found: list[_Overflow]) -> Susp
         node=span,
         message=_message(worst),
         scenarios=facts.names(lanes),
-        certainty=certainty,
+        standing=standing,
         causes=causes_of(facts, worst.operand, worst.lanes),
         severity=Severity.ERROR if worst.raises else Severity.WARNING,
         data=worst,

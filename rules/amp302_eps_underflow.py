@@ -7,21 +7,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from amplint.infer.values import Limit, Trait
+from amplint.judge import doubts
+from amplint.judge.certainty import holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._complex_parts import is_modulus
 from ._disagreement import find_expression, short_name
 from ._floors import has_floor, sums_whole
 from ._guarded import is_overridden, sums_shares
-from ._idle_epsilons import guards_gradients_alone, is_idle, is_of_trainer
+from ._idle_epsilons import guards_gradients_alone, idle_doubts, is_of_trainer
 from ._learned import is_learned
 from ._low_precision import (
     by_node,
     causes_of,
     claimed_lanes,
+    doubted,
     dtype_expression,
     dtype_name,
     quoted,
@@ -33,12 +36,13 @@ from ._refused import refused_above
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.finding import Fix
+    from amplint.finding import Doubt, Fix
     from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
     from amplint.visit import Visit
 
 _ROUNDS_TO_ZERO = 2.0**-25
@@ -74,7 +78,7 @@ class _Vanishing:
 
     use: Use
     parameter: str
-    lanes: dict[int, Certainty]
+    lanes: dict[int, Standing]
     cubed: bool = False
 
     @property
@@ -210,11 +214,9 @@ def reproduce():
         surroundings = Surroundings.of(facts.source.tree)
         for uses in by_node(facts.uses):
             found = [vanishing for use in uses if (vanishing := _vanishing(facts, use)) is not None]
-            if found and _is_no_guard(surroundings, uses[0].node):
-                continue
-            found = [_judged(facts, surroundings, one) for one in found if not _is_needless(facts, surroundings, one)]
-            if not found and _is_inverse_root(surroundings, uses[0].node):
-                found = [cubed for use in uses if (cubed := _cubed(facts, use)) is not None]
+            found = [_judged(facts, surroundings, one) for one in found]
+            if all(map(_is_dropped, found)) and _is_inverse_root(surroundings, uses[0].node):
+                found = [cubed for use in uses if (cubed := _cubed(facts, use)) is not None] or found
             if found:
                 yield _suspect(facts, found)
 
@@ -236,32 +238,46 @@ def _vanishing(facts: FileFacts, use: Use) -> _Vanishing | None:
     return None
 
 
-def _is_needless(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing) -> bool:
-    """Whether nothing passes the epsilon on, or what it guards is far from zero anyway."""
-    if sums_shares(surroundings, vanishing.operand.node):
-        return True
-    return is_overridden(facts.source.tree, surroundings, vanishing.constant)
+def _is_dropped(vanishing: _Vanishing) -> bool:
+    return all(standing.certainty is None for standing in vanishing.lanes.values())
 
 
 def _judged(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing) -> _Vanishing:
-    """Merely possible where no zero is to be expected, or nothing is seen to divide by what the epsilon gives."""
-    tree, node, operand = facts.source.tree, vanishing.use.node, vanishing.operand.node
+    held = tuple(_doubts(facts, surroundings, vanishing))
+    return replace(vanishing, lanes=doubted(vanishing.lanes, *held))
+
+
+def _doubts(facts: FileFacts, surroundings: Surroundings, vanishing: _Vanishing) -> Iterator[Doubt]:
+    """Why no zero may come there, or none that matters."""
+    tree, use, operand = facts.source.tree, vanishing.use, vanishing.operand.node
     lowered = [facts.scenarios[number].autocast is not None for number in vanishing.lanes]
-    if not (
-        is_idle(tree, surroundings, node, operand)
-        or is_learned(tree, surroundings, operand)
-        or has_floor(surroundings, operand)
-        or sums_whole(surroundings, operand)
-        or (
-            not any(lowered) and (guards_gradients_alone(tree, surroundings, node) or is_of_trainer(surroundings, node))
-        )
-        or (Certainty.LIKELY in vanishing.lanes.values() and is_modulus(surroundings, operand))
-        or (all(lowered) and facts.device != "cpu" and _is_usually_on_host(surroundings, vanishing))
-        or vanishing.use.numbers[vanishing.parameter] == _USUAL.get(short_name(vanishing.use.op))
-        or refused_above(facts, surroundings, node) >= vanishing.lanes.keys()
-    ):
-        return vanishing
-    return replace(vanishing, lanes=dict.fromkeys(vanishing.lanes, Certainty.POSSIBLE))
+    proven = any(standing.proven for standing in vanishing.lanes.values())
+    yield from holding(
+        {
+            doubts.NO_GUARD: _is_no_guard(surroundings, use.node),
+            doubts.SHARES_SUMMED: sums_shares(surroundings, operand),
+            doubts.OVERRIDDEN: is_overridden(tree, surroundings, vanishing.constant),
+        }
+    )
+    yield from idle_doubts(tree, surroundings, use.node, operand)
+    if is_learned(tree, surroundings, operand):
+        yield doubts.LEARNED
+    if has_floor(surroundings, operand):
+        yield doubts.FLOOR_BEFORE
+    if sums_whole(surroundings, operand):
+        yield doubts.SUMS_WHOLE
+    if not any(lowered) and guards_gradients_alone(tree, surroundings, use.node):
+        yield doubts.GRADIENT_ALONE
+    if not any(lowered) and is_of_trainer(surroundings, use.node):
+        yield doubts.TRAINER
+    if not proven and is_modulus(surroundings, operand):
+        yield doubts.OF_COMPLEX
+    if all(lowered) and facts.device != "cpu" and _is_usually_on_host(surroundings, vanishing):
+        yield doubts.HOST_BY_DEFAULT
+    if use.numbers[vanishing.parameter] == _USUAL.get(short_name(use.op)):
+        yield doubts.TORCHS_OWN
+    if refused_above(facts, surroundings, use.node) >= vanishing.lanes.keys():
+        yield doubts.CONSTANT_RAISES
 
 
 def _is_usually_on_host(surroundings: Surroundings, vanishing: _Vanishing) -> bool:
@@ -281,7 +297,7 @@ def _cubed(facts: FileFacts, use: Use) -> _Vanishing | None:
         number = use.numbers.get(parameter)
         if isinstance(number, float) and 0 < number < _FINITE_CUBE:
             lanes = claimed_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16)
-            lanes = {n: certainty for n, certainty in lanes.items() if facts.scenarios[n].autocast is None}
+            lanes = {n: standing for n, standing in lanes.items() if facts.scenarios[n].autocast is None}
             return _Vanishing(use, parameter, surest(lanes), cubed=True) if lanes else None
     return None
 
@@ -328,7 +344,7 @@ def _vanishes(number: float | Limit, lane: int, bit: int) -> bool:
 
 
 def _suspect(facts: FileFacts, found: list[_Vanishing]) -> Suspect:
-    worst, lanes, certainty = strongest(found)
+    worst, lanes, standing = strongest(found)
     span = facts.span(worst.use.node)
     number = worst.use.numbers[worst.parameter]
     shown = quoted(worst.constant, "the epsilon")
@@ -343,7 +359,7 @@ def _suspect(facts: FileFacts, found: list[_Vanishing]) -> Suspect:
         node=span,
         message=message,
         scenarios=facts.names(lanes),
-        certainty=certainty,
+        standing=standing,
         causes=causes_of(facts, worst.operand, worst.lanes),
         data=worst,
     )

@@ -6,11 +6,13 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BITS, LOW
 from amplint.infer.scenarios import CONTROL
 from amplint.infer.torch_ops import LOGARITHMS
 from amplint.infer.values import Const, Trait
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Example, Rule, Suspect
 
 from ._choices import called, decides
@@ -20,6 +22,7 @@ from ._low_precision import (
     by_node,
     causes_of,
     claimed_lanes,
+    doubted,
     dtype_name,
     in_autograd_function,
     low_lanes,
@@ -31,12 +34,13 @@ from ._normalising import is_rooted
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.finding import Edit, Fix
+    from amplint.finding import Doubt, Edit, Fix
     from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
     from amplint.visit import Visit
 
 _SUMS = frozenset(("sum", "mean", "nansum"))
@@ -61,7 +65,7 @@ class _Prone:
 
     use: Use
     operand: Operand
-    lanes: dict[int, Certainty]
+    lanes: dict[int, Standing]
     what: str
 
 
@@ -210,8 +214,6 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
         return None
     failing, what = hazard
     differentiated = in_autograd_function(facts, use)
-    if short in _ACCUMULATED and not differentiated and _may_be_a_count(operand):
-        return None
     if operand.value.trait in (*_GRADIENTS, *_GRADIENT_SQUARES):
         lanes = _lanes_of_gradient(facts, use, operand)
     else:
@@ -219,13 +221,15 @@ def _prone(facts: FileFacts, use: Use) -> _Prone | None:
         lanes = claimed(facts, use, operand, lambda _, bit: bool(bit & failing))
     if what is _SQUARES and short != "mean" and "dim" not in use.arguments:
         what = "a sum over everything overflows beyond 65504"
+    if short in _ACCUMULATED and not differentiated and _may_be_a_count(operand):
+        lanes = doubted(lanes, doubts.MAY_COUNT)
     return _Prone(use, operand, surest(lanes), what) if lanes else None
 
 
-def _lanes_of_gradient(facts: FileFacts, use: Use, operand: Operand) -> dict[int, Certainty]:
+def _lanes_of_gradient(facts: FileFacts, use: Use, operand: Operand) -> dict[int, Standing]:
     """The scenarios of low precision in which a gradient is float16, as its parameter is."""
     return {
-        number: Certainty.LIKELY
+        number: ASSUMED
         for number, lane in enumerate(operand.value.dtypes)
         if lane.mask == _FLOAT16 and use.live >> number & 1 and facts.scenarios[number] != CONTROL
     }
@@ -263,26 +267,21 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
 
 
 def _judged(prone: _Prone, surroundings: Surroundings) -> _Prone:
-    """Merely possible where it depends on the numbers whether anything is lost that matters.
+    """With what depends on the numbers: whether anything is lost that matters.
 
     The dtype alone proves that sums are rounded, not that squares are so large. Where nothing is added below the root,
     small squares are lost as well: the root of silence is zero.
     """
-    if not _is_plain(prone, surroundings):
-        return replace(prone, lanes=dict.fromkeys(prone.lanes, Certainty.POSSIBLE))
-    if prone.what is not _SQUARES:
-        return prone
+    held = tuple(_doubts(prone, surroundings))
+    if held or prone.what is not _SQUARES:
+        return replace(prone, lanes=doubted(prone.lanes, *held))
     bare = isinstance(prone.use.node, ast.expr) and is_rooted(surroundings, prone.use.node, below=True)
     what = _BARE_SQUARES if bare else _SQUARES
-    lanes: dict[int, Certainty] = {
-        number: Certainty.LIKELY if certainty is Certainty.PROVEN else certainty
-        for number, certainty in prone.lanes.items()
-    }
-    return replace(prone, lanes=lanes, what=what)
+    return replace(prone, lanes=doubted(prone.lanes, doubts.SQUARES_MAY_BE_SMALL), what=what)
 
 
-def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
-    """Whether the hazard is there for the usual numbers: norms, running sums, decays, shares that choose experts.
+def _doubts(prone: _Prone, surroundings: Surroundings) -> Iterator[Doubt]:
+    """Why the hazard may not be there for the usual numbers: norms, running sums, decays, shares that choose experts.
 
     Norms of gradients are so large only where a loss scale is kept on them, which no ``GradScaler`` does to float16
     parameters. Their squares overflow beyond 256 without one, in the buckets of a communication hook, which may be
@@ -291,20 +290,30 @@ def _is_plain(prone: _Prone, surroundings: Surroundings) -> bool:
     """
     short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
     if trait in (*_GRADIENTS, *_GRADIENT_SQUARES):
-        return trait is Trait.BUCKET_SQUARE
-    if short in _SUMS:
-        if not isinstance(use.node, ast.expr) or "dim" not in use.arguments or not is_rooted(surroundings, use.node):
-            return False
-        if short != "mean" and is_rooted(surroundings, use.node, bare=True):
-            return False
-        return not _is_distance(prone.operand.node) and not is_modulus(surroundings, prone.operand.node)
-    if short == _SHARES:
-        return isinstance(use.node, ast.expr) and decides(surroundings, use.node)
-    if short in LOGARITHMS:
-        return True
-    if short in _ACCUMULATED:
-        return not _is_made_of_ones(surroundings, prone.operand.node)
-    return short in _EXPONENTIALS and trait is Trait.DECAY
+        if trait is not Trait.BUCKET_SQUARE:
+            yield doubts.NEEDS_LOSS_SCALE
+    elif short in _SUMS:
+        yield from _doubts_of_squares(prone, short, surroundings)
+    elif short == _SHARES:
+        if not isinstance(use.node, ast.expr) or not decides(surroundings, use.node):
+            yield doubts.NO_CHOICE
+    elif short in _ACCUMULATED:
+        if _is_made_of_ones(surroundings, prone.operand.node):
+            yield doubts.SUM_OF_ONES
+    elif short not in LOGARITHMS and not (short in _EXPONENTIALS and trait is Trait.DECAY):
+        yield doubts.VALUES_DECIDE
+
+
+def _doubts_of_squares(prone: _Prone, short: str, surroundings: Surroundings) -> Iterator[Doubt]:
+    node, operand = prone.use.node, prone.operand.node
+    if not isinstance(node, ast.expr) or "dim" not in prone.use.arguments or not is_rooted(surroundings, node):
+        yield doubts.NO_ROOT
+    elif short != "mean" and is_rooted(surroundings, node, bare=True):
+        yield doubts.A_LENGTH
+    if _is_distance(operand):
+        yield doubts.A_DISTANCE
+    if is_modulus(surroundings, operand):
+        yield doubts.OF_COMPLEX
 
 
 def _is_made_of_ones(surroundings: Surroundings, node: ast.expr | None) -> bool:
@@ -325,7 +334,7 @@ def _given_dtype(use: Use) -> bool:
 
 
 def _suspect(facts: FileFacts, found: list[_Prone]) -> Suspect:
-    worst, lanes, certainty = strongest(found)
+    worst, lanes, standing = strongest(found)
     span = facts.span(worst.use.node)
     short = short_name(worst.use.op)
     given = f"{short} of {dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
@@ -335,7 +344,7 @@ def _suspect(facts: FileFacts, found: list[_Prone]) -> Suspect:
         node=span,
         message=f"{given}{computed}: {worst.what}",
         scenarios=facts.names(lanes),
-        certainty=certainty,
+        standing=standing,
         causes=causes_of(facts, worst.operand, worst.lanes),
         data=worst,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
+from amplint.finding import Applicability, Cause, Edit, Severity
 from amplint.infer.torch_ops import BANNED, find_op
+from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
 
 from ._disagreement import short_name
@@ -190,7 +191,7 @@ def _suspect(facts: FileFacts, calls: list[TorchCall], scenarios: tuple[str, ...
         node=facts.span(node),
         message=f"{refused}, whatever the dtypes: {cure}",
         scenarios=scenarios,
-        certainty=Certainty.PROVEN if regions else Certainty.LIKELY,
+        standing=Standing(forced=bool(regions)),
         causes=causes,
         data=banned,
     )

@@ -6,10 +6,11 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BITS, LOW
 from amplint.infer.torch_ops import NO_NUMPY, find_op
 from amplint.infer.values import NONE, Const, Number
+from amplint.judge import doubts
 from amplint.rule import Example, Rule, Suspect
 
 from ._alignment import dtype_of_tensor
@@ -18,6 +19,7 @@ from ._disagreement import find_operand, short_name
 from ._low_precision import (
     by_node,
     causes_of,
+    doubted,
     dtype_name,
     follows_scenario,
     in_autograd_function,
@@ -26,6 +28,7 @@ from ._low_precision import (
     quoted,
     strongest,
     surest,
+    unproven_doubted,
 )
 from ._on_host import is_on_host
 from ._surroundings import Surroundings, works_on_a_model
@@ -35,8 +38,9 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.finding import Fix
+    from amplint.finding import Doubt, Fix
     from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
     from amplint.visit import Visit
 
 _NUMPY = "torch.Tensor.numpy"
@@ -52,7 +56,7 @@ class _Refusal:
 
     use: Use
     operands: tuple[Operand, ...]
-    lanes: dict[int, Certainty]
+    lanes: dict[int, Standing]
     last: tuple[int, int] | None = None
     """The last release of torch that does, where newer ones have the kernel."""
 
@@ -193,40 +197,48 @@ def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
     bits = {BITS[name] for name in refused or older}
     if not bits or _raises_anyway(use) or (op is not None and op.runs_large(use.arguments)):
         return None
-    lanes: dict[int, Certainty] = {}
+    lanes: dict[int, Standing] = {}
     operands = []
     for operand in use.operands:
         if operand.value.maybe and (operand is not use.operands[0] or use.op.startswith("torch.Tensor.")):
             continue
         low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
-        if not follows_scenario(facts, use) or (use.op == _NUMPY and not is_floating(operand)):
-            low = {n: Certainty.POSSIBLE if c is Certainty.LIKELY else c for n, c in low.items()}
+        if not follows_scenario(facts, use):
+            low = unproven_doubted(low, doubts.OUTSIDE_A_MODULE)
+        if use.op == _NUMPY and not is_floating(operand):
+            low = unproven_doubted(low, doubts.MAY_BE_INTEGERS)
         if low:
             operands.append((operand, low))
-            lanes.update({n: c for n, c in low.items() if lanes.get(n) is not Certainty.PROVEN})
+            lanes.update({n: c for n, c in low.items() if n not in lanes or not lanes[n].proven})
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
     if use.op == _COMPLEX and are_parts(
         Surroundings.of(facts.source.tree), use.nodes.get("real"), use.nodes.get("imag")
     ):
-        lanes = {n: Certainty.POSSIBLE if c is Certainty.LIKELY else c for n, c in lanes.items()}
+        lanes = unproven_doubted(lanes, doubts.OF_COMPLEX)
     if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
         surroundings = Surroundings.of(facts.source.tree)
         function = surroundings.function(use.node)
         if any(is_on_host(function, operand.node) for operand, _ in operands):
-            lanes = {n: c for n, c in lanes.items() if not facts.scenarios[n].autocast}
-        if not use.in_module and (works_on_a_model(function) or _is_other_method(facts, use, surroundings)):
-            lanes = {n: Certainty.POSSIBLE if facts.scenarios[n].autocast else c for n, c in lanes.items()}
+            lanes = _under_autocast_doubted(facts, lanes, doubts.ON_HOST)
+        if not use.in_module and works_on_a_model(function):
+            lanes = _under_autocast_doubted(facts, lanes, doubts.PREPARES_A_MODEL)
+        if not use.in_module and _is_other_method(facts, use, surroundings):
+            lanes = _under_autocast_doubted(facts, lanes, doubts.METHOD_OF_NO_MODULE)
     if not lanes:
         return None
     lanes = surest(lanes)
     last = min(max(older.values()), facts.torch_version) if older else None
     if last is not None:
-        lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else Certainty.POSSIBLE for n, c in lanes.items()}
+        lanes = doubted(unproven_doubted(lanes, doubts.OLDER_AND_ASSUMED), doubts.OLDER_RELEASE)
     elif use.op.startswith(_INITIALISATION):
-        lanes = {n: Certainty.LIKELY if c is Certainty.PROVEN else c for n, c in lanes.items()}
+        lanes = doubted(lanes, doubts.INITIALISES)
     return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
+
+
+def _under_autocast_doubted(facts: FileFacts, lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
+    return {n: each.doubted(doubt) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
 
 
 def _is_other_method(facts: FileFacts, use: Use, surroundings: Surroundings) -> bool:
@@ -242,7 +254,7 @@ def _raises_anyway(use: Use) -> bool:
 
 
 def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
-    worst, lanes, certainty = strongest(found)
+    worst, lanes, standing = strongest(found)
     operand, span = worst.operands[0], facts.span(worst.use.node)
     shown = [lane for lane in worst.lanes if not operand.value.dtypes[lane].mask & ~LOW]
     given = f"{dtype_name(operand, shown)} {quoted(operand.node, 'tensor')}"
@@ -262,7 +274,7 @@ def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
         node=span,
         message=message,
         scenarios=facts.names(lanes),
-        certainty=certainty,
+        standing=standing,
         severity=Severity.WARNING if cited else Severity.ERROR,
         causes=causes_of(facts, operand, worst.lanes),
         data=worst,

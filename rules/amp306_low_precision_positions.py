@@ -7,19 +7,21 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Certainty, Severity
+from amplint.finding import Severity
 from amplint.infer.dtypes import LOW
 from amplint.infer.values import Trait
+from amplint.judge import doubts
 from amplint.rule import Example, Rule, Suspect
 
 from ._disagreement import short_name
-from ._low_precision import by_node, causes_of, claimed_lanes, dtype_name, quoted, strongest, surest
+from ._low_precision import by_node, causes_of, claimed_lanes, doubted, dtype_name, quoted, strongest, surest
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
 
 _PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "multiply"))
 _RATES = (Trait.EXPONENTIAL, Trait.DECAY)
@@ -39,7 +41,7 @@ class _Rounded:
 
     use: Use
     operand: Operand
-    lanes: dict[int, Certainty]
+    lanes: dict[int, Standing]
     exponents: bool = False
 
 
@@ -155,8 +157,9 @@ def reproduce():
             if not found:
                 continue
             around = around or Surroundings.of(facts.source.tree)
-            if any(_are_angles(rounded.use, around) for rounded in found):
-                yield _suspect(facts, [_told_apart(rounded, around) for rounded in found])
+            suspect = _suspect(facts, [_told_apart(rounded, around) for rounded in found])
+            angles = any(_are_angles(rounded.use, around) for rounded in found)
+            yield suspect if angles else suspect.doubted(doubts.NOT_POSITIONS)
 
 
 def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:
@@ -166,9 +169,9 @@ def _rounded(facts: FileFacts, use: Use) -> _Rounded | None:
     if len(counting) != 1:
         return None
     lanes = claimed_lanes(facts, use, counting[0], lambda _, bit: bool(bit & LOW))
-    for number, certainty in lanes.items():
-        if certainty is Certainty.PROVEN and _follows_module(facts, counting[0], number):
-            lanes[number] = Certainty.POSSIBLE
+    for number, standing in lanes.items():
+        if standing.proven and _follows_module(facts, counting[0], number):
+            lanes[number] = standing.doubted(doubts.BUFFER_KEPT_WIDE)
     return _Rounded(use, counting[0], surest(lanes)) if lanes else None
 
 
@@ -203,11 +206,7 @@ def _told_apart(rounded: _Rounded, around: Surroundings) -> _Rounded:
         call = around.parent(call)
     if not isinstance(call, ast.Call) or not _EXPONENTIAL.match(_called(call)) or any(o.value.dim != 0 for o in others):
         return rounded
-    lanes: dict[int, Certainty] = {
-        number: Certainty.LIKELY if certainty is Certainty.PROVEN else certainty
-        for number, certainty in rounded.lanes.items()
-    }
-    return replace(rounded, lanes=lanes, exponents=True)
+    return replace(rounded, lanes=doubted(rounded.lanes, doubts.FREQUENCIES), exponents=True)
 
 
 def _is_outer(node: ast.expr) -> bool:
@@ -247,7 +246,7 @@ def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:
 
 
 def _suspect(facts: FileFacts, found: list[_Rounded]) -> Suspect:
-    worst, lanes, certainty = strongest(found)
+    worst, lanes, standing = strongest(found)
     span = facts.span(worst.use.node)
     dtype = dtype_name(worst.operand, lanes)
     given = f"{dtype} {quoted(worst.operand.node, 'positions')}"
@@ -260,7 +259,7 @@ def _suspect(facts: FileFacts, found: list[_Rounded]) -> Suspect:
         node=span,
         message=message,
         scenarios=facts.names(lanes),
-        certainty=certainty,
+        standing=standing,
         causes=causes_of(facts, worst.operand, worst.lanes),
         data=worst,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.training.steps import Gradients, Step
+from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
 
 from ._training import TRAINING, backward_causes, scaled_scenarios, scaler_spelling
@@ -166,9 +167,9 @@ def train(model, loader, optimizer, scaler: torch.amp.GradScaler, use_amp, accum
             if kind is None:
                 continue
             span = facts.span(moment.event.node)
-            certainty = Certainty.PROVEN if found == {Gradients.SCALED} else Certainty.LIKELY
+            standing = Standing(forced=found == {Gradients.SCALED})
             causes = backward_causes(facts, moment, kind)
-            yield Suspect(span, span, _message(facts, moment, kind), scenarios, certainty, causes, data=moment)
+            yield Suspect(span, span, _message(facts, moment, kind), scenarios, standing, causes, data=moment)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         moment: Moment = suspect.data

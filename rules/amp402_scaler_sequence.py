@@ -135,9 +135,9 @@ def train(model, optimizer, loader, dtype):
         for moment in facts.training.moments_of(*JUDGES):
             found = JUDGES[moment.event.step](facts, moment)
             if found is not None:
-                message, severity, certainty, causes = found
+                message, severity, standing, causes = found
                 span = facts.span(moment.event.node)
-                yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=moment)
+                yield Suspect(span, span, message, scenarios, standing, causes, severity, data=moment)
         in_bfloat16 = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast == "bfloat16")
         around = Surroundings.of(facts.source.tree)
         for call in for_bfloat16(facts, around) if in_bfloat16 else ():

@@ -6,10 +6,11 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.training.paths import conditions
 from amplint.infer.training.roles import Role
 from amplint.infer.training.steps import Step
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Example, Rule, Suspect
 
 from ._surroundings import Surroundings
@@ -178,7 +179,7 @@ def train_adapters(model, add_adapters, loader):
                 span = facts.span(half.node)
                 message = f"makes the parameters float16 that {spelled(moment)} unscales: keep them in float32"
                 cause = Cause(facts.path, facts.span(moment.event.node), "the scaler refuses float16 gradients here")
-                yield Suspect(span, span, message, scenarios, Certainty.LIKELY, (cause,))
+                yield Suspect(span, span, message, scenarios, ASSUMED, (cause,))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         import libcst as cst

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
+from amplint.finding import Applicability, Cause, Edit, Severity
 from amplint.infer.training.steps import Gradients, Step
+from amplint.judge import doubts
+from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
 from amplint.source import Location, Span
 
@@ -171,10 +173,10 @@ def penalty(model, x):
                 dict.fromkeys(Cause(facts.path, facts.span(r.node), "autocast is on from here on") for r in regions)
             )
             message = "the backward pass runs inside autocast: end the region behind the loss"
-            certainty = Certainty.PROVEN if all(region.certain for region in regions) else Certainty.LIKELY
+            standing = Standing(forced=all(region.certain for region in regions))
             if moment.event.gradients == (Gradients.MANAGED,):
-                certainty = Certainty.LIKELY
-            yield Suspect(span, span, message, scenarios, certainty, causes, data=(moment, regions))
+                standing = standing.doubted(doubts.MANAGED)
+            yield Suspect(span, span, message, scenarios, standing, causes, data=(moment, regions))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         moment, regions = suspect.data

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Severity
+from amplint.finding import Applicability, Cause, Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, FORCED, Standing, holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._float32_regions import float32_regions, is_float32_without
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 _DTYPE_QUERIES = frozenset({"torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"})
 _ENABLED_QUERIES = frozenset({"torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"})
-_Found = tuple[ast.expr, str, Severity, Certainty, tuple[Cause, ...], tuple[str, ...], str]
+_Found = tuple[ast.expr, str, Severity, Standing, tuple[Cause, ...], tuple[str, ...], str]
 
 
 class AutocastScope(Rule):
@@ -169,10 +171,10 @@ def step(model, x, use_amp):
         found += _unasked(facts, around, every)
         found += _in_float32(facts, around, every)
         found += _uncast_forwards(facts, scaled_scenarios(facts))
-        for node, message, severity, certainty, causes, scenarios, fix in found:
+        for node, message, severity, standing, causes, scenarios, fix in found:
             if scenarios:
                 span = facts.span(node)
-                yield Suspect(span, span, message, scenarios, certainty, causes, severity, data=fix)
+                yield Suspect(span, span, message, scenarios, standing, causes, severity, data=fix)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         if suspect.data == "float32":
@@ -207,22 +209,23 @@ def _misused(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
     """Regions that raise, are given a dtype in the wrong place, are joined by ``and``, or are never entered."""
     for node, defect in misused_regions(facts, around):
         severity = Severity.ERROR if defect.raises else Severity.WARNING
-        yield node, defect.message(node), severity, Certainty.PROVEN, (), scenarios, defect.fix
+        yield node, defect.message(node), severity, FORCED, (), scenarios, defect.fix
 
 
 def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
     for call, dtype, source in float32_regions(facts, around):
         if source is None:
             message = "only CUDA's autocast takes float32, elsewhere this warns and is off: pass enabled=False"
-            certainty = Certainty.POSSIBLE if is_float32_without(call, facts, around) else Certainty.LIKELY
-            yield call, message, Severity.WARNING, certainty, (), scenarios, ""
+            without = is_float32_without(call, facts, around)
+            standing = ASSUMED.doubted(doubts.STAYS_FLOAT32) if without else ASSUMED
+            yield call, message, Severity.WARNING, standing, (), scenarios, ""
             continue
         wanted = ast.unparse(dtype)
         message = (
             f"autocast in {wanted} casts up on CUDA, and elsewhere warns and is off, if that is float32: pass enabled="
         )
         cause = Cause(facts.path, facts.span(source), "float32 where the model is")
-        yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, "float32"
+        yield call, message, Severity.WARNING, ASSUMED, (cause,), scenarios, "float32"
 
 
 def _enabled_in_16_bit(node: cst.Call, visit: Visit) -> Fix | None:
@@ -251,11 +254,11 @@ def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...])
         call = reference.call
         if call is None or reference.name not in _DTYPE_QUERIES or id(around.function(call)) in asked:
             continue
-        if isinstance(around.parent(call), ast.Compare) and not around.guarded(
-            call, lambda t: speaks_of_autocast(ast.unparse(t))
-        ):
+        if isinstance(around.parent(call), ast.Compare):
             message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
-            yield call, message, Severity.WARNING, Certainty.LIKELY, (), scenarios, ""
+            guarded = around.guarded(call, lambda test: speaks_of_autocast(ast.unparse(test)))
+            standing = ASSUMED.doubted(*holding({doubts.SPEAKS_OF_AUTOCAST: guarded}))
+            yield call, message, Severity.WARNING, standing, (), scenarios, ""
 
 
 def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
@@ -263,7 +266,7 @@ def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
     for region, kept in recomputed(facts, around):
         message = "runs the forward function again without the autocast state that it had: enter it here"
         cause = Cause(facts.path, facts.span(kept), "kept for the backward pass here")
-        yield region, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
+        yield region, message, Severity.WARNING, ASSUMED, (cause,), scenarios, ""
 
 
 def _uncast_forwards(facts: FileFacts, scenarios: tuple[str, ...]) -> Iterator[_Found]:
@@ -271,4 +274,4 @@ def _uncast_forwards(facts: FileFacts, scenarios: tuple[str, ...]) -> Iterator[_
     for call, scaled in uncast_forwards(facts):
         message = "runs the forward pass in float32, though its loss is scaled for float16: open an autocast region"
         cause = Cause(facts.path, facts.span(scaled), "the loss is scaled here")
-        yield call, message, Severity.WARNING, Certainty.LIKELY, (cause,), scenarios, ""
+        yield call, message, Severity.WARNING, ASSUMED, (cause,), scenarios, ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Certainty, Edit, Severity
+from amplint.finding import Applicability, Cause, Edit, Severity
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Evidence, Example, Rule, Suspect
 
 from ._precision_names import ALIASES, short_names_alone
@@ -144,7 +145,7 @@ def train(dataset, half):
             if scenarios:
                 span = facts.span(node)
                 removed = facts.span(extra) if extra is not None else None
-                yield Suspect(span, span, message, scenarios, Certainty.LIKELY, causes, data=removed)
+                yield Suspect(span, span, message, scenarios, ASSUMED, causes, data=removed)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         removed: Span | None = suspect.data

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Certainty, Severity
+from amplint.finding import Severity
 from amplint.infer.training.roles import is_autocast
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Evidence, Example, Rule, Suspect
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ if __name__ == "__main__":
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast == "bfloat16")
-        if not scenarios or any(mark in facts.source.data for mark in (*_ASKS, *_ASKS_TOO)):
+        if not scenarios:
             return
         if not any(_is_main_guard(statement) for statement in facts.source.tree.body):
             return
@@ -121,7 +123,8 @@ if __name__ == "__main__":
         if first is not None:
             span = facts.span(first)
             message = "demands bfloat16 without asking torch.cuda.is_bf16_supported()"
-            yield Suspect(span, span, message, scenarios, Certainty.LIKELY)
+            asked = any(mark in facts.source.data for mark in (*_ASKS, *_ASKS_TOO))
+            yield Suspect(span, span, message, scenarios, ASSUMED.doubted(*holding({doubts.SUPPORT_ASKED: asked})))
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:

@@ -7,7 +7,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Edit, Fix, Severity
+from amplint.finding import Applicability, Edit, Fix, Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, Standing
 from amplint.orphans import is_exported
 from amplint.rule import Example, Rule, Suspect
 
@@ -203,16 +205,14 @@ def train(model, batch, use_amp):
             group = groups.get(_root(use.reference), _Group([use]))
             data = (use, group if use in group.uses else _Group([use]))
             likely = use.form in ("value", "annotation") or not _is_replaceable(use.legacy, facts)
-            certainty = Certainty.LIKELY if likely else Certainty.PROVEN
-            if named_only:
-                certainty = Certainty.POSSIBLE
-            yield Suspect(span, span, message, facts.all_scenarios(), certainty, data=data)
+            suspect = Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
+            yield suspect.doubted(doubts.NAMED_ONLY) if named_only else suspect
         for alias, name in _unused_imports(facts, around):
             message = (
                 f"imports {name}, deprecated since torch 2.4: its replacement is {_successor(LEGACY[name], facts)}"
             )
             span = facts.source.span(alias)
-            yield Suspect(span, span, message, facts.all_scenarios(), Certainty.LIKELY)
+            yield Suspect(span, span, message, facts.all_scenarios(), ASSUMED)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)

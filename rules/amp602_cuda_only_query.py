@@ -6,7 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Edit, Severity
+from amplint.finding import Applicability, Edit, Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Example, Rule, Suspect
 
 from ._autocast_queries import Query, cuda_only_queries, evident_tensor
@@ -139,16 +141,22 @@ def states():
         if not scenarios or not any(reference.name.startswith("torch.") for reference in facts.references):
             return
         around = Surroundings.of(facts.source.tree)
-        queries = [query for query in cuda_only_queries(facts, around) if not _is_told(facts, query)]
-        for node, members in _together(queries, around):
+        queries = list(cuda_only_queries(facts, around))
+        told = [query for query in queries if _is_told(facts, query)]
+        others = [query for query in queries if query not in told]
+        for node, members in (*_together(others, around), *_together(told, around)):
             names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))
             verb = "asks" if len({query.reference.name for query in members}) == 1 else "ask"
             message = f"{names} {verb} CUDA's autocast alone: the answer is wrong under autocast on another device"
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)
-            certainty = Certainty.POSSIBLE if decides_nothing(node, around) else Certainty.LIKELY
-            yield Suspect(span, span, message, scenarios, certainty, data=(members, tensor))
+            asked = {
+                doubts.SAID_TO_BE_CUDA: members[0] in told,
+                doubts.CASTS_UNDONE: decides_nothing(node, around),
+            }
+            standing = ASSUMED.doubted(*holding(asked))
+            yield Suspect(span, span, message, scenarios, standing, data=(members, tensor))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)

@@ -6,8 +6,10 @@ import ast
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Cause, Certainty, Severity
+from amplint.finding import Cause, Severity
 from amplint.infer.training.roles import is_autocast
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
 from amplint.rule import Example, Rule, Suspect
 
 from ._from_cuda import CudaAnswers
@@ -16,6 +18,7 @@ from ._surroundings import FunctionNode, Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from amplint.finding import Doubt
     from amplint.infer.facts import FileFacts
     from amplint.infer.references import Reference
 
@@ -127,16 +130,26 @@ def encode(model, x, device):
             call = reference.call
             assert call is not None
             evidence = _other_devices(call, around, owners) or _chosen_outside(call, around, owners, facts.source.tree)
-            if evidence is None or _asked(call, around) or around.version_guarded(call):
-                continue
-            if _found_by_cuda(call, around, CudaAnswers(facts)):
+            if evidence is None:
                 continue
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
-            provided = _is_of_another_object(call, around) or _runs_without(call, around)
-            certainty = Certainty.POSSIBLE if provided else Certainty.LIKELY
             message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
-            yield Suspect(span, span, message, scenarios, certainty, (cause,))
+            suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
+            yield suspect.doubted(*_doubts(facts, call, around))
+
+
+def _doubts(facts: FileFacts, call: ast.Call, around: Surroundings) -> Iterator[Doubt]:
+    if _asked(call, around):
+        yield doubts.CUDA_ASKED
+    if around.version_guarded(call):
+        yield doubts.VERSION_ASKED
+    if _found_by_cuda(call, around, CudaAnswers(facts)):
+        yield doubts.CUDA_FOUND
+    if _is_of_another_object(call, around):
+        yield doubts.OPTION_OF_ANOTHER
+    if _runs_without(call, around):
+        yield doubts.RUNS_WITHOUT
 
 
 def _names_cuda(reference: Reference) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Certainty, Severity
+from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BITS
+from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
 
 from ._legacy_amp import DEPRECATED_SINCE, LEGACY
@@ -156,8 +157,7 @@ def train(block, x):
             place = "the region around it" if inherit else "the program around it"
             message = f"{name}() computes in {legacy.default_dtype} whatever the dtype of {place}"
             span = facts.source.span(call)
-            certainty = Certainty.PROVEN if inherit else Certainty.LIKELY
-            yield Suspect(span, span, message, scenarios, certainty, data=(legacy.device, inherit))
+            yield Suspect(span, span, message, scenarios, Standing(forced=inherit), data=(legacy.device, inherit))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         device, inherit = suspect.data

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.finding import Applicability, Cause, Certainty, Fix, Severity
+from amplint.finding import Applicability, Cause, Doubt, Effect, Fix, Severity
+from amplint.judge.certainty import ASSUMED, FORCED
 from amplint.rule import Evidence, Example, Rule, Suspect
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ class _Method(Rule):
 
     severity = Severity.ERROR
     method: str
-    certainty = Certainty.PROVEN
+    standing = FORCED
 
     def suspects(self, facts: FileFacts) -> Iterator[Suspect]:
         for node in ast.walk(facts.source.tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == self.method:
                 span = facts.span(node)
                 causes = (Cause(facts.path, facts.span(node.func.value), f"float32: .{self.method}() is called on it"),)
-                yield Suspect(span, span, f"{self.method}() is called", facts.all_scenarios(), self.certainty, causes)
+                yield Suspect(span, span, f"{self.method}() is called", facts.all_scenarios(), self.standing, causes)
 
 
 class Half(_Method):
@@ -58,7 +59,7 @@ class Double(_Method):
 
     code, name, tokens, method = "TOY102", "toy-double", ("double",), "double"
     severity = Severity.WARNING
-    certainty = Certainty.LIKELY
+    standing = ASSUMED
 
 
 class Boom(_Method):
@@ -107,7 +108,7 @@ class Maybe(_Method):
     """Is only ever possible."""
 
     code, name, tokens, method = "TOY107", "toy-maybe", ("maybe",), "maybe"
-    certainty = Certainty.POSSIBLE
+    standing = ASSUMED.doubted(Doubt("toy-doubt", ("TOY107",), Effect.POSSIBLE, "It is a toy."))
 
 
 class Cited(_Method):

@@ -107,7 +107,7 @@ def run(arguments: Arguments) -> int:
         raise UsageError("--stdin-filename needs the path -")
     configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
     judging = Judging(configurations, lambda config: _options(arguments, config))
-    context = Context({rule.code: rule for rule in load_rules()})
+    context = Context({rule.code: rule for rule in load_rules()}, pedantic=arguments.pedantic)
     if STDIN in paths:
         return _check_stdin(arguments, judging, context)
     found = find_files(paths, configurations)

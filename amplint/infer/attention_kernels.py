@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty
 from amplint.infer.conflicts import check
 from amplint.infer.disagreement import Disagreement
 from amplint.infer.dtypes import FLOAT32, Lane
@@ -17,6 +16,7 @@ from amplint.infer.facts import Kind, Operand
 from amplint.infer.frame import options_of
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import UNKNOWN, Tensor, Value
+from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     import ast
@@ -110,5 +110,5 @@ def _too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) 
         if lanes:
             pair = (operand, operand)
             found = Disagreement(node, name, Kind.ATTENTION, pair, tuple(operands), tuple(lanes))
-            found.record(frame, Certainty.LIKELY, cited=True)
+            found.record(frame, ASSUMED, cited=True)
             return

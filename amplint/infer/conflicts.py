@@ -10,7 +10,6 @@ import ast
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty
 from amplint.infer.autocast import switched_off
 from amplint.infer.default_dtype import may_be_low
 from amplint.infer.disagreement import Disagreement
@@ -32,8 +31,13 @@ from amplint.infer.record import decider
 from amplint.infer.strength import Strength, compare
 from amplint.infer.torch_ops import LOWER, Op, find_op
 from amplint.infer.values import Builtin, Const, Number, Sequence, Tensor, Value
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, Standing, holding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.finding import Doubt
     from amplint.source import Span
 
 ATTENTION_OPS = (
@@ -117,17 +121,21 @@ def check(
     by_model = [lane for lane in forced if any(follows_default(frame, operand, lane) for operand in chosen)]
     forced = [lane for lane in forced if lane not in by_model] or forced
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
-    certainty = (
-        Certainty.PROVEN if forced and not cited else _certainty(frame, node, kind, chosen, sure[0], worst[sure[0]])
-    )
-    unsure = chosen[1].name in op.not_narrower or any(operand.value.unsure for operand in chosen)
-    if certainty is Certainty.PROVEN and (sure[0] in added or sure[0] in by_model or unsure):
-        certainty = Certainty.LIKELY
+    asked = {
+        doubts.OTHER_LIBRARY: cited,
+        doubts.ADDED_LATER: sure[0] in added,
+        doubts.FOLLOWS_DEFAULT: sure[0] in by_model,
+        doubts.NORM_KEPT_WIDE: chosen[1].name in op.not_narrower,
+        doubts.UNKNOWN_ON_A_PATH: any(operand.value.unsure for operand in chosen),
+    }
+    held = holding(asked)
+    if not forced:
+        held += _doubts(frame, node, kind, chosen, sure[0], worst[sure[0]])
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
-        certainty = Certainty.POSSIBLE
+        held.append(doubts.DEFAULT_UNSEEN)
     definite = all(worst[lane] >= Strength.ASSUMED for lane in sure)
     found = Disagreement(node, op.name, kind, chosen, tuple(operands), tuple(sure))
-    found.record(frame, certainty, cited=cited, sure=definite)
+    found.record(frame, Standing(bool(forced)).doubted(*held), cited=cited, sure=definite)
     return {lane: worst[lane] for lane in accepted}
 
 
@@ -178,9 +186,9 @@ def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
                     found = Disagreement(node, op.name, Kind.MIXED, (left, right), tuple(operands), (number,))
                     beside = next((span for o in group if (span := _cast_parameter(frame, o)) is not None), None)
                     if beside is not None and isinstance(a, int) is not isinstance(b, int):
-                        recorder.conflict(frame, found.conflict(frame, Certainty.LIKELY, aligned=beside))
+                        recorder.conflict(frame, found.conflict(frame, ASSUMED, aligned=beside))
                     else:
-                        recorder.callers_pair(frame, number, (a, b), found.conflict(frame, Certainty.LIKELY))
+                        recorder.callers_pair(frame, number, (a, b), found.conflict(frame, ASSUMED))
                     return
 
 
@@ -193,45 +201,43 @@ def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
     return origin.span
 
 
-def _certainty(
+def _doubts(
     frame: Frame,
     node: ast.expr | ast.stmt,
     kind: Kind,
     pair: tuple[Operand, Operand],
     lane: int,
     found: Strength,
-) -> Certainty:
-    """Whether dtypes that differ only on some path are worth saying.
+) -> Iterator[Doubt]:
+    """Why dtypes that differ for some callers, or on some path, may not be worth saying.
 
-    Operands that merely may differ are only possible: the paths that make them differ may not go together. Where the
-    code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is enough;
-    but not a path that also decides whether the operand exists. One is enough too where a constant comes in on it and
-    the other operand has one dtype whichever way was taken; but where other tensors only took their dtype from that
-    constant, what it meets itself fails first. Behind a region left, what a caller may pass, and a number may stand
-    for, is possible only: the number fits.
+    Where the code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is
+    enough; but not a path that also decides whether the operand exists. One is enough too where a constant comes in on
+    it and the other operand has one dtype whichever way was taken; but where other tensors only took their dtype from
+    that constant, what it meets itself fails first.
     """
     if kind is Kind.INDEX_WRITE and _rests_on_anyone(frame, pair, lane, found):
-        return Certainty.POSSIBLE
+        yield doubts.ROWS_OF_ANYONE
     if kind is Kind.INDEX_WRITE and found is Strength.CALLER and _written_wide(frame, pair, lane):
-        return Certainty.POSSIBLE
+        yield doubts.WIDE_DESTINATION
     if kind is Kind.AUTOCAST_EXIT and found is Strength.CALLER and any(o.value.unsure for o in pair):
-        return Certainty.POSSIBLE
+        yield doubts.MAY_BE_A_NUMBER
     if found is not Strength.PATH:
-        return Certainty.LIKELY
+        return
     if any(operand.value.optional for operand in pair):
-        return Certainty.POSSIBLE
+        yield doubts.MAY_BE_MISSING
     if kind is Kind.INDEX_WRITE and _may_follow(pair, lane) and made_in(pair, lane) is None:
-        return Certainty.POSSIBLE
-    if kind is Kind.MIXED and beside_its_own(pair, lane):
-        return Certainty.LIKELY
+        yield doubts.ROWS_MAY_FOLLOW
     if kind in (Kind.CONSTANT, Kind.TABLE):
         made = made_in(pair, lane)
         others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
         brought = made is not None and deciding(made.operand.value.origin, lane) is not made.maker
         if made is not None and brought and frame.session.recorder.blamed(made.maker, node):
-            return Certainty.POSSIBLE
-        return Certainty.LIKELY if all(other.exact for other in others) else Certainty.POSSIBLE
-    return Certainty.POSSIBLE if kind in (Kind.MIXED, Kind.UPCAST) else Certainty.LIKELY
+            yield doubts.FAILS_ELSEWHERE
+        if not all(other.exact for other in others):
+            yield doubts.OTHER_VARIES
+    if kind is Kind.UPCAST or (kind is Kind.MIXED and not beside_its_own(pair, lane)):
+        yield doubts.PATHS_APART
 
 
 def _rests_on_anyone(frame: Frame, pair: tuple[Operand, Operand], lane: int, found: Strength) -> bool:

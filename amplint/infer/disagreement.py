@@ -6,7 +6,6 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty
 from amplint.infer.dtypes import LOW, bits_of, names_of
 from amplint.infer.elsewhere import brought_lanes, seen_from
 from amplint.infer.facts import Conflict, Kind, Operand
@@ -15,6 +14,7 @@ from amplint.infer.provenance import is_upcast, made_in
 
 if TYPE_CHECKING:
     from amplint.infer.frame import Frame
+    from amplint.judge.certainty import Standing
     from amplint.source import Span
 
 
@@ -30,23 +30,23 @@ class Disagreement:
     lanes: tuple[int, ...]
 
     def record(
-        self, frame: Frame, certainty: Certainty, *, raises: bool = True, cited: bool = False, sure: bool = False
+        self, frame: Frame, standing: Standing, *, raises: bool = True, cited: bool = False, sure: bool = False
     ) -> None:
         """Note it where it lies in the file that is checked, or fails elsewhere for what that file hands over."""
         if frame.session.recorder.concerns(frame):
-            found = self.conflict(frame, certainty, raises=raises, cited=cited)
+            found = self.conflict(frame, standing, raises=raises, cited=cited)
             frame.session.recorder.conflict(frame, found, sure=sure)
-        elif frame.left is not None and raises and not cited and certainty is not Certainty.POSSIBLE:
+        elif frame.left is not None and raises and not cited and standing.told:
             caller, call = frame.left
             brought = brought_lanes(frame, caller, self.kind, self.pair, list(self.lanes))
             if brought and isinstance(call, ast.Call):
-                found = replace(self, lanes=tuple(brought)).conflict(frame, certainty)
+                found = replace(self, lanes=tuple(brought)).conflict(frame, standing)
                 frame.session.recorder.conflict(caller, seen_from(caller, call, frame, found), sure=sure)
 
     def conflict(
         self,
         frame: Frame,
-        certainty: Certainty,
+        standing: Standing,
         *,
         raises: bool = True,
         cited: bool = False,
@@ -66,7 +66,7 @@ class Disagreement:
             scenarios=tuple(frame.session.scenarios[number].name for number in self.lanes),
             left_dtype=left_dtype,
             right_dtype=right_dtype,
-            certainty=certainty,
+            standing=standing,
             raises=raises,
             causes=causes(frame.namespace.path, self.pair, lane),
             function=frame.function,

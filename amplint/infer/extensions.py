@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty
 from amplint.infer.disagreement import Disagreement
 from amplint.infer.facts import Kind, Operand
 from amplint.infer.provenance import is_upcast
 from amplint.infer.strength import Strength, compare
 from amplint.infer.values import Tensor
+from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     import ast
@@ -35,5 +35,5 @@ def handed_over(frame: Frame, node: ast.expr, name: str, arguments: Arguments) -
             if lanes and not any(is_upcast(operand.value, lanes[0]) for operand in (left, right)):
                 pair = (left, right)
                 handed = Disagreement(node, name, Kind.EXTENSION, pair, tuple(operands), tuple(lanes))
-                handed.record(frame, Certainty.LIKELY, cited=True)
+                handed.record(frame, ASSUMED, cited=True)
                 return

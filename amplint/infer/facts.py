@@ -5,7 +5,7 @@ Everything here is data about ``ast`` nodes of one :class:`~amplint.source.Sourc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Set
     from pathlib import Path
 
-    from amplint.finding import Cause, Certainty
+    from amplint.finding import Cause, Certainty, Doubt
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Limit, Origin, Tensor, Value
     from amplint.infer.weight_reach import WeightReach
+    from amplint.judge.certainty import Standing
     from amplint.source import Source, Span
 
 
@@ -87,10 +88,10 @@ class Kind(str, Enum):
 class Conflict:
     """An operation whose operands disagree in dtype in some scenarios.
 
-    ``left`` and ``right`` are the operands that differ, ``operands`` all of them. ``certainty``: proven where in every
-    scenario named the facts force the failure; likely where one operand's dtype is a caller's; possible where the
-    operands differ only on some paths that may not go together. ``raises`` is False where autocast silently undoes what
-    the code asks for. ``left`` is ``right`` where the operation does not take its dtype.
+    ``left`` and ``right`` are the operands that differ, ``operands`` all of them. ``standing``: forced where in every
+    scenario named the facts force the failure; doubted where the operands may not come together. ``raises`` is False
+    where autocast silently undoes what the code asks for. ``left`` is ``right`` where the operation does not take its
+    dtype.
     """
 
     node: ast.expr | ast.stmt
@@ -102,7 +103,7 @@ class Conflict:
     scenarios: tuple[str, ...]
     left_dtype: str
     right_dtype: str
-    certainty: Certainty
+    standing: Standing
     raises: bool
     causes: tuple[Cause, ...]
     function: int
@@ -118,6 +119,15 @@ class Conflict:
     elsewhere: Cause | None = None
     """The operation, where it stands in another file: ``node`` is the call that leads there from this one, and the
     operands have no nodes."""
+
+    @property
+    def certainty(self) -> Certainty | None:
+        """How sure that is."""
+        return self.standing.certainty
+
+    def doubted(self, *doubts: Doubt) -> Conflict:
+        """The same, with further doubts."""
+        return replace(self, standing=self.standing.doubted(*doubts))
 
 
 Sink = Literal["returned", "rebound", "parameter"]

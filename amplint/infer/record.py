@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Cause, Certainty
+from amplint.finding import Cause
 from amplint.infer.dtypes import Symbol
 from amplint.infer.facts import (
     Addressed,
@@ -24,6 +24,7 @@ from amplint.infer.facts import (
     Use,
 )
 from amplint.infer.reached import note_failure, note_missing_kernel, raised_before
+from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from amplint.source import Span
 
 
-_CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
 MAX_CONTEXTS = 12
 """Contexts of one operation that are told apart."""
 _ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
@@ -89,7 +89,7 @@ class Recorder:
         """Note operands that disagree. ``sure``: they do on every path, for what callers are taken to pass."""
         if not self.concerns(frame):
             return
-        if conflict.certainty is not Certainty.POSSIBLE:
+        if conflict.standing.told:
             self._behind.setdefault(id(conflict.node), []).append(raised_before(frame, conflict))
             if conflict.raises and not conflict.cited:
                 note_failure(frame, conflict, sure=sure)
@@ -97,7 +97,7 @@ class Recorder:
         if conflict.culprit is not None and conflict.raises and not frame.block:
             defect = (conflict.kind, conflict.culprit, frame.function)
             failed = self._failed.get(defect)
-            if failed is None or failed.certainty is Certainty.POSSIBLE:
+            if failed is None or not failed.standing.told:
                 self._failed[defect] = conflict
         old = self._conflicts.get(id(conflict.node))
         self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
@@ -113,7 +113,7 @@ class Recorder:
         makers = (
             conflict.made.maker
             for conflict in self._conflicts.values()
-            if conflict.made is not None and conflict.node is not node and conflict.certainty is not Certainty.POSSIBLE
+            if conflict.made is not None and conflict.node is not node and conflict.standing.told
         )
         return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
 
@@ -126,17 +126,16 @@ class Recorder:
         caller = frame.left if conflict.kind is not Kind.AUTOCAST_EXIT else None
         while caller is not None and conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
             failed = self._failed.get((conflict.kind, conflict.culprit, caller[0].function))
-            possible = failed is not None and failed.certainty is Certainty.POSSIBLE
             if failed is not None and set(conflict.scenarios) <= set(failed.scenarios):
-                return conflict.node if possible and conflict.certainty is not Certainty.POSSIBLE else failed.node
+                return conflict.node if conflict.standing.told and not failed.standing.told else failed.node
             caller = caller[0].left
         return conflict.node
 
     @contextmanager
-    def confirming(self, nodes: Iterable[ast.AST], doubtful: Callable[[Conflict], bool]) -> Iterator[None]:
+    def confirming(self, nodes: Iterable[ast.AST], may_agree: Callable[[Conflict], bool]) -> Iterator[None]:
         """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block.
 
-        What is ``doubtful`` as it is seen there is possible only.
+        What ``may_agree`` as it is seen there is doubted.
         """
         inside = {id(node) for root in nodes for node in ast.walk(root)}
         before = {key: conflict for key, conflict in self._conflicts.items() if key in inside}
@@ -146,8 +145,8 @@ class Recorder:
         for key, conflict in before.items():
             again = self._conflicts.get(key)
             if again is not None:
-                doubt = doubtful(again)
-                self._conflicts[key] = replace(conflict, certainty=Certainty.POSSIBLE) if doubt else conflict
+                agrees = may_agree(again)
+                self._conflicts[key] = conflict.doubted(doubts.CALLERS_AGREE) if agrees else conflict
 
     def region(self, frame: Frame, region: Region) -> None:
         if self.concerns(frame):
@@ -305,7 +304,7 @@ class Recorder:
         kept: list[Conflict] = []
         spoken: set[tuple[Kind, Span, int]] = set()
         found = [*self._conflicts.values(), *self._aligned_elsewhere()]
-        for conflict in sorted(found, key=lambda c: _CERTAINTIES.index(c.certainty)):
+        for conflict in sorted(found, key=lambda c: c.standing.rank):
             if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
                 continue
             if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
@@ -314,8 +313,8 @@ class Recorder:
                     continue
                 spoken.add(defect)
             kept.append(conflict)
-        told = self._refused | {id(conflict.node) for conflict in kept if conflict.certainty is not Certainty.POSSIBLE}
-        return tuple(replace(c, certainty=Certainty.POSSIBLE) if self._hidden(c, told) else c for c in kept)
+        told = self._refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
+        return tuple(c.doubted(doubts.FAILS_BEFORE) if self._hidden(c, told) else c for c in kept)
 
     def _hidden(self, conflict: Conflict, told: set[int]) -> bool:
         """Whether something that is told raises before an operation wherever that was seen."""
@@ -394,6 +393,6 @@ def _under_autocast(call: TorchCall) -> int:
 
 def _both(a: Conflict, b: Conflict) -> Conflict:
     """One defect seen in two contexts: the stronger claim, with every scenario of that strength."""
-    if (a.raises, a.certainty) != (b.raises, b.certainty):
-        return max(a, b, key=lambda c: (c.raises, -_CERTAINTIES.index(c.certainty)))
+    if (a.raises, a.standing.rank) != (b.raises, b.standing.rank):
+        return max(a, b, key=lambda c: (c.raises, -c.standing.rank))
     return replace(a, scenarios=a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios))

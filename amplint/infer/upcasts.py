@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty
 from amplint.infer.autocast import switched_off
 from amplint.infer.disagreement import Disagreement
 from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane
 from amplint.infer.facts import Kind
 from amplint.infer.origins import deciding
 from amplint.infer.provenance import is_upcast
+from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     import ast
@@ -42,7 +42,7 @@ def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
             pair = pair or (upcast[0], others[0] if others else upcast[0])
     if pair is not None:
         found = Disagreement(node, op.name, Kind.UNDONE_UPCAST, pair, tuple(operands), tuple(lanes))
-        found.record(frame, Certainty.LIKELY, raises=False)
+        found.record(frame, ASSUMED, raises=False)
 
 
 def one_sided(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
@@ -57,7 +57,7 @@ def one_sided(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Op
             if lanes:
                 pair = (upcast, plain)
                 found = Disagreement(node, op.name, Kind.AUTOCAST_EXIT, pair, tuple(operands), tuple(lanes))
-                found.record(frame, Certainty.LIKELY, raises=False)
+                found.record(frame, ASSUMED, raises=False)
                 return
 
 

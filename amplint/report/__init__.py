@@ -25,10 +25,14 @@ Line = Sequence[Piece]
 
 @dataclass(slots=True)
 class Context:
-    """What reports may look up: rules by code, and sources by path (read from disk when first asked for)."""
+    """What reports may look up: rules by code, and sources by path (read from disk when first asked for).
+
+    ``pedantic``: the text for people names the doubts too.
+    """
 
     rules: dict[str, Rule]
     sources: dict[Path, Source] = field(default_factory=dict)
+    pedantic: bool = False
 
     def source(self, path: Path) -> Source:
         """The file's source; an empty one where it can no longer be read."""

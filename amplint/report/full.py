@@ -61,6 +61,9 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
         yield _note(width, "scenarios", f"{', '.join(finding.scenarios)} (device {finding.device})")
     if finding.certainty is not Certainty.PROVEN:
         yield _note(width, "certainty", finding.certainty.value)
+    for held in finding.doubts if context.pedantic else ():
+        where = f"line {held.span.start.row}: " if held.span is not None else ""
+        yield _note(width, "doubt", f"{where}{held.doubt.message} ({held.doubt.name})")
     if finding.fix is not None:
         yield _note(width, "help", f"{finding.fix.message} ({_HOW[finding.fix.applicability]})")
         yield from _change(finding.fix, context.source(finding.filename), width)

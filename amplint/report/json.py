@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amplint.finding import Cause, Finding, Fix
+    from amplint.finding import Cause, Finding, Fix, HeldDoubt
     from amplint.report import Context, Line
     from amplint.source import Location, Span
 
@@ -36,6 +36,7 @@ def as_json(finding: Finding, context: Context) -> dict[str, Any]:
         "device": finding.device,
         "causes": [_cause(cause) for cause in finding.causes],
         "fix": _fix(finding.fix) if finding.fix is not None else None,
+        "doubts": [_doubt(held) for held in finding.doubts],
         "fingerprint": finding.fingerprint,
         "url": rule.url if rule is not None else None,
     }
@@ -51,6 +52,11 @@ def _span(span: Span) -> dict[str, Any]:
 
 def _cause(cause: Cause) -> dict[str, Any]:
     return {"filename": str(cause.filename), **_span(cause.span), "message": cause.message}
+
+
+def _doubt(held: HeldDoubt) -> dict[str, Any]:
+    location = _location(held.span.start) if held.span is not None else None
+    return {"name": held.doubt.name, "message": held.doubt.message, "location": location}
 
 
 def _fix(fix: Fix) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amplint.finding import Certainty
 from amplint.infer.expressions import evaluate
 from amplint.infer.layers import find_layer
 from amplint.infer.record import Recorder
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from amplint.infer.frame import Frame
     from amplint.source import Span
 
-_CERTAINTIES = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
 _PLAIN = (
     *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Tuple, ast.List),
     *(ast.Slice, ast.Call, ast.keyword, ast.IfExp, ast.BoolOp),
@@ -41,7 +39,7 @@ class Sight:
 
     ``operands`` have the dtypes that the kernel sees; none where the operation as such is the hazard. ``scenarios`` are
     those in which it is one. ``values`` are what the expressions below ``node`` hold, by ``id``, and ``arguments`` the
-    operation's by parameter.
+    operation's by parameter. ``rank`` is smaller for what is surer.
     """
 
     node: ast.expr | ast.stmt
@@ -51,7 +49,7 @@ class Sight:
     autocast: Autocast
     values: Mapping[int, Value]
     arguments: Mapping[str, Value]
-    certainty: Certainty = Certainty.PROVEN
+    rank: int = 0
 
 
 class Witness(Recorder):
@@ -69,7 +67,7 @@ class Witness(Recorder):
         """What was seen at a span, the surest first: operands that disagree, else calls as such."""
         found = self._disagreeing.get(span)
         if found:
-            return sorted(found, key=lambda sight: _CERTAINTIES.index(sight.certainty))
+            return sorted(found, key=lambda sight: sight.rank)
         return self._called.get(span, [])
 
     def concerns(self, frame: Frame) -> bool:
@@ -91,7 +89,7 @@ class Witness(Recorder):
                 frame.autocast,
                 self._values(frame, conflict.node),
                 arguments,
-                conflict.certainty,
+                conflict.standing.rank,
             )
             self._disagreeing.setdefault(span, []).append(sight)
 

@@ -1,10 +1,10 @@
-"""What amplint says of a mutant that it does not say of the original, at default settings; needs no torch."""
+"""What amplint says of a mutant that it does not say of the original; needs no torch."""
 
 from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.cli.judging import judging_options
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A finding, its rows in the file it is about: ``causes`` are the rows there that decided it."""
+    """A finding, its rows in the file it is about: ``causes`` are the rows there that decided it, ``doubts`` the names
+    of those that hold."""
 
     code: str
     first: int
@@ -32,6 +33,7 @@ class Claim:
     certainty: str
     scenarios: tuple[str, ...]
     causes: tuple[int, ...]
+    doubts: tuple[str, ...] = ()
 
     def on(self, first: int, last: int) -> bool:
         """Whether it lies on one of these rows."""
@@ -40,10 +42,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Task:
-    """One file of a library with its mutants."""
+    """One file of a library with its mutants. ``doubted``: what is hidden by a doubt is wanted too, else what default
+    settings tell."""
 
     path: Path
     rows: tuple[Row, ...]
+    doubted: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,19 +71,22 @@ def check(task: Task) -> Said:
     """Check a file and its mutants, each as if it stood in the original's place."""
     data = task.path.read_bytes()
     failures: list[str] = []
-    original = _claims(task.path, data, failures)
+    original = _claims(task, data, failures)
     new = []
     for row in task.rows:
         known = {(claim.code, row_after(claim.first, row.edits)) for claim in original}
-        found = _claims(task.path, apply(data, row.edits), failures)
+        found = _claims(task, apply(data, row.edits), failures)
         new.append(tuple(claim for claim in found if (claim.code, claim.first) not in known))
     return Said(task.path, original, tuple(new), tuple(failures))
 
 
-def _claims(path: Path, data: bytes, failures: list[str]) -> tuple[Claim, ...]:
-    result = check_file(Source(path, data), judging_options(Config()))
+def _claims(task: Task, data: bytes, failures: list[str]) -> tuple[Claim, ...]:
+    options = judging_options(Config())
+    if task.doubted:
+        options = replace(options, dropped=True)
+    result = check_file(Source(task.path, data), options)
     failures += result.failures
-    return tuple(_claim(finding, path) for finding in result.findings)
+    return tuple(_claim(finding, task.path) for finding in result.findings)
 
 
 def _claim(finding: Finding, path: Path) -> Claim:
@@ -91,6 +98,7 @@ def _claim(finding: Finding, path: Path) -> Claim:
         finding.certainty.value,
         finding.scenarios,
         tuple(cause.span.start.row for cause in finding.causes if cause.filename == path),
+        tuple(held.doubt.name for held in finding.doubts),
     )
 
 

@@ -1,0 +1,1 @@
+"""What each doubt costs and saves, on labelled findings."""
