@@ -36,7 +36,8 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
 
     None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it.
     """
-    spoken = {conflict.culprit for conflict in facts.conflicts}
+    culprits = (conflict.culprit for conflict in facts.conflicts)
+    spoken = {culprit.span for culprit in culprits if culprit is not None and culprit.filename == facts.path}
     spoken |= {cause.span for conflict in facts.conflicts for cause in conflict.causes if cause.filename == facts.path}
     makers = set()
     for promotion in facts.promotions:

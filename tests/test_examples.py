@@ -36,7 +36,8 @@ def options(example: Example, rules: tuple[Rule, ...] = RULES) -> Options:
     version = tuple(int(part) for part in (example.torch_version or "2.13").split("."))
     named = find_scenario(example.scenario) if example.scenario else None
     scenarios = tuple(dict.fromkeys((*DEFAULT_SCENARIOS, *((named,) if named else ()))))
-    return Options(rules, scenarios, example.device, (version[0], version[1]), pedantic=example.pedantic)
+    torch_version = (version[0], version[1])
+    return Options(rules, scenarios, example.device, torch_version, pedantic=example.pedantic, each_place=True)
 
 
 def check(source: Source, example: Example, *rules: Rule) -> FileResult:
