@@ -30,10 +30,6 @@ class Certainty(str, Enum):
     POSSIBLE = "possible"
 
 
-CERTAINTIES = tuple(Certainty)
-"""The surest first."""
-
-
 class Effect(str, Enum):
     """What a doubt leaves of a claim: ``likely`` or ``possible`` at most, or, with ``drop``, no finding."""
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from amplint.finding import CERTAINTIES, Edit, Finding, Fix, Place
+from amplint.finding import Edit, Finding, Fix, Place
+from amplint.judge.certainty import SUREST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -28,7 +29,7 @@ def one_for_each_cause(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _joined(group: Sequence[Finding]) -> list[Finding]:
-    rest = sorted(group, key=lambda f: (CERTAINTIES.index(f.certainty), -len(f.scenarios), f.sort_key))
+    rest = sorted(group, key=lambda f: (SUREST_FIRST.index(f.certainty), -len(f.scenarios), f.sort_key))
     told = []
     while rest:
         first, *others = rest
