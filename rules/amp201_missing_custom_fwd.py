@@ -173,8 +173,8 @@ class ReverseGradient(Function):
         for function in missing_both(facts):
             if function.forward is not None:
                 message = (
-                    f"{function.node.name}.forward runs under autocast without custom_fwd, "
-                    "so backward cannot run in the same autocast state"
+                    f"{function.node.name}.forward has no custom_fwd: "
+                    "forward runs with autocast on, backward with autocast off"
                 )
                 yield suspect_at(facts, function, function.forward, message)
 

@@ -158,8 +158,8 @@ class RoundStraightThrough(torch.autograd.Function):
         for function in missing_both(facts):
             if function.backward is not None:
                 message = (
-                    f"{function.node.name}.backward runs without the autocast of forward: "
-                    "no custom_bwd restores its state"
+                    f"{function.node.name}.backward has no custom_bwd: "
+                    "forward runs with autocast on, backward with autocast off"
                 )
                 yield suspect_at(facts, function, function.backward, message)
 

@@ -208,3 +208,14 @@ def test_documentation_examples_are_python() -> None:
     for rule in RULES:
         for block in re.findall(r"```python\n(.*?)```", documentation(rule), flags=re.DOTALL):
             compile(f"def example():\n{textwrap.indent(block, '    ')}\n    ...", rule.code, "exec")
+
+
+def test_messages_are_short(tmp_path: Path) -> None:
+    """Most are read at a glance; the dtypes' origins and what to do are told by causes and fixes."""
+    messages = [
+        finding.message
+        for case in BAD
+        for finding in check(source_of(case.example.source, tmp_path), case.example, case.rule).findings
+    ]
+    long = [message for message in messages if len(message) > 120]
+    assert len(long) <= 0.05 * len(messages), long
