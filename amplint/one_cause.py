@@ -29,7 +29,7 @@ def one_for_each_cause(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _joined(group: Sequence[Finding]) -> list[Finding]:
-    rest = sorted(group, key=lambda f: (SUREST_FIRST.index(f.certainty), -len(f.scenarios), f.sort_key))
+    rest = sorted(group, key=_order)
     told = []
     while rest:
         first, *others = rest
@@ -37,6 +37,13 @@ def _joined(group: Sequence[Finding]) -> list[Finding]:
         rest = [f for f in others if f not in same]
         told.append(_with(first, sorted(same, key=lambda f: f.sort_key)))
     return told
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    """The surest first, then what names most scenarios, then what comes behind the culprit: it may fail soonest."""
+    culprit = finding.culprit
+    before = culprit is not None and culprit.filename == finding.filename and finding.span < culprit.span
+    return SUREST_FIRST.index(finding.certainty), -len(finding.scenarios), before, finding.sort_key
 
 
 def _with(first: Finding, others: Sequence[Finding]) -> Finding:

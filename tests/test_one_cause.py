@@ -161,6 +161,10 @@ def test_the_surest_speaks() -> None:
     assert rows(one_for_each_cause([finding(5), sure])) == [[9, 5]]
 
 
+def test_what_comes_behind_the_culprit_speaks() -> None:
+    assert rows(one_for_each_cause([finding(5, culprit=7), finding(9, culprit=7)])) == [[9, 5]]
+
+
 @pytest.mark.parametrize(
     "other", [replace(finding(6), severity=Severity.WARNING), replace(finding(6), scenarios=("autocast-bf16",))]
 )
