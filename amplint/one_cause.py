@@ -47,6 +47,8 @@ def _order(finding: Finding) -> tuple[object, ...]:
 
 
 def _with(first: Finding, others: Sequence[Finding]) -> Finding:
+    if not others:
+        return first
     places = dict.fromkeys(
         place for finding in (first, *others) for place in (Place(finding.filename, finding.span), *finding.also)
     )
