@@ -18,6 +18,7 @@ from amplint.verify.job import (
     CLEAN,
     CONFIRMING,
     CPU_GAP,
+    FAILED,
     HARDWARE,
     LOSS,
     NO_REFERENCE,
@@ -184,6 +185,8 @@ def _judged(
     reference = planned.reference
     if ran.error is not None:
         verdict = judge.judge_error(ran.error, emulated=where.emulated, op=op)
+        if ran.unlike and verdict.kind == FAILED:
+            return judge.Verdict(OTHER, f"{verdict.error} (there are no complex inputs in bfloat16)")
         if verdict.kind != OTHER or reference.error is None:
             return verdict
     if reference.error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 120
 SECONDS_A_TRY = 10.0
+_FETCHES = re.compile(r"pre_?train|download|(^|_)weights$")
 
 
 class Constructor:
@@ -57,12 +59,14 @@ class Constructor:
             try:
                 module = self.bounded(plan)
             except (TooLarge, OutOfTime):
-                self.reason = "its constructor makes more than 50 million elements, or takes too long"
-                for rank, smaller in enumerate(self.smaller(plan)):
+                self.reason = "its constructor makes more than 150 million elements, or takes too long"
+                for rank, smaller in enumerate([*self.untrained(plan), *self.smaller(plan)]):
                     self.push(smaller, cost + 0.3 + 0.2 * rank)
                 continue
             except Exception as error:
                 self.reason = f"its constructor raised {one_line(error)}"
+                for untrained in self.untrained(plan) if isinstance(error, (OSError, RuntimeError)) else ():
+                    self.push(untrained, cost + 0.2)
                 for extra, repaired in constructor_repair.repairs(self, plan, error):
                     self.push(repaired, cost + extra)
                 continue
@@ -111,6 +115,15 @@ class Constructor:
 
     def _first(self) -> Plan:
         return {name: self.choices(name)[0] for name in self.required()}
+
+    def untrained(self, plan: Plan) -> list[Plan]:
+        """``plan`` without the weights that the class would fetch by default, where an option says whether it does."""
+        options = [
+            name
+            for name, parameter in self.parameters.items()
+            if name not in plan and parameter.default is True and _FETCHES.search(name.lower())
+        ]
+        return [{**plan, **dict.fromkeys(options, Const(False))}] if options else []
 
     def smaller(self, plan: Plan) -> list[Plan]:
         """``plan`` with smaller values for its large defaults, and its configurations with smaller ones."""

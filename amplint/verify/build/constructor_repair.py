@@ -217,8 +217,40 @@ def _quoted(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> It
         if isinstance(_current(search, plan, name), str) or offered:
             for index, word in enumerate(list(dict.fromkeys([*words, *listed]))[:6]):
                 yield 0.6 + 0.1 * index, {**plan, name: Const(word)}
+    yield from _given(search, plan, words)  # "`depth` must be passed"
+
+
+def after_forward(search: Constructor, plan: Plan, error: BaseException | None, text: str) -> Iterator[Repair]:
+    """What the error of a forward, in one line ``text``, says about the constructor's arguments.
+
+    ``either size or scale_factor should be defined``: a value for each parameter named there that was left None. An
+    attribute of the module that is called, iterated, or asked for what it does not have: another kind of value for the
+    parameter of its name.
+    """
+    for extra, repaired in other_numbers(plan, text):
+        yield extra - 0.7, repaired
+    yield from of_the_library(search, plan, text)
+    yield from _given(search, plan, re.findall(r"\w+", text))
+    if isinstance(error, Exception):
+        trail = places(error)
+        blamed = [name for name in _blamed(search, plan, trail[:1]) if name in _attributes(trail[:1])]
+        yield from _kinds(search, plan, str(error), blamed)
+        yield from objects_asked_for(search, plan, str(error), [], blamed)
+
+
+def _attributes(trail: list[Place]) -> set[str]:
+    """What the failing statements read from ``self``."""
+    return {
+        node.attr
+        for place in trail
+        for node in (ast.walk(place.statement) if place.statement is not None else ())
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+
+
+def _given(search: Constructor, plan: Plan, words: list[str]) -> Iterator[Repair]:
     for word in dict.fromkeys(words):
-        if word in search.parameters and _current(search, plan, word) is None:  # "`depth` must be passed"
+        if word in search.parameters and _current(search, plan, word) is None:
             given = [spec for spec in search.choices(word) if not (isinstance(spec, Const) and spec.value is None)]
             for index, spec in enumerate(given[:3]):
                 yield 0.5 + 0.2 * index, {**plan, word: spec}
