@@ -118,6 +118,30 @@ class Calls(nn.Module):
         return y
 
 
+class Unset(nn.Module):
+    """Annotates what it needs as an int and leaves it None."""
+
+    def __init__(self, size: int = None, patch: int = None) -> None:  # type: ignore[assignment]
+        super().__init__()
+        self.layer = nn.Linear(size // patch, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.layer(x)
+        return y
+
+
+class Grid(nn.Module):
+    """Counts up to its arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(64, 8)
+
+    def forward(self, i, j) -> torch.Tensor:  # type: ignore[no-untyped-def]
+        y: torch.Tensor = self.table(torch.arange(j - i, j))
+        return y
+
+
 class Fetches(nn.Module):
     """Fetches weights unless told not to."""
 
@@ -133,7 +157,7 @@ class Fetches(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "target", [Rotates, Parts, Likelihood, Soft, Pairs, Blank, Static, Scatters, Resizes, Calls, Fetches]
+    "target", [Rotates, Parts, Likelihood, Soft, Pairs, Blank, Static, Scatters, Resizes, Calls, Fetches, Unset, Grid]
 )
 def test_a_class_is_built_by_what_it_says_and_does(target: type[nn.Module]) -> None:
     assert built(target).how == "made from its signature and layers"

@@ -34,6 +34,7 @@ def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repai
     ):
         yield from _registry(search, plan, trail, blamed)
         yield from _quoted(search, plan, text, blamed)
+    yield from _unset(search, plan, text)
     yield from _kinds(search, plan, text, blamed)
     yield from _other_objects(search, plan, text)
     yield from objects_asked_for(search, plan, text, trail, blamed)
@@ -263,7 +264,7 @@ _NEEDS_SEQUENCE = (
 _NEEDS_NUMBER = (
     r"unsupported operand type|not supported between|must be (an? )?(int|integer|real number|number|float)|"
     r"can't multiply sequence|cannot be interpreted as an integer|can only concatenate|"
-    r"received an invalid combination of arguments|bad operand type"
+    r"received an invalid combination of arguments|bad operand type|not all arguments converted"
 )
 _NEEDS_CALL = r"object is not callable"
 _NEEDS_TEXT = (
@@ -304,6 +305,19 @@ def _kinds(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Ite
             if expected:
                 count = int(expected[1])
                 yield cost, {**plan, name: Const(type(value)([*value, *[value[-1]] * count][:count]))}
+
+
+def _unset(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+    """``size: int = None`` where None does not do: values for all parameters that are annotated so."""
+    if "NoneType" not in text:
+        return
+    left = [
+        name
+        for name, parameter in search.parameters.items()
+        if name not in plan and parameter.default is None and parameter.annotation in (int, float, str, bool)
+    ]
+    if left:
+        yield 0.4, {**plan, **{name: search.choices(name)[0] for name in left}}
 
 
 def _other_objects(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:

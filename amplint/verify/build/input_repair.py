@@ -149,7 +149,8 @@ _INTEGER_INDEX = (
 )
 _NEEDS_NUMBER = (
     r"interpreted as an integer|must be tuple of ints|only integer tensors|slice indices must be integers|must be int|"
-    r"must be tuple of (SymInts|ints), but found element of type Tensor|can be converted to (an index|Python scalars)"
+    r"must be tuple of (SymInts|ints), but found element of type Tensor|can be converted to (an index|Python scalars)|"
+    r"(arange|zeros|ones|empty|full|linspace|eye|randint)\(\) received an invalid combination of arguments"
 )
 
 
