@@ -121,7 +121,7 @@ class Calls(nn.Module):
 class Unset(nn.Module):
     """Annotates what it needs as an int and leaves it None."""
 
-    def __init__(self, size: int = None, patch: int = None) -> None:  # type: ignore[assignment]
+    def __init__(self, size: int = None, patch: int = None) -> None:  # type: ignore[assignment]  # noqa: RUF013
         super().__init__()
         self.layer = nn.Linear(size // patch, 8)
 

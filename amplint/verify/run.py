@@ -84,7 +84,8 @@ def _noting(asked: set[str]) -> Iterator[None]:
 class Run:
     """What a run gave: detached floating results and gradients on the CPU, or the error; ``inputs`` in one line.
 
-    ``unlike``: a guessed input is complex in float32 beside real ones in bfloat16, since torch has no complex of that.
+    ``unlike``: complex numbers that no cast makes as narrow as the rest. Torch has none of bfloat16, and casts of a
+    module disagree about complex parameters: ``to(dtype)`` makes them real, ``half()`` leaves them.
     """
 
     outputs: tuple[torch.Tensor, ...] = ()
@@ -119,7 +120,7 @@ def run(
             if rounded is not None:
                 built = _rounded(built, rounded)
             inputs_text = passed(call, built)
-            unlike = recipe.guessed and scenario.inputs == "bfloat16" and _has_complex(built)
+            unlike = recipe.guessed and _stays_complex(built, scenario)
             seed_everything(seed)
             if where.emulated is not None and "float16" in (scenario.autocast, scenario.parameters):
                 stack.enter_context(HalfConvolutions())
@@ -165,7 +166,7 @@ def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs
             _cast_module(module, scenario)
         low = inputs or _dtype(scenario.inputs)
     if low is not torch.float32:
-        built = _with_inputs(built, functools.partial(_lowered, low=low))
+        built = _with_inputs(built, lambda t: _lowered(t, low) if t.dtype in (torch.float32, torch.complex64) else t)
     if recipe.guessed and scenario.parameters != "float32":
         built = _computing_in(built, _dtype(scenario.parameters))
     if where.run_on == "cuda":
@@ -180,14 +181,20 @@ def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs
 
 
 def _lowered(tensor: torch.Tensor, low: torch.dtype) -> torch.Tensor:
-    """Float32 in ``low``, and complex numbers of float32 in those of float16 where that is ``low``."""
-    if tensor.dtype is torch.float32:
+    """Floats in ``low``, and complex numbers of float32 in those of float16 where that is ``low``.
+
+    ``Module.to(low)`` would make complex parameters real; ``Module.half()`` would leave them as they are.
+    """
+    if tensor.is_floating_point():
         return tensor.to(low)
     return tensor.to(torch.complex32) if tensor.dtype is torch.complex64 and low is torch.float16 else tensor
 
 
-def _has_complex(built: Built) -> bool:
-    return any(tensor.dtype is torch.complex64 for tensor in tensors((built.args, built.kwargs)))
+def _stays_complex(built: Built, scenario: Scenario) -> bool:
+    """Whether parameters, or inputs in bfloat16, are complex where the scenario has low precision."""
+    held = [tensor for module in _modules(built) for tensor in (*module.parameters(), *module.buffers())]
+    given = list(tensors((built.args, built.kwargs))) if scenario.inputs == "bfloat16" else []
+    return scenario.inputs != "float32" and any(tensor.is_complex() for tensor in (*held, *given))
 
 
 def _modules(built: Built) -> list[torch.nn.Module]:
@@ -219,7 +226,7 @@ def _computing_in(built: Built, dtype: torch.dtype) -> Built:
 def _cast_module(module: torch.nn.Module, scenario: Scenario) -> None:
     if scenario.parameters == scenario.buffers:
         if scenario.parameters != "float32":
-            module.to(_dtype(scenario.parameters))
+            module._apply(functools.partial(_lowered, low=_dtype(scenario.parameters)))
         return
     for parameter in module.parameters():
         if parameter.is_floating_point():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from amplint.verify.build import names, parts
 from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
+from amplint.verify.build.nested_configs import fields
 from amplint.verify.build.object_repair import objects_asked_for
 from amplint.verify.build.signatures import VARIADIC, Parameter
 from amplint.verify.build.spec import Const, Make, Plan, Spec, realise
@@ -36,6 +37,7 @@ def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repai
         yield from _quoted(search, plan, text, blamed)
     yield from _unset(search, plan, text)
     yield from _kinds(search, plan, text, blamed)
+    yield from fields(search, plan, text, trail)
     yield from _other_objects(search, plan, text)
     yield from objects_asked_for(search, plan, text, trail, blamed)
     yield from of_the_library(search, plan, text)
