@@ -112,6 +112,14 @@ def judge_values(
     return Verdict(LOSS, f"differs from float32 by {distance:.0%}, where rounding alone makes {inherent:.1%}")
 
 
+def departs(reference: Run, ran: Run, kind: str) -> bool:
+    """Whether results are not finite where float32's are, or, for a loss, far from them."""
+    if kind == OVERFLOW:
+        return _became_nonfinite(reference.outputs, ran.outputs)
+    distance = difference(reference.outputs, ran.outputs)
+    return distance is None or distance > LOSS_FLOOR
+
+
 def _extreme(tensor: torch.Tensor) -> torch.Tensor:
     """Where a tensor holds about the greatest or lowest number of its dtype, or half of that."""
     return tensor.double().abs() >= 0.49 * torch.finfo(tensor.dtype).max

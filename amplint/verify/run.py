@@ -123,7 +123,8 @@ def run(
             unlike = recipe.guessed and _stays_complex(built, scenario)
             seed_everything(seed)
             if where.emulated is not None and "float16" in (scenario.autocast, scenario.parameters):
-                stack.enter_context(HalfConvolutions())
+                half: contextlib.AbstractContextManager[Any] = HalfConvolutions()  # type: ignore[no-untyped-call]
+                stack.enter_context(half)
             stack.enter_context(watch or contextlib.nullcontext())
             with torch.set_grad_enabled(call.mode in ("train", "eval")):
                 with region(scenario, where):
