@@ -9,7 +9,7 @@ import torch
 
 from amplint.verify.build import constructor_repair, parts
 from amplint.verify.build.configs import smaller_value
-from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, time_left, within
+from amplint.verify.build.effort import LARGEST, MOST_ELEMENTS, OutOfTime, SizeGuard, TooLarge, time_left, within
 from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.build.signatures import VARIADIC, Parameter, constructor
@@ -37,6 +37,8 @@ class Constructor:
         self.tries = 0
         self._choices: dict[str, list[Spec]] = {}
         self._waiting = Waiting()
+        self._most = MOST_ELEMENTS
+        self._refused: tuple[Plan, float] | None = None
         self.push(self._first(), 0.0)
 
     def choices(self, name: str) -> list[Spec]:
@@ -51,15 +53,30 @@ class Constructor:
         self._waiting.push(plan, cost)
 
     def attempts(self) -> Iterator[tuple[Plan, float, torch.nn.Module]]:
-        """Plans that construct the class, each with its cost and the module, until none is left or time is over."""
+        """Plans that construct the class, each with its cost and the module, until none is left or time is over.
+
+        What nothing made small enough is then allowed to be larger.
+        """
+        some = False
+        for attempt in self._attempts():
+            some = True
+            yield attempt
+        if self._refused is not None and not some:
+            self._most = LARGEST
+            self._waiting.again(*self._refused)
+            yield from self._attempts()
+
+    def _attempts(self) -> Iterator[tuple[Plan, float, torch.nn.Module]]:
         for cost, plan in self._waiting.take():
             if self.tries >= MOST_TRIES or time_left(self.deadline) <= 0:
                 return
             self.tries += 1
             try:
                 module = self.bounded(plan)
-            except (TooLarge, OutOfTime):
+            except (TooLarge, OutOfTime) as limit:
                 self.reason = "its constructor makes more than 150 million elements, or takes too long"
+                if isinstance(limit, TooLarge) and self._refused is None:
+                    self._refused = (plan, cost)
                 for rank, smaller in enumerate([*self.untrained(plan), *self.smaller(plan)]):
                     self.push(smaller, cost + 0.3 + 0.2 * rank)
                 continue
@@ -77,7 +94,7 @@ class Constructor:
     def bounded(self, plan: Plan) -> Any:
         """As make, but raises OutOfTime or TooLarge where that goes too far."""
         parts.prepare(plan.values())
-        with within(min(SECONDS_A_TRY, time_left(self.deadline))), SizeGuard():
+        with within(min(SECONDS_A_TRY, time_left(self.deadline))), SizeGuard(self._most):
             return self.make(plan)
 
     def make(self, plan: Plan) -> Any:

@@ -15,8 +15,10 @@ from torch.overrides import TorchFunctionMode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MOST_ELEMENTS = 150_000_000
-"""Elements that a constructor may allocate in all: 600 MB of float32, the largest image classifiers of their time."""
+MOST_ELEMENTS = 50_000_000
+"""Elements that a constructor may allocate in all: 200 MB of float32."""
+LARGEST = 150_000_000
+"""Elements of what nothing makes smaller: the largest image classifiers of their time."""
 
 _FACTORIES = {
     "empty",
