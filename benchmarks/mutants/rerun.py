@@ -90,7 +90,7 @@ def _asked(
         start = running.answer(BUILD + ORIGINALS + 60)
         for row, question in questions:
             if not isinstance(start, dict):
-                yield row, f"no target: {start}"
+                yield row, f"no target: {start}" if start is not None else "no answer in time"
                 continue
             running.ask(question)
             yield row, running.answer(MUTANT + 30) or "the child ended"
