@@ -200,7 +200,7 @@ def _mentioned(cls: Class) -> frozenset[str]:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             names |= cls.namespace.body(statement).names
         else:
-            names.update(node.id for node in nodes_below(statement) if isinstance(node, ast.Name))
+            names.update([node.id for node in nodes_below(statement) if type(node) is ast.Name])
     return frozenset(names)
 
 
@@ -364,7 +364,7 @@ def _is_for_other_files(function: Function) -> bool:
 
 @lru_cache(maxsize=2)
 def _names_used(tree: ast.Module) -> frozenset[str]:
-    return frozenset(node.id for node in nodes_below(tree) if isinstance(node, ast.Name))
+    return frozenset([node.id for node in nodes_below(tree) if type(node) is ast.Name])
 
 
 def _anchor(function: Function) -> ast.expr:

@@ -7,10 +7,11 @@ the program as they do.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
-from amplint.infer.bodies import once_for_each_node
+from amplint.infer.bodies import nodes_below, once_for_each_node
+from amplint.infer.unchanging import unchanging
 from amplint.infer.values import Value
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ ASKED = "?"
 """What the names begin with under which answers are kept."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Answered(Value):
     """A test that was made: the scenarios in which it was true and false on the paths that lead here, a bit each.
 
@@ -101,16 +102,16 @@ def _text_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
         denied = isinstance(op, (ast.IsNot, ast.NotEq, ast.NotIn))
         sign = "is" if isinstance(op, (ast.Is, ast.IsNot)) else "in" if isinstance(op, (ast.In, ast.NotIn)) else None
         sign = "==" if isinstance(op, (ast.Eq, ast.NotEq)) else sign or type(op).__name__
-        text = f"{ast.unparse(test.left)} {sign} {ast.unparse(right)}"
+        text = f"{_spelled(test.left)} {sign} {_spelled(right)}"
     elif isinstance(test, ast.Name) or (isinstance(test, ast.Attribute) and _is_plain(test)):
-        text = ast.unparse(test)
+        text = _spelled(test)
     else:
         return None
     words = set()
-    for node in ast.walk(test):
-        if isinstance(node, ast.Name):
+    for node in nodes_below(test):
+        if type(node) is ast.Name:
             words.add(node.id)
-        elif isinstance(node, ast.Attribute):
+        elif type(node) is ast.Attribute:
             words.add(f".{node.attr}")
     return ASKED + text, denied, frozenset(words)
 
@@ -121,6 +122,15 @@ def _is_plain(node: ast.expr) -> bool:
     if isinstance(node, ast.Tuple):
         return all(map(_is_plain, node.elts))
     return isinstance(node, (ast.Name, ast.Constant))
+
+
+def _spelled(node: ast.expr) -> str:
+    """A plain expression as text: the same for the same expression alone, and ``ast.unparse`` takes much longer."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{_spelled(node.value)}.{node.attr}"
+    return ast.unparse(node)
 
 
 def answered(frame: Frame, test: ast.expr, yes: int, no: int) -> tuple[int, int]:

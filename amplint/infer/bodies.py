@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 _CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
 _TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
@@ -82,27 +82,60 @@ _CHILDREN = {
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
+_FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
 
 
-def nodes_below(root: ast.AST) -> Iterator[ast.AST]:
-    """``ast.walk`` in no particular order, without contexts, operators and import aliases, in a third of the time."""
-    stack = [root]
-    pop, push, extend, children = stack.pop, stack.append, stack.extend, _CHILDREN
+def children(node: ast.AST) -> list[ast.AST]:
+    """``ast.iter_child_nodes`` without contexts, operators and import aliases."""
+    found: list[ast.AST] = []
+    for name in _CHILDREN[node.__class__]:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found.extend([item for item in value if item is not None] if name in _GAPS else value)
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+@once_for_each_node
+def nodes_inside(function: ast.AST) -> list[ast.AST]:
+    """The nodes below a function, without itself; nobody changes the list."""
+    return _below(children(function))
+
+
+def nodes_below(root: ast.AST) -> list[ast.AST]:
+    """``ast.walk`` in no particular order, without contexts, operators and import aliases; functions are walked once
+    for all walks that come across them."""
+    return _below([root])
+
+
+def _below(stack: list[ast.AST]) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    pop, push, extend, note, below = stack.pop, stack.append, stack.extend, found.append, _CHILDREN
     while stack:
         node = pop()
-        yield node
-        for name in children[node.__class__]:
+        note(node)
+        if node.__class__ in _FUNCTIONS:
+            found += nodes_inside(node)
+            continue
+        for name in below[node.__class__]:
             value = getattr(node, name, None)
             if value.__class__ is list:
                 extend([item for item in value if item is not None] if name in _GAPS else value)
             elif value is not None:
                 push(value)
+    return found
+
+
+_SILENT = frozenset((ast.Constant, ast.arg, ast.arguments, ast.keyword, ast.Assign, ast.Expr, ast.Compare, ast.Tuple))
+"""Kinds of node that tell nothing of a body by themselves; most are of these."""
 
 
 def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     """Walk a function once."""
     generator, computes, driver = isinstance(node, ast.AsyncFunctionDef), False, False
-    size, defines, stores = 0, False, False
+    inside = nodes_inside(node)
+    size, defines, stores = 1 + len(inside), False, False
     names: set[str] = set()
     own: set[str] = set()
     spec = node.args
@@ -112,10 +145,11 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     handed: list[tuple[str, tuple[str, ...]]] = []
     returned: list[ast.expr | None] = []
     tests: list[ast.expr] = []
-    for child in nodes_below(node):
-        size += 1
-        if isinstance(child, ast.Name):
+    for child in inside:
+        if type(child) is ast.Name:
             names.add(child.id)
+        elif child.__class__ in _SILENT:
+            continue
         elif isinstance(child, ast.Attribute):
             stores = stores or isinstance(child.ctx, ast.Store)
             computes = computes or child.attr == "grad"
@@ -143,7 +177,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             tests.append(child.test)
         elif isinstance(child, ast.ClassDef):
             computes = True
-        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and child is not node:
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             defines = True
             own.add(getattr(child, "name", ""))
         elif isinstance(child, (ast.Yield, ast.YieldFrom)):
@@ -199,7 +233,7 @@ def globals_said(tree: ast.Module, body: Callable[[ast.FunctionDef | ast.AsyncFu
             found.update({name: sure and found.get(name, True) for name in node.names})
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             inside = (*inside, node)
-        pending.extend((child, inside) for child in ast.iter_child_nodes(node))
+        pending.extend([(child, inside) for child in children(node)])
     return found
 
 
@@ -214,7 +248,7 @@ def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[st
             continue
         if isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
             names.add(child.func.id)
-        stack.extend(ast.iter_child_nodes(child))
+        stack.extend(children(child))
     return frozenset(names)
 
 
@@ -234,19 +268,19 @@ def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fr
     Asking for the shape alone, or for the number of dimensions, is what code does that takes any.
     """
     found: set[str] = set()
-    for child in nodes_below(node):
+    for child in nodes_inside(node):
         value: ast.expr | None = None
-        if isinstance(child, ast.Attribute) and child.attr in _OF_DIMENSIONS:
-            value = child.value
-        elif isinstance(child, ast.Subscript):
+        if type(child) is ast.Attribute:
+            value = child.value if child.attr in _OF_DIMENSIONS else None
+        elif type(child) is ast.Subscript:
             if isinstance(child.value, ast.Attribute) and child.value.attr == "shape":
                 value = child.value.value
             elif any(isinstance(part, ast.Slice) for part in getattr(child.slice, "elts", (child.slice,))):
                 value = child.value
-        elif isinstance(child, ast.Call):
+        elif type(child) is ast.Call:
             if child.args and isinstance(child.func, ast.Attribute) and child.func.attr == "size":
                 value = child.func.value
-        elif isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Tuple):
+        elif type(child) is ast.Assign and isinstance(child.targets[0], ast.Tuple):
             asked = child.value.func if isinstance(child.value, ast.Call) else child.value
             value = asked.value if isinstance(asked, ast.Attribute) and asked.attr in ("shape", "size") else None
         if isinstance(value, ast.Name):

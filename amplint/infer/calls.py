@@ -345,8 +345,7 @@ def run_function(
         inner.leaves = []
     inner.adding = frame.adding and constructing is not None
     inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
-    key = (
-        "call",
+    equal = (
         function.key,
         arguments.key,
         inner.autocast,
@@ -358,6 +357,7 @@ def run_function(
         _found_now(inner) if function.late else (),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
+    key = session.numbers.setdefault(equal, len(session.numbers))
     known = session.calls.get(key) if remember else None
     if known is not None and session.holds(known):
         hand_on(frame, session.raising.get(key, ()))
@@ -402,7 +402,7 @@ def run_function(
         result = UNKNOWN
     if inner.leaves:
         inner.variables = met_all(session, [*inner.leaves, Env(inner.live, inner.variables)]).variables
-    reads = frozenset(place for place in inner.reads if made_before(place, inner.number))
+    reads = frozenset([place for place in inner.reads if made_before(place, inner.number)])
     known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
     if remember and not inner.writes_around:
         session.calls[key] = known

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from amplint.infer import containers
 from amplint.infer.answers import ASKED
 from amplint.infer.arguments import Arguments
+from amplint.infer.bodies import once_for_each_node
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.dtypes import BOOL
 from amplint.infer.frame import (
@@ -91,8 +92,13 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     return value
 
 
-def _constant(frame: Frame, node: ast.Constant) -> Value:
+@once_for_each_node
+def _literal(node: ast.Constant) -> Const:
     return Const(node.value)
+
+
+def _constant(frame: Frame, node: ast.Constant) -> Value:
+    return _literal(node)
 
 
 def _name(frame: Frame, node: ast.Name) -> Value:

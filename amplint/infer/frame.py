@@ -429,6 +429,8 @@ def unite(*values: Value) -> Value:
         for option in value.options if isinstance(value, Union) else (value,):
             distinct.setdefault(option.key, option)
     options = list(distinct.values())
+    if len(options) == 1:
+        return options[0]
     tensors = [o for o in options if isinstance(o, Tensor)]
     if len(tensors) > 1:
         joined: Tensor = tensors[0]

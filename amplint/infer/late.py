@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.bodies import nodes_below, once_for_each_node
+from amplint.infer.bodies import children, nodes_below, nodes_inside, once_for_each_node
 
 if TYPE_CHECKING:
     from amplint.infer.frame import Frame
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_NAMING = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
 
 
 @once_for_each_node
@@ -26,9 +27,13 @@ def _bound(function: FunctionNode) -> dict[str, int]:
     pending: list[tuple[ast.AST, int]] = [(statement, 0) for statement in function.body]
     while pending:
         node, row = pending.pop()
+        if type(node) is ast.Name:
+            if not isinstance(node.ctx, ast.Load):
+                rows[node.id] = max(rows.get(node.id, 0), row or node.lineno)
+            continue
         if isinstance(node, _FUNCTIONS):
             for inner in nodes_below(node):
-                if isinstance(inner, ast.Nonlocal):
+                if type(inner) is ast.Nonlocal:
                     rows.update(dict.fromkeys(inner.names, end))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             rows[node.name] = max(rows.get(node.name, 0), row or node.lineno)
@@ -37,27 +42,29 @@ def _bound(function: FunctionNode) -> dict[str, int]:
             continue
         if isinstance(node, _LOOPS):
             row = row or node.end_lineno or node.lineno
-        names = [getattr(node, "name", None), getattr(node, "rest", None)] if not isinstance(node, ast.alias) else []
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.append(node.id)
-        for name in names:
-            if isinstance(name, str):
-                rows[name] = max(rows.get(name, 0), row or getattr(node, "lineno", 0))
-        pending.extend((child, row) for child in ast.iter_child_nodes(node))
+        if isinstance(node, _NAMING):
+            name = node.rest if isinstance(node, ast.MatchMapping) else node.name
+            if name is not None:
+                rows[name] = max(rows.get(name, 0), row or node.lineno)
+        pending.extend([(child, row) for child in children(node)])
     return rows
 
 
 @once_for_each_node
 def bound_inside(around: FunctionNode) -> frozenset[str]:
     """The variables of a function that functions inside it bind."""
-    return frozenset(name for node in nodes_below(around) if isinstance(node, ast.Nonlocal) for name in node.names)
+    return frozenset([name for node in nodes_inside(around) if type(node) is ast.Nonlocal for name in node.names])
 
 
 @once_for_each_node
 def _read(function: FunctionNode) -> frozenset[str]:
-    names = {node.id for node in nodes_below(function) if isinstance(node, ast.Name)}
-    shared = (node.names for node in nodes_below(function) if isinstance(node, ast.Nonlocal))
-    return frozenset(names.union(*shared))
+    names: set[str] = set()
+    for node in nodes_inside(function):
+        if type(node) is ast.Name:
+            names.add(node.id)
+        elif type(node) is ast.Nonlocal:
+            names.update(node.names)
+    return frozenset(names)
 
 
 def changing(around: Frame, function: FunctionNode) -> frozenset[str]:

@@ -60,21 +60,25 @@ def met(session: Session, a: Env, b: Env) -> Env:
         return b
     if not b.live:
         return a
-    joined: dict[str, Value] = {}
-    for name, left in a.variables.items():
-        right = b.variables.get(name)
+    first, second = a.variables, b.variables
+    joined = first.copy()
+    for name, left in first.items():
+        right = second.get(name)
         if left is right:
-            joined[name] = left
-        elif right is None:
-            if name[0] != ASKED and "." not in name:
-                joined[name] = left
+            continue
+        if right is None:
+            if name[0] == ASKED or "." in name:
+                del joined[name]
         elif name[0] != ASKED:
             joined[name] = merge(session, left, a.live, right, b.live)
         elif isinstance(left, Answered) and isinstance(right, Answered):
             joined[name] = both(left, right)
-    for name, right in b.variables.items():
-        if name not in a.variables and name[0] != ASKED and "." not in name:
-            joined[name] = right
+        else:
+            del joined[name]
+    if not second.keys() <= first.keys():
+        for name, right in second.items():
+            if name not in first and name[0] != ASKED and "." not in name:
+                joined[name] = right
     return Env(a.live | b.live, joined)
 
 
@@ -89,7 +93,7 @@ def met_all(session: Session, points: Iterable[Env]) -> Env:
 @once_for_each_node
 def binds(node: ast.expr) -> frozenset[str]:
     """Names that an expression binds."""
-    return frozenset(inner.target.id for inner in nodes_below(node) if isinstance(inner, ast.NamedExpr))
+    return frozenset([inner.target.id for inner in nodes_below(node) if type(inner) is ast.NamedExpr])
 
 
 def not_run(frame: Frame, node: ast.expr) -> dict[str, Value] | None:

@@ -471,9 +471,10 @@ class Project:
 
     def may_follow(self, needs: frozenset[Path]) -> bool:
         """Count files as followed, unless that would be too many."""
-        if len(self.followed | needs) > MAX_FILES_FOLLOWED:
-            return False
-        self.followed |= needs
+        if not needs <= self.followed:
+            if len(self.followed | needs) > MAX_FILES_FOLLOWED:
+                return False
+            self.followed |= needs
         if self._needs:
             self._needs[-1] |= needs
         return True

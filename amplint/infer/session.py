@@ -152,8 +152,10 @@ class Session:
         self.steps = 0
         self.limit = MAX_ENTRY_STEPS
         self.memo: dict[Hashable, Value] = {}
-        self.calls: dict[Hashable, Known] = {}
-        """What calls of functions gave."""
+        self.numbers: dict[Hashable, int] = {}
+        """Numbers calls of functions, equal ones alike: what makes them equal takes long to hash."""
+        self.calls: dict[int, Known] = {}
+        """What calls of functions gave, by that number."""
         self.version = 0
         """Counts changes of what attributes of objects may hold."""
         self.frames = 0
@@ -165,9 +167,9 @@ class Session:
         """What was entered from outside and may have to be run again."""
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
-        self.raising: dict[Hashable, tuple[Failure, ...]] = {}
-        """What raises whichever branches are taken, by the same keys."""
-        self.active: set[Hashable] = set()
+        self.raising: dict[int, tuple[Failure, ...]] = {}
+        """What raises whichever branches are taken, by the same numbers."""
+        self.active: set[int] = set()
         self.running: dict[int, int] = {}
         """How many calls of a function run inside each other, by ``id`` of its node."""
         self.roots: set[int] = set()
