@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.answers import ask, branches_left
 from amplint.infer.frame import Frame, execute
 from amplint.infer.guards import narrow, split, usually
-from amplint.infer.meeting import Env, go_on, met
+from amplint.infer.meeting import joined
 from amplint.infer.reached import branches_met
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ def branch(frame: Frame, statement: ast.If) -> None:
     ask(frame, statement.test)
     before, live, block, path = frame.variables, frame.live, frame.block, frame.path
     frame.branches += 1
-    go_on(frame, Env(yes, before))
+    frame.live, frame.variables = yes, before.copy()
     frame.block = id(statement.body)
     frame.path = taken = (*path, id(statement.body)) if no else path
     narrow(frame, statement.test, True)
     unusually = _run(frame, statement.body, unusual=usual is False and bool(no))
-    left = Env(frame.live, frame.variables)
-    go_on(frame, Env(no, before))
+    left_live, left = frame.live, frame.variables
+    frame.live, frame.variables = no, before.copy()
     frame.block = id(statement.orelse)
     frame.path = other = (*path, id(statement.orelse)) if yes else path
     narrow(frame, statement.test, False)
@@ -44,11 +44,11 @@ def branch(frame: Frame, statement: ast.If) -> None:
             frame.constructing.attributes.setdefault(name, value)
     frame.block, frame.path = block, path
     branches_met(frame, taken, other)
-    right = Env(frame.live, frame.variables)
-    frame.live, frame.variables = met(frame.session, left, right)
+    right_live, right = frame.live, frame.variables
+    frame.live, frame.variables = joined(frame.session, left_live, left, right_live, right)
     if not live:
         frame.live = 0
-    branches_left(frame, statement.test, left.variables, left.live, right.variables, right.live)
+    branches_left(frame, statement.test, left, left_live, right, right_live)
 
 
 def _run(frame: Frame, body: Items[ast.stmt], *, unusual: bool) -> dict[str, Value]:

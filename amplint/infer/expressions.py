@@ -133,7 +133,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
         if written is not None:
             return written
     value = evaluate(frame, node.value)
-    if _is_none(value):
+    if type(value) is Const and value.value is None:
         _raises(frame)
     return get_attribute(frame, value, node.attr, node)
 

@@ -56,38 +56,44 @@ def go_on(frame: Frame, env: Env) -> None:
 
 def met(session: Session, a: Env, b: Env) -> Env:
     """What holds where two paths meet."""
-    if not a.live:
-        return b
-    if not b.live:
-        return a
-    first, second = a.variables, b.variables
-    joined = first.copy()
+    return Env(*joined(session, a.live, a.variables, b.live, b.variables))
+
+
+def joined(
+    session: Session, a_live: int, first: dict[str, Value], b_live: int, second: dict[str, Value]
+) -> tuple[int, dict[str, Value]]:
+    """The same of two points that are not kept."""
+    if not a_live:
+        return b_live, second
+    if not b_live:
+        return a_live, first
+    together = first.copy()
     for name, left in first.items():
         right = second.get(name)
         if left is right:
             continue
         if right is None:
             if name[0] == ASKED or "." in name:
-                del joined[name]
+                del together[name]
         elif name[0] != ASKED:
-            joined[name] = merge(session, left, a.live, right, b.live)
+            together[name] = merge(session, left, a_live, right, b_live)
         elif isinstance(left, Answered) and isinstance(right, Answered):
-            joined[name] = both(left, right)
+            together[name] = both(left, right)
         else:
-            del joined[name]
+            del together[name]
     if not second.keys() <= first.keys():
         for name, right in second.items():
             if name not in first and name[0] != ASKED and "." not in name:
-                joined[name] = right
-    return Env(a.live | b.live, joined)
+                together[name] = right
+    return a_live | b_live, together
 
 
 def met_all(session: Session, points: Iterable[Env]) -> Env:
     """What holds where several paths meet."""
-    found = Env(0, {})
+    found: Env | None = None
     for point in points:
-        found = met(session, found, point)
-    return found
+        found = met(session, found, point) if found is not None else point
+    return found if found is not None else Env(0, {})
 
 
 @once_for_each_node

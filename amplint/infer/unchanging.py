@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, TypeVar
 
+__all__ = ["unchanging"]
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from dataclasses import dataclass as unchanging
