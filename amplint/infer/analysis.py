@@ -86,6 +86,7 @@ def analyse(
             if enter is None:
                 break
             enter()
+    session.entered.clear()
     if observer is not None:
         observer.unfinished = session.unfinished
     return FileFacts(
