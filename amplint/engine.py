@@ -14,6 +14,7 @@ from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
+from amplint.one_cause import one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
 from amplint.torch_range import TorchRange, torch_range
@@ -40,8 +41,9 @@ class Options:
 
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
-    possible, ``dropped`` also what a doubt drops, as possible. Scenarios that are named are meant everywhere; None
-    stands for the default ones, each where the code runs so.
+    possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place, also where
+    several fail for one cause. Scenarios that are named are meant everywhere; None stands for the default ones, each
+    where the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -49,6 +51,7 @@ class Options:
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
+    each_place: bool = False
     dropped: bool = False
     fix: Applicability | None = None
     write: bool = True
@@ -119,6 +122,8 @@ def _check(source: Source, options: Options) -> FileResult:
         finding = UNPARSABLE.finding(source.path, error, options.device)
         return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
     findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
+    if not options.each_place:
+        findings = one_for_each_cause(findings)
     return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
 
 

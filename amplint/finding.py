@@ -70,6 +70,14 @@ class Applicability(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A span of a file."""
+
+    filename: Path
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """A place that decided a dtype, in order from origin to op."""
 
@@ -99,7 +107,8 @@ class Fix:
 class Finding:
     """A claim about one place: under ``scenarios``, on ``device``'s cast policy, this fails or loses.
 
-    ``doubts`` are those that lowered the certainty.
+    ``doubts`` are those that lowered the certainty. ``also`` are other places that fail for the same cause: for the
+    same ``culprit``, the cast, constructor, parameter or class that does not belong; None where that is not known.
     """
 
     code: str
@@ -114,6 +123,10 @@ class Finding:
     causes: tuple[Cause, ...] = ()
     fix: Fix | None = None
     doubts: tuple[HeldDoubt, ...] = ()
+    also: tuple[Place, ...] = ()
+    culprit: Place | None = None
+    mend: str = ""
+    """What mends it, where findings of several rules are mended at once; empty for what is its rule's alone."""
     cell: int | None = None
     fingerprint: str = ""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from amplint.finding import Applicability, Cause, Doubt, Edit, Finding, Fix, Severity
+from amplint.finding import Applicability, Cause, Doubt, Edit, Finding, Fix, Place, Severity
 from amplint.judge.doubts import CITED_EVIDENCE
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Suspect:
 
     ``span`` is where the finding lies; ``node`` is the span of the syntax node whose libcst visit decides, usually the
     same. ``standing`` says whether the facts force it, and what speaks against it. ``data`` is the rule's own.
+    ``culprit`` is what does not belong, of which several suspects make one finding, and ``also`` where it fails too.
     """
 
     span: Span
@@ -75,6 +76,8 @@ class Suspect:
     data: Any = field(default=None, compare=False)
     of_weights: bool = True
     """As of its rule: False where this claim rests on something else than half weights, which the source shows."""
+    culprit: Place | None = None
+    also: tuple[Place, ...] = ()
 
     def doubted(self, *doubts: Doubt, span: Span | None = None) -> Suspect:
         """The same, with further doubts, which are seen at ``span``."""
@@ -110,6 +113,8 @@ class Rule:
     of_weights: ClassVar[bool] = True
     """Whether what it claims of scenarios with half weights rests on these; not so where the source itself fixes the
     dtype, or where the claim is about settings, a training step or an API."""
+    mend: ClassVar[str] = ""
+    """A name for what mends its findings, where that mends another rule's findings of the same culprit too."""
     bad: ClassVar[tuple[Example, ...]] = ()
     good: ClassVar[tuple[Example, ...]] = ()
     fix: ClassVar[Applicability | None] = None
@@ -160,6 +165,9 @@ def finding_of(
         causes=suspect.causes,
         fix=fix,
         doubts=standing.lowering,
+        also=suspect.also,
+        culprit=suspect.culprit,
+        mend=rule.mend,
     )
 
 

@@ -120,7 +120,6 @@ RELEASES = (
         (
             Expectation(("AMP107",), rows=(122,)),
             Expectation(("AMP201",), scope=FUSED_LINEAR_FUNCTION),
-            Expectation(("AMP202",), scope=FUSED_LINEAR_FUNCTION),
             Expectation(("AMP602",), rows=(24, 25, 26)),
         ),
     ),

@@ -311,7 +311,7 @@ def describe(conflict: Conflict, operand: Operand, dtype: str) -> str:
 
 
 def disagreement(facts: FileFacts, conflict: Conflict) -> str:
-    """``matmul gets float32 `attn` and bfloat16 `v`, but needs one dtype for both``."""
+    """``matmul gets float32 `attn` and bfloat16 `v`, but needs one dtype``."""
     left = describe(conflict, conflict.left, conflict.left_dtype)
     right = describe(conflict, conflict.right, conflict.right_dtype)
-    return f"{label(facts, conflict)} gets {left} and {right}, but needs one dtype for both"
+    return f"{label(facts, conflict)} gets {left} and {right}, but needs one dtype"

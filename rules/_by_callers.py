@@ -20,12 +20,12 @@ def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:
     operands = " and ".join(names) if len(names) > 1 else "operands"
     if facts.span(conflict.node).contains(conflict.aligned):
         return (
-            f"{label(facts, conflict)} gets {operands} in the dtypes that callers and the module give them; "
-            "another parameter beside them is cast, here nothing is"
+            f"{label(facts, conflict)} gets {operands}, whose dtypes callers and the module decide, "
+            "and casts another operand only"
         )
     return (
-        f"{label(facts, conflict)} gets {operands} in the dtypes that callers pass; "
-        f"line {conflict.aligned.start.row} gives such operands one dtype, here nothing does"
+        f"{label(facts, conflict)} gets {operands} as callers pass them; "
+        f"line {conflict.aligned.start.row} gives such operands one dtype first"
     )
 
 

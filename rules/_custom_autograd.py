@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Applicability, Edit
+from amplint.finding import Applicability, Edit, Place
 from amplint.infer.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FORWARD, BACKWARD = "custom_fwd", "custom_bwd"
 TOKENS = ("autograd", "Function")
+MEND = "both decorators"
+"""One decorator alone is worse than none, so what mends ``forward`` mends ``backward``."""
 SINCE = (2, 4)
 """The torch release that brought ``torch.amp.custom_fwd`` and ``custom_bwd`` with their ``device_type``."""
 
@@ -186,7 +188,8 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     own = own or function.sensitive_forward
     causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
     standing = ASSUMED.doubted(*_doubts(facts, function))
-    return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function)
+    place = Place(facts.path, facts.source.header_span(function.node))
+    return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function, culprit=place)
 
 
 def _doubts(facts: FileFacts, function: AutogradFunction) -> list[Doubt]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.finding import Severity
+from amplint.finding import Place, Severity
 from amplint.rule import Suspect
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
                 severity=Severity.ERROR if conflict.raises and not conflict.cited else Severity.WARNING,
                 data=conflict,
                 of_weights=conflict.aligned is None,
+                culprit=conflict.culprit,
+                also=tuple(Place(facts.path, facts.span(node)) for node in conflict.also),
             )
 
 

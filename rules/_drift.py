@@ -15,7 +15,7 @@ from ._alignment import dtype_of_tensor
 from ._disagreement import find_expression, find_operand
 from ._following import joined
 from ._likely import likely_loss
-from ._makers import quoted, reason
+from ._makers import because, quoted, reason
 from ._merging import merges
 from ._rotation import rotations
 from ._surroundings import Surroundings
@@ -37,7 +37,8 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
 
     None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it.
     """
-    spoken = {conflict.culprit for conflict in facts.conflicts}
+    culprits = (conflict.culprit for conflict in facts.conflicts)
+    spoken = {culprit.span for culprit in culprits if culprit is not None and culprit.filename == facts.path}
     spoken |= {cause.span for conflict in facts.conflicts for cause in conflict.causes if cause.filename == facts.path}
     makers = set()
     for promotion in facts.promotions:
@@ -113,8 +114,8 @@ def padded(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = tuple(s.name for s in facts.scenarios if s.inputs != "float32")
     for join in joined(facts) if scenarios else ():
         message = (
-            f"`{ast.unparse(join.pad)}` was made on the device of `{ast.unparse(join.leader)}`, but float32: "
-            "where that is half precision, the two together become float32"
+            f"`{ast.unparse(join.pad)}` has the device of `{ast.unparse(join.leader)}` but not its dtype: "
+            "joined with half precision, it gives float32"
         )
         causes = (Cause(facts.path, facts.span(join.maker), "made without a dtype: float32"),)
         yield likely_loss(facts, join.node, message, scenarios, causes, join)
@@ -194,6 +195,6 @@ def _message(promotion: Promotion) -> str:
     if promotion.upcast is not None and promotion.made is None:
         why = f"{quoted(promotion.upcast.node) or 'a cast'} is not undone"
     else:
-        why = reason(promotion.made) if promotion.made is not None else "a parameter keeps float32"
-    what = "what the module returns" if promotion.sink == "returned" else "what takes its place"
-    return f"float32 {wide} makes the half-precision {narrow} float32, and so is {what}: {why}"
+        why = reason(promotion.made) if promotion.made is not None else "a parameter stays float32"
+    what = "the module returns float32" if promotion.sink == "returned" else "what replaces it stays float32"
+    return because(f"float32 {wide} promotes half-precision {narrow}, and {what}", why)

@@ -109,5 +109,5 @@ def handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:
         operands = (
             f"{describe(conflict, left, conflict.left_dtype)} and {describe(conflict, right, conflict.right_dtype)}"
         )
-        message = f"{conflict.op} hands a compiled kernel {operands}: autocast casts nothing for it"
+        message = f"{conflict.op} hands a compiled kernel {operands}, which nothing casts"
         yield replace(suspect, message=message, data=None)

@@ -66,8 +66,8 @@ def _brought_back(facts: FileFacts) -> Iterator[Suspect]:
         low = [s for s in facts.scenarios if s.inputs != "float32" and (trip.widened or s.inputs == "float16")]
         if low:
             message = (
-                f"What is made of `{trip.tensor}` outside of torch gets its device back, but not its dtype; "
-                f"`{ast.unparse(trip.sink.func)}` gets it"
+                f"what is made of `{trip.tensor}` outside of torch gets its device back but not its dtype, "
+                f"and goes to `{ast.unparse(trip.sink.func)}`"
             )
             causes = (
                 Cause(facts.path, facts.span(trip.leaves), f"`{trip.tensor}` leaves torch here"),
@@ -81,8 +81,8 @@ def _addressed(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = tuple(s.name for s in facts.scenarios if s.parameters != "float32" and s.alias is not None)
     for made in facts.addressed if scenarios else ():
         message = (
-            f"{made.what.split(' ', 1)[0]} without dtype takes torch's default, half precision after "
-            "torch.set_default_dtype, and compiled code reads it by its address in a dtype of its own"
+            f"{made.what.split(' ', 1)[0]} has torch's default dtype, which can be 16 bit; "
+            "compiled code reads its memory in a fixed dtype"
         )
         yield replace(likely_loss(facts, made.node, message, scenarios, made.causes, made), of_weights=False)
 
@@ -92,7 +92,7 @@ def _following(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
     for follower in followers(facts) if scenarios else ():
         message = (
-            f"the parameter takes the device of `{ast.unparse(follower.weight)}`, but torch's default dtype: "
-            "beside half-precision weights it stays float32"
+            f"the parameter takes the device of `{ast.unparse(follower.weight)}` but not its dtype: "
+            "beside half weights it stays float32"
         )
         yield likely_loss(facts, follower.node, message, scenarios, data=follower)

@@ -67,8 +67,8 @@ def message(facts: FileFacts, conflict: Conflict, tensor: ast.expr, operation: s
     cast = ast.unparse(conflict.left.node) if conflict.left.node is not None else "the other side"
     beside = f"`{cast}`" if len(cast) <= 40 else "the other side"
     return (
-        f"`{operation}` of `{ast.unparse(tensor)}` computes in {dtype} where autocast is off: "
-        f"{beside} is cast to float32, this is not"
+        f"`{operation}` of `{ast.unparse(tensor)}` computes in {dtype} where autocast is off; "
+        f"only {beside} is cast to float32"
     )
 
 

@@ -83,11 +83,11 @@ class Wiring:
             return None
         name = self.function.node.name
         if BACKWARD in self._backward_roles and self.function.backward is not None:
-            message = f"{name}.backward {_NO_STATE}: with setup_context, custom_fwd has no ctx to note the state on"
+            message = f"{name}.backward {_NO_STATE}: custom_fwd does nothing for setup_context"
             return self._suspect(self.function.backward, message, FORCED)
         if self.function.forward is None or any(custom.cast_inputs is not None for custom in self.forward):
             return None
-        message = f"custom_fwd does nothing for {name}: with setup_context it has no ctx to note autocast's state on"
+        message = f"custom_fwd does nothing for {name}, which has setup_context"
         return self._suspect(self.function.forward, message, ASSUMED, Severity.WARNING)
 
     def _half(self) -> Suspect | None:

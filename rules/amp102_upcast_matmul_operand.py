@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
+from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.facts import Kind
 from amplint.infer.origins import deciding
 from amplint.judge import doubts
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from amplint.finding import Doubt, Edit
     from amplint.infer.facts import Conflict, FileFacts
     from amplint.visit import Visit
+
+_ADVICE = "torch.autocast(device_type, enabled=False) around it keeps the upcast"
 
 
 class UpcastMatmulOperand(Rule):
@@ -143,6 +146,8 @@ class Attention(nn.Module):
             if conflict.kind is Kind.UPCAST:
                 yield suspect.doubted(doubts.ANSWERS_ARGUMENT) if _is_answered(facts, conflict) else suspect
             else:
+                advice = Cause(facts.path, suspect.span, _ADVICE)
+                suspect = replace(suspect, causes=(*suspect.causes, advice))
                 yield suspect.doubted(*_doubts(facts, conflict))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -233,9 +238,6 @@ def _autocast_left(facts: FileFacts, conflict: Conflict) -> bool:
 
 
 def _undone(facts: FileFacts, conflict: Conflict) -> str:
-    """``autocast casts float32 `q.float()` back down: matmul runs in low precision anyway, …``."""
+    """``matmul runs in low precision: autocast casts float32 `q.float()` back``."""
     upcast = describe(conflict, conflict.left, conflict.left_dtype)
-    return (
-        f"autocast casts {upcast} back down, so {label(facts, conflict)} runs in low precision anyway; "
-        "to keep the upcast, put it under torch.autocast(device_type, enabled=False)"
-    )
+    return f"{label(facts, conflict)} runs in low precision: autocast casts {upcast} back"

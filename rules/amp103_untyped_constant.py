@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
@@ -14,7 +15,7 @@ from ._alignment import alignment, dtype_of
 from ._disagreement import suspects_of
 from ._exact_constants import EXACT, is_exact, names_in
 from ._forgotten_dtype import forgotten, report_forgotten
-from ._makers import find_call, message
+from ._makers import causes, find_call, message
 from ._surroundings import Surroundings
 from ._switched_off import is_projection_left_off, is_switched_off
 
@@ -154,6 +155,7 @@ class Right(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.CONSTANT):
+            suspect = replace(suspect, causes=causes(suspect.data))
             for doubt, span in _left_off(facts, suspect.data):
                 suspect = suspect.doubted(doubt, span=span)
             yield suspect

@@ -9,7 +9,7 @@ from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._alignment import dtype_of
+from ._alignment import describe, dtype_of
 from ._disagreement import find_operand, short_name, suspects_of
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class Experts(nn.Module):
         destination, source = conflict.left, conflict.right
         dtype = dtype_of(visit.facts, conflict, destination)
         written = find_operand(visit, node, source)
-        message = f"{short_name(conflict.op)} writes {conflict.right_dtype} into {conflict.left_dtype}"
+        rows = describe(conflict, source, conflict.right_dtype)
+        message = f"{short_name(conflict.op)} writes {rows} into {describe(conflict, destination, conflict.left_dtype)}"
         if dtype is None or written is None:
             visit.report(suspect, message=message)
             return

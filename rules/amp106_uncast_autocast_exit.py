@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from amplint.infer.facts import Conflict, FileFacts, Operand, Region
     from amplint.visit import Visit
 
-_LONGEST_QUOTE = 60
 _NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
 """Layers whose parameters have other names than those of the operation that they apply."""
 
@@ -156,11 +155,10 @@ def reproduce():
                 continue
             region = _region(facts, conflict, surroundings)
             if region is None:
-                message = f"{_operands(facts, conflict)}: a caller has switched autocast off, and nothing casts them"
+                message = f"{_operands(facts, conflict)}, which nothing casts where a caller switched autocast off"
                 yield replace(suspect, message=message)
                 continue
-            quote = _quote(facts, region)
-            message = f"{_operands(facts, conflict)}: `{quote}` switches autocast off, and nothing casts them"
+            message = f"{_operands(facts, conflict)}, which nothing casts where autocast is off"
             cause = Cause(facts.path, facts.span(region.node), "autocast is off from here on")
             own = [c for c in suspect.causes if c.filename == facts.path]
             others = [c for c in suspect.causes if c.filename != facts.path]
@@ -207,13 +205,6 @@ def _operands(facts: FileFacts, conflict: Conflict) -> str:
     left = describe(conflict, conflict.left, conflict.left_dtype)
     right = describe(conflict, conflict.right, conflict.right_dtype)
     return f"{label(facts, conflict)} gets {left} and {right}"
-
-
-def _quote(facts: FileFacts, region: Region) -> str:
-    text = facts.source.segment(facts.span(region.node))
-    if len(text) <= _LONGEST_QUOTE and "\n" not in text:
-        return text
-    return f"{ast.unparse(region.call.func if region.call else region.node)}(...)"
 
 
 def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:

@@ -156,7 +156,7 @@ def _message(conflict: Conflict) -> str:
     left = describe(conflict, conflict.left, conflict.left_dtype)
     right = describe(conflict, conflict.right, conflict.right_dtype)
     form = "in-place" if _given(conflict, "out") is None else "`out=`"
-    return f"{short_name(conflict.op)} gets {left} and {right}: autocast casts nothing in {form} forms"
+    return f"{short_name(conflict.op)} gets {left} and {right}: its {form} form needs one dtype, under autocast too"
 
 
 def _given(conflict: Conflict, name: str) -> Operand | None:

@@ -196,10 +196,7 @@ def run(model, x, padding):
             if evidence is not None:
                 causes.append(Cause(facts.path, facts.span(evidence), "autocast on a device that need not be CUDA"))
             span = facts.span(call.node)
-            message = (
-                "nn.TransformerEncoder crashes under autocast on a device other than CUDA, "
-                f"in eval mode with no_grad, {when}"
-            )
+            message = f"nn.TransformerEncoder raises under autocast outside of CUDA, in eval mode with no_grad, {when}"
             yield Suspect(span, span, message, scenarios, standing, tuple(causes))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Severity
@@ -11,7 +12,7 @@ from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 from ._alignment import alignment
 from ._disagreement import suspects_of
 from ._drift import promotions_of, report_promotion
-from ._makers import message
+from ._makers import causes, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,7 +131,8 @@ class Embedding(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        yield from suspects_of(facts, Kind.TABLE)
+        for suspect in suspects_of(facts, Kind.TABLE):
+            yield replace(suspect, causes=causes(suspect.data))
         yield from promotions_of(facts, fixed=True)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Severity
 from amplint.rule import Example, Rule, Suspect
 
-from ._custom_autograd import TOKENS, missing_both, report_missing, suspect_at
+from ._custom_autograd import MEND, TOKENS, missing_both, report_missing, suspect_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,8 +25,8 @@ class MissingCustomFwd(Rule):
     ------------
     Reports `forward` of a `torch.autograd.Function` that has neither `torch.amp.custom_fwd` on `forward` nor
     `torch.amp.custom_bwd` on `backward`, and whose body, or a function that it calls, uses operations that autocast
-    casts (matrix products, convolutions, attention) or their `out=` and in-place forms, which it does not cast. AMP202
-    reports `backward` of the same Function; a Function with one of the two is AMP203's.
+    casts (matrix products, convolutions, attention) or their `out=` and in-place forms, which it does not cast. The
+    finding names `backward` as the other place, AMP202's; a Function with one of the two is AMP203's.
 
     A Function with any decorator that amplint cannot see through is left alone. So is one whose `backward` opens an
     autocast region itself, as checkpointing does, whose `forward` computes in a region of its own or asks for the state
@@ -101,6 +101,7 @@ class MissingCustomFwd(Rule):
     name: ClassVar[str] = "missing-custom-fwd"
     severity: ClassVar[Severity] = Severity.WARNING
     tokens: ClassVar[tuple[str, ...]] = TOKENS
+    mend: ClassVar[str] = MEND
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     bad: ClassVar[tuple[Example, ...]] = (
@@ -172,8 +173,8 @@ class ReverseGradient(Function):
         for function in missing_both(facts):
             if function.forward is not None:
                 message = (
-                    f"{function.node.name}.forward runs under autocast without custom_fwd, "
-                    "so backward cannot run in the same autocast state"
+                    f"{function.node.name}.forward has no custom_fwd: "
+                    "forward runs with autocast on, backward with autocast off"
                 )
                 yield suspect_at(facts, function, function.forward, message)
 

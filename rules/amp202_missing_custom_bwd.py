@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.finding import Applicability, Severity
 from amplint.rule import Example, Rule, Suspect
 
-from ._custom_autograd import TOKENS, missing_both, report_missing, suspect_at
+from ._custom_autograd import MEND, TOKENS, missing_both, report_missing, suspect_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,10 +24,11 @@ class MissingCustomBwd(Rule):
     What it does
     ------------
     Reports `backward` of a `torch.autograd.Function` that has neither `torch.amp.custom_fwd` on `forward` nor
-    `torch.amp.custom_bwd` on `backward`, where `forward` uses operations that autocast casts. AMP201 reports `forward`
-    of the same Function, and says which Functions are left alone, among them those whose `backward` casts the operands
-    of all such operations to one dtype by hand; a Function with one of the two decorators is AMP203's. Where the
-    gradient provably meets a tensor of another dtype, AMP204 reports that operation besides.
+    `torch.amp.custom_bwd` on `backward`, where `forward` uses operations that autocast casts. With AMP201, which is
+    about `forward` of the same Function, it is one finding: AMP201's, with `backward` as the other place. AMP201 says
+    which Functions are left alone, among them those whose `backward` casts the operands of all such operations to one
+    dtype by hand; a Function with one of the two decorators is AMP203's. Where the gradient provably meets a tensor of
+    another dtype, AMP204 reports that operation besides.
 
     Why it is bad
     -------------
@@ -86,6 +87,7 @@ class MissingCustomBwd(Rule):
     name: ClassVar[str] = "missing-custom-bwd"
     severity: ClassVar[Severity] = Severity.WARNING
     tokens: ClassVar[tuple[str, ...]] = TOKENS
+    mend: ClassVar[str] = MEND
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     bad: ClassVar[tuple[Example, ...]] = (
@@ -156,8 +158,8 @@ class RoundStraightThrough(torch.autograd.Function):
         for function in missing_both(facts):
             if function.backward is not None:
                 message = (
-                    f"{function.node.name}.backward runs without the autocast of forward: "
-                    "no custom_bwd restores its state"
+                    f"{function.node.name}.backward has no custom_bwd: "
+                    "forward runs with autocast on, backward with autocast off"
                 )
                 yield suspect_at(facts, function, function.backward, message)
 

@@ -178,8 +178,8 @@ def _sides(conflict: Conflict) -> tuple[Operand, Operand, str, str]:
 def _message(conflict: Conflict) -> str:
     gradient, other, gradient_dtype, other_dtype = _sides(conflict)
     return (
-        f"{short_name(conflict.op)} gets {describe(conflict, gradient, gradient_dtype)}, a gradient in the dtype that"
-        f" forward returned, and {describe(conflict, other, other_dtype)}"
+        f"{short_name(conflict.op)} gets {describe(conflict, gradient, gradient_dtype)}, in the dtype of forward's"
+        f" result, and {describe(conflict, other, other_dtype)}"
     )
 
 

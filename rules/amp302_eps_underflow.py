@@ -350,10 +350,10 @@ def _suspect(facts: FileFacts, found: list[_Vanishing]) -> Suspect:
     shown = quoted(worst.constant, "the epsilon")
     if not isinstance(number, Limit) and shown != f"`{number}`":
         shown = f"{shown} ({number:g})"
-    given = f"{dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
-    message = f"{shown} is zero in {given}: it keeps nothing from zero"
+    dtype, tensor = dtype_name(worst.operand, lanes), quoted(worst.operand.node, "the tensor")
+    message = f"{shown} rounds to 0 in {dtype}, so {tensor} can still be 0"
     if worst.cubed:
-        message = f"{shown} is too small beside {given}: where that is zero, the root's gradient is infinite"
+        message = f"{shown} is too small beside {dtype} {tensor}: where that is 0, the root's gradient is infinite"
     return Suspect(
         span=span,
         node=span,

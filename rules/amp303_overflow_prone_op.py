@@ -254,7 +254,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
             return _FLOAT16, "what is below 3e-8 is zero there, and its logarithm infinite"
         return _EITHER, "near 1 that is zero, and its logarithm infinite"
     if short in _EXPONENTIALS and trait is Trait.DECAY:
-        return _EITHER, "an exponential of an exponential, it multiplies the rounding of the first"
+        return _EITHER, "the outer exponential multiplies its rounding"
     if short in _EXPONENTIALS and trait not in _SMALL:
         return _FLOAT16, "it overflows beyond 11"
     if short in _ACCUMULATED:
@@ -340,7 +340,7 @@ def _suspect(facts: FileFacts, found: list[_Prone]) -> Suspect:
     span = facts.span(worst.use.node)
     short = short_name(worst.use.op)
     given = f"{short} of {dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
-    computed = "" if short.rstrip("_") in LOGARITHMS else " is computed without float32"
+    computed = "" if short.rstrip("_") in LOGARITHMS else " stays in 16 bit"
     return Suspect(
         span=span,
         node=span,

@@ -182,17 +182,17 @@ def _suspect(facts: FileFacts, calls: list[TorchCall], scenarios: tuple[str, ...
     operation = short_name(calls[0].name)
     cure = "leave autocast for it"
     if find_op(calls[0].name + _SUFFIX) is not None:
-        cure = f"give {operation}{_SUFFIX} (nn.BCEWithLogitsLoss) the values before the sigmoid, or {cure}"
+        cure = f"give {operation}{_SUFFIX} the values before the sigmoid, or {cure}"
     refused = f"autocast on {facts.device} refuses to run {operation}"
     if banned.name is None:
         refused = f"this runs {operation}, which autocast on {facts.device} refuses"
     return Suspect(
         span=facts.span(node),
         node=facts.span(node),
-        message=f"{refused}, whatever the dtypes: {cure}",
+        message=f"{refused}, whatever the dtypes",
         scenarios=scenarios,
         standing=Standing(forced=bool(regions)),
-        causes=causes,
+        causes=(*causes, Cause(facts.path, facts.span(node), cure)),
         data=banned,
     )
 

@@ -246,11 +246,13 @@ def _suspect(facts: FileFacts, found: list[_Rounded]) -> Suspect:
     worst, lanes, standing = strongest(found)
     span = facts.span(worst.use.node)
     dtype = dtype_name(worst.operand, lanes)
-    given = f"{dtype} {quoted(worst.operand.node, 'positions')}"
+    given = quoted(worst.operand.node, "positions")
     end = "2048" if dtype == "float16" else "256"
-    message = f"{short_name(worst.use.op)} multiplies {given}, which counts exactly to {end} only"
+    message = f"{short_name(worst.use.op)} multiplies {given} in {dtype}, which rounds positions above {end}"
     if worst.exponents:
-        message = f"{short_name(worst.use.op)} of {given} rounds the exponents of frequencies, and angles with them"
+        message = (
+            f"{short_name(worst.use.op)} of {dtype} {given} rounds the exponents of frequencies, and angles with them"
+        )
     return Suspect(
         span=span,
         node=span,

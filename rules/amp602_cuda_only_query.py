@@ -133,7 +133,7 @@ def states():
         for node, members in _together(queries, around):
             names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))
             verb = "asks" if len({query.reference.name for query in members}) == 1 else "ask"
-            message = f"{names} {verb} CUDA's autocast alone: the answer is wrong under autocast on another device"
+            message = f"{names} {verb} for CUDA's autocast only, not for another device's"
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)

@@ -36,7 +36,8 @@ def options(example: Example, rules: tuple[Rule, ...] = RULES) -> Options:
     version = tuple(int(part) for part in (example.torch_version or "2.13").split("."))
     named = find_scenario(example.scenario) if example.scenario else None
     scenarios = tuple(dict.fromkeys((*DEFAULT_SCENARIOS, *((named,) if named else ()))))
-    return Options(rules, scenarios, example.device, (version[0], version[1]), pedantic=example.pedantic)
+    torch_version = (version[0], version[1])
+    return Options(rules, scenarios, example.device, torch_version, pedantic=example.pedantic, each_place=True)
 
 
 def check(source: Source, example: Example, *rules: Rule) -> FileResult:
@@ -207,3 +208,14 @@ def test_documentation_examples_are_python() -> None:
     for rule in RULES:
         for block in re.findall(r"```python\n(.*?)```", documentation(rule), flags=re.DOTALL):
             compile(f"def example():\n{textwrap.indent(block, '    ')}\n    ...", rule.code, "exec")
+
+
+def test_messages_are_short(tmp_path: Path) -> None:
+    """Most are read at a glance; the dtypes' origins and what to do are told by causes and fixes."""
+    messages = [
+        finding.message
+        for case in BAD
+        for finding in check(source_of(case.example.source, tmp_path), case.example, case.rule).findings
+    ]
+    long = [message for message in messages if len(message) > 120]
+    assert len(long) <= 0.05 * len(messages), long

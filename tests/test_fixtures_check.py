@@ -23,11 +23,13 @@ def findings(*arguments: str) -> list[dict[str, object]]:
 
 
 def rows(listed: list[dict[str, object]]) -> dict[int, list[str]]:
+    """The codes found on each row, those of a finding on the rows that it names in ``also`` too."""
     found: dict[int, list[str]] = {}
     for finding in listed:
-        location = finding["location"]
-        assert isinstance(location, dict)
-        found.setdefault(location["row"], []).append(str(finding["code"]))
+        also = finding["also"]
+        assert isinstance(also, list)
+        for place in (finding, *also):
+            found.setdefault(place["location"]["row"], []).append(str(finding["code"]))
     return {row: sorted(codes) for row, codes in sorted(found.items())}
 
 

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from figures import results  # noqa: E402
 from figures.page import page  # noqa: E402
 from mutants.draw import draw  # noqa: E402
 from mutants.edits import Edit, apply, changed_rows, minimal, row_after  # noqa: E402
+from mutants.libraries import Library  # noqa: E402
 from mutants.mutation import found_in  # noqa: E402
 from mutants.operators import OPERATORS  # noqa: E402
 from mutants.outcomes import BETWEEN  # noqa: E402
-from mutants.rows import Row, load, ranges  # noqa: E402
+from mutants.rows import Row, load, ranges, write  # noqa: E402
 from mutants.sources import File  # noqa: E402
 from mutants.summary import keep_cured, keep_verified  # noqa: E402
 
@@ -386,6 +388,33 @@ def test_label_of_what_overflows(toy: Path) -> None:
     assert labels["fp16"] == "nonfinite"
     assert labels["bf16"] in ("undecided", "inaccurate")
     assert row.kind == "function"
+
+
+REFRESH = """\
+import sys
+from pathlib import Path
+from mutants import refresh, rerun
+from mutants.libraries import Library
+
+refresh.libraries = lambda: {"toy": Library("toy", "1.0", "toy")}
+refresh.main(sys.argv[1])
+"""
+
+
+def test_labels_are_made_again(toy: Path, tmp_path: Path) -> None:
+    """A wrong label is put right; what the class no longer is goes; what ran clean stays as it was."""
+    rows, originals = load(toy / "labels" / "learned" / "toy.jsonl")
+    [right] = [row for row in rows if row.operator == "float-before-layer" and row.edits[0].row == 12]
+    wrong = replace(right, labels={"fp16": {"label": "harmless"}})
+    gone = replace(right, target="toy.gate.Absent", operator="cast-dropped")
+    path = tmp_path / Library("toy", "1.0", "toy").half / "toy.jsonl"
+    write(path, [wrong, gone, *originals])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "benchmarks", toy / "source")))}
+    done = subprocess.run(
+        [sys.executable, "-c", REFRESH, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "toy: 1 changed, 1 gone\n", done.stderr
+    assert load(path) == ([right], originals)
 
 
 def test_labels_of_a_training_step(toy: Path) -> None:

@@ -195,6 +195,7 @@ def test_json(finding: Finding, model: Source) -> None:
         "device",
         "causes",
         "fix",
+        "also",
         "doubts",
         "fingerprint",
         "url",

@@ -36,8 +36,8 @@ NUMBER = "(torch.log(torch.full((), 10000.0)) / 64)"
     [
         (f"torch.exp(-index * {NUMBER})", Certainty.LIKELY, "rounds the exponents of frequencies"),
         (f"(-index * {NUMBER}).exp()", Certainty.LIKELY, "rounds the exponents of frequencies"),
-        (f"torch.sin(index * {NUMBER})", Certainty.PROVEN, "counts exactly to 256 only"),
-        ("torch.exp(index * self.slopes.to(x.dtype))", Certainty.PROVEN, "counts exactly to 256 only"),
+        (f"torch.sin(index * {NUMBER})", Certainty.PROVEN, "rounds positions above 256"),
+        ("torch.exp(index * self.slopes.to(x.dtype))", Certainty.PROVEN, "rounds positions above 256"),
     ],
 )
 def test_what_counts_up(returned: str, certainty: Certainty, said: str) -> None:

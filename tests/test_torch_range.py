@@ -203,7 +203,7 @@ def _json(*arguments: str) -> Any:
 def test_what_fails_only_in_an_older_release_names_it(project: Project, requirement: str, told: str | None) -> None:
     root = project({"pyproject.toml": f'[project]\ndependencies = ["{requirement}"]\n', "block.py": DRIFT})
     messages = [finding["message"] for finding in _findings("check", str(root), "--scenario", "bf16-mixed-params")]
-    start = "nn.Linear gets float32 `self.norm(x)` and the bfloat16 weight of `self.proj`, but needs one dtype for both"
+    start = "nn.Linear gets float32 `self.norm(x)` and the bfloat16 weight of `self.proj`, but needs one dtype"
     assert messages == ([] if told is None else [start + told])
 
 

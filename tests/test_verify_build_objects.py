@@ -9,6 +9,8 @@ import torch
 from build_harness import built, recipe_of
 from torch import nn
 
+from amplint.verify.tensors import replaced, tensors
+
 # Inputs
 
 
@@ -341,3 +343,65 @@ def test_a_dict_by_keys_that_have_names() -> None:
 
 def test_a_word_that_a_message_offers() -> None:
     assert isinstance(built(Offered).module.norm, nn.RMSNorm)
+
+
+_WIDTHS: dict[str, type[nn.Module]] = {"plain": nn.Linear, "other": nn.LayerNorm}
+
+
+class _Registry:
+    def __init__(self) -> None:
+        self.known = dict(_WIDTHS)
+
+    def get(self, name: str) -> Any:
+        found = self.known.get(name)
+        if found is None:
+            raise KeyError(f"No object named {name!r}")
+        return found
+
+
+def _block(cfg: Any) -> nn.Module:
+    made: nn.Module = _Registry().get(cfg.NAME)(cfg.WIDTH, cfg.WIDTH)
+    return made
+
+
+class Nested(nn.Module):
+    """Reads configurations in its configuration, and a name that a registry has to know."""
+
+    def __init__(self, cfg) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.block = _block(cfg.ENCODER)
+        self.sizes = [int(size) for size in cfg["HEAD"]["SIZES"]]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.block(x)
+        return y * len(self.sizes)
+
+
+@dataclasses.dataclass(slots=True)
+class Batch:
+    past: torch.Tensor
+    future: torch.Tensor | None = None
+
+
+class TakesBatch(nn.Module):
+    """Takes a record with slots."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        y: torch.Tensor = self.layer(batch.past)
+        return y
+
+
+def test_configurations_within_a_configuration_are_built() -> None:
+    module = built(Nested).module
+    assert isinstance(module, Nested)
+    assert isinstance(module.block, nn.Linear)
+
+
+def test_an_annotated_record_is_made_of_tensors_and_cast() -> None:
+    (batch,) = built(TakesBatch).args
+    assert isinstance(batch, Batch)
+    assert [tensor.dtype for tensor in tensors(replaced(batch, torch.Tensor.half))] == [torch.float16]

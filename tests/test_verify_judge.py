@@ -11,6 +11,7 @@ from torch import nn
 from amplint.infer.scenarios import find_scenario
 from amplint.verify.forked import run_forked
 from amplint.verify.job import CLEAN, CPU_GAP, HARDWARE, NO_REFERENCE, OVERFLOW, Outcome
+from amplint.verify.judge import difference
 
 HALF = find_scenario("autocast-fp16")
 assert HALF is not None
@@ -92,3 +93,11 @@ def test_other_random_numbers_are_no_loss() -> None:
         return torch.randn(h.shape, dtype=h.dtype) + h
 
     assert {o.kind for o in outcomes(sampled)} == {CLEAN}
+
+
+def test_the_numbers_that_masks_are_filled_with_are_no_loss() -> None:
+    def filled(dtype: torch.dtype) -> torch.Tensor:
+        return torch.tensor([1.0, -torch.finfo(dtype).max, -torch.finfo(dtype).max / 2], dtype=dtype)
+
+    assert difference((filled(torch.float32),), (filled(torch.float16),)) == 0
+    assert difference((torch.tensor([1.0, 60_000.0]),), (torch.tensor([1.0, 6.0]).half(),)) == pytest.approx(1, 0.01)

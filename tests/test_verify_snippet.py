@@ -221,7 +221,7 @@ def test_the_top_level_is_a_target_that_is_not_imported(project: Path) -> None:
 def written(text: str, **options: object) -> dict[str, Snippet | str]:
     """By the code and row of each finding."""
     source = Source(Path("/project/module.py"), text.encode())
-    chosen = Options(rules=RULES, scenarios=DEFAULT_SCENARIOS, **options)
+    chosen = Options(rules=RULES, scenarios=DEFAULT_SCENARIOS, each_place=True, **options)
     findings = check_file(source, chosen).findings
     made = snippets(source, findings, chosen)
     return {f"{finding.code} {finding.span.start.row}": made[finding.fingerprint] for finding in findings}

@@ -27,7 +27,7 @@ HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 def read(text: str, *, device: str = "cuda", pedantic: bool = False) -> tuple[Outline, list[Finding]]:
     """A file's outline and what ``check`` finds in it."""
     source = Source(PATH, (HEAD + text).encode())
-    found = check_file(source, Options(RULES, DEFAULT_SCENARIOS, device, pedantic=pedantic)).findings
+    found = check_file(source, Options(RULES, DEFAULT_SCENARIOS, device, pedantic=pedantic, each_place=True)).findings
     return outline(source), list(found)
 
 

@@ -45,9 +45,9 @@ def file_dtypes(
 ) -> FileDtypes:
     """Infer the dtypes of one file's expressions. Raises SourceError where it does not parse."""
     observer = Observer()
-    analyse(source, scenarios=scenarios, device=device, torch_version=torch_version, observer=observer)
+    facts = analyse(source, scenarios=scenarios, device=device, torch_version=torch_version, observer=observer)
     rows = []
-    for node, tensor, live in observer.tensors():
+    for node, tensor, live in observer.tensors(facts.source.tree):
         dtypes = tuple(
             _names(tensor.dtypes[lane]) if tensor is not None and live >> lane & 1 else None
             for lane in range(len(scenarios))

@@ -259,7 +259,7 @@ def _targets(
                 continue
             settings = settings_of(Path(os.path.abspath(text)), judged)
             path = file.path.resolve()
-            result = check_file(path, settings.options)
+            result = check_file(path, replace(settings.options, each_place=True))
             for line in (*result.failures, *([result.error] if result.error else ())):
                 error_message(line)
                 failed = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from amplint.infer.weight_reach import WeightReach
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from amplint.infer.arguments import Arguments
     from amplint.infer.observe import Observer
     from amplint.infer.scenarios import Scenario
     from amplint.source import Source
@@ -84,6 +86,9 @@ def analyse(
             if enter is None:
                 break
             enter()
+    session.entered.clear()
+    if observer is not None:
+        observer.unfinished = session.unfinished
     return FileFacts(
         source=source,
         path=source.path,
@@ -135,6 +140,7 @@ def _entries(
     for cls in (*defined, *local):
         if classes.is_autograd_function(cls) and id(cls.node) in session.applied:
             yield partial(confirm, top, cls)
+    yield from _again(session)
 
 
 def _in_order(found: list[tuple[Function, Value]]) -> list[tuple[Function, Value]]:
@@ -195,7 +201,7 @@ def _mentioned(cls: Class) -> frozenset[str]:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             names |= cls.namespace.body(statement).names
         else:
-            names.update(node.id for node in nodes_below(statement) if isinstance(node, ast.Name))
+            names.update([node.id for node in nodes_below(statement) if type(node) is ast.Name])
     return frozenset(names)
 
 
@@ -216,6 +222,7 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], object]]:
             kind = _kind(member)
             receiver = None if kind == "static" else cls if kind == "class" else made
             yield partial(_enter, frame, function, decorated, receiver, module=module)
+    yield from _again(top.session)
 
 
 class _Made:
@@ -292,17 +299,55 @@ def _enter(
     if receiver is not None:
         arguments = arguments.shifted((receiver, None))
     entered = function.owner.node if function.owner is not None else function.node
-    session.from_user = id(entered) in session.roots and (
-        function.owner is None or function.name in ("forward", "__call__")
-    )
-    session.by_module = module
-    plain = decorated
-    while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
-        plain = plain.function
-    if isinstance(plain, Decorated):
-        call_value(frame, plain, arguments, _anchor(function))
-    if id(function.node) not in session.ran:
-        run_function(frame, function, arguments, receiver=receiver)
+    from_user = id(entered) in session.roots and (function.owner is None or function.name in ("forward", "__call__"))
+    entry = _Entry(frame, frame.live, function, decorated, arguments, receiver, from_user, module)
+    session.entered.append(entry)
+    entry()
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A call of a function as nobody in the file is seen to make it."""
+
+    frame: Frame
+    live: int
+    function: Function
+    decorated: Value
+    arguments: Arguments
+    receiver: Value | None
+    from_user: bool
+    by_module: bool
+    version: int = 0
+
+    def __call__(self) -> None:
+        frame, session, plain = self.frame, self.frame.session, self.decorated
+        self.version, frame.live = session.version, self.live
+        session.from_user, session.by_module = self.from_user, self.by_module
+        again = id(self.function.node) in session.ran
+        while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
+            plain = plain.function
+        if isinstance(plain, Decorated):
+            call_value(frame, plain, self.arguments, _anchor(self.function))
+        if again or id(self.function.node) not in session.ran:
+            run_function(frame, self.function, self.arguments, receiver=self.receiver)
+
+    @property
+    def stale(self) -> bool:
+        """Whether objects have changed since in what the call read of them, so that another finds something else."""
+        return self.frame.session.changed_since(self.version, self.frame.reads)
+
+
+ROUNDS = 2
+"""Times that what has become stale is run again."""
+
+
+def _again(session: Session) -> Iterator[Callable[[], object]]:
+    """What ran on objects that hold something else by now: a second call finds what the first, or others, left."""
+    for _ in range(ROUNDS):
+        stale = [entry for entry in session.entered if entry.stale]
+        if not stale:
+            break
+        yield from stale
 
 
 def _without_autocast(session: Session) -> int:
@@ -320,7 +365,7 @@ def _is_for_other_files(function: Function) -> bool:
 
 @lru_cache(maxsize=2)
 def _names_used(tree: ast.Module) -> frozenset[str]:
-    return frozenset(node.id for node in nodes_below(tree) if isinstance(node, ast.Name))
+    return frozenset([node.id for node in nodes_below(tree) if type(node) is ast.Name])
 
 
 def _anchor(function: Function) -> ast.expr:

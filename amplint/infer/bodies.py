@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 _CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
 _TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
@@ -27,13 +26,14 @@ Told = TypeVar("Told")
 
 def once_for_each_node(walk: Callable[[Node], Told]) -> Callable[[Node], Told]:
     """Keep what a walk over a node tells for as long as the node lives; it may refer to nodes below that one."""
-    known: WeakKeyDictionary[Node, Told] = WeakKeyDictionary()
+    name = f"{walk.__module__}.{walk.__qualname__}"
 
     @wraps(walk)
     def told(node: Node) -> Told:
-        found = known.get(node)
-        if found is None:
-            found = known[node] = walk(node)
+        kept = node.__dict__
+        if name not in kept:
+            kept[name] = walk(node)
+        found: Told = kept[name]
         return found
 
     return told
@@ -49,7 +49,7 @@ class Body(NamedTuple):
     returns one of them. ``answers``: it returns a value or yields. ``stores``: it assigns an attribute or an item, or
     calls what may. ``names``: those it mentions. ``asked``: attributes that it reads or sets of its first parameter, in
     the order of the source. ``handed``: parameters that it passes alone, as in ``self.a.b(x)``, with the path to what
-    is called.
+    is called. ``tests``: the conditions that it branches on.
     """
 
     generator: bool
@@ -64,6 +64,7 @@ class Body(NamedTuple):
     names: frozenset[str]
     asked: tuple[str, ...]
     handed: tuple[tuple[str, tuple[str, ...]], ...]
+    tests: tuple[ast.expr, ...]
 
 
 _NO_NODES = frozenset(
@@ -81,27 +82,60 @@ _CHILDREN = {
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
+_FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
 
 
-def nodes_below(root: ast.AST) -> Iterator[ast.AST]:
-    """``ast.walk`` in no particular order, without contexts, operators and import aliases, in a third of the time."""
-    stack = [root]
-    pop, push, extend, children = stack.pop, stack.append, stack.extend, _CHILDREN
+def children(node: ast.AST) -> list[ast.AST]:
+    """``ast.iter_child_nodes`` without contexts, operators and import aliases."""
+    found: list[ast.AST] = []
+    for name in _CHILDREN[node.__class__]:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found.extend([item for item in value if item is not None] if name in _GAPS else value)
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+@once_for_each_node
+def nodes_inside(function: ast.AST) -> list[ast.AST]:
+    """The nodes below a function, without itself; nobody changes the list."""
+    return _below(children(function))
+
+
+def nodes_below(root: ast.AST) -> list[ast.AST]:
+    """``ast.walk`` in no particular order, without contexts, operators and import aliases; functions are walked once
+    for all walks that come across them."""
+    return _below([root])
+
+
+def _below(stack: list[ast.AST]) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    pop, push, extend, note, below = stack.pop, stack.append, stack.extend, found.append, _CHILDREN
     while stack:
         node = pop()
-        yield node
-        for name in children[node.__class__]:
+        note(node)
+        if node.__class__ in _FUNCTIONS:
+            found += nodes_inside(node)
+            continue
+        for name in below[node.__class__]:
             value = getattr(node, name, None)
             if value.__class__ is list:
                 extend([item for item in value if item is not None] if name in _GAPS else value)
             elif value is not None:
                 push(value)
+    return found
+
+
+_SILENT = frozenset((ast.Constant, ast.arg, ast.arguments, ast.keyword, ast.Assign, ast.Expr, ast.Compare, ast.Tuple))
+"""Kinds of node that tell nothing of a body by themselves; most are of these."""
 
 
 def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     """Walk a function once."""
     generator, computes, driver = isinstance(node, ast.AsyncFunctionDef), False, False
-    size, defines, stores = 0, False, False
+    inside = nodes_inside(node)
+    size, defines, stores = 1 + len(inside), False, False
     names: set[str] = set()
     own: set[str] = set()
     spec = node.args
@@ -110,10 +144,12 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     asked: list[ast.Attribute] = []
     handed: list[tuple[str, tuple[str, ...]]] = []
     returned: list[ast.expr | None] = []
-    for child in nodes_below(node):
-        size += 1
-        if isinstance(child, ast.Name):
+    tests: list[ast.expr] = []
+    for child in inside:
+        if type(child) is ast.Name:
             names.add(child.id)
+        elif child.__class__ in _SILENT:
+            continue
         elif isinstance(child, ast.Attribute):
             stores = stores or isinstance(child.ctx, ast.Store)
             computes = computes or child.attr == "grad"
@@ -137,9 +173,11 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             computes = computes or isinstance(child.op, ast.MatMult)
         elif isinstance(child, ast.Return):
             returned.append(child.value)
+        elif isinstance(child, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+            tests.append(child.test)
         elif isinstance(child, ast.ClassDef):
             computes = True
-        elif isinstance(child, (ast.FunctionDef, ast.Lambda)) and child is not node:
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             defines = True
             own.add(getattr(child, "name", ""))
         elif isinstance(child, (ast.Yield, ast.YieldFrom)):
@@ -154,7 +192,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     asked.sort(key=lambda child: (child.lineno, child.col_offset))
     in_order = tuple({child.attr: None for child in asked})
     flags = (generator, computes, driver, size, identity, defines, makes, answers, stores)
-    return Body(*flags, frozenset(names), in_order, tuple(handed))
+    return Body(*flags, frozenset(names), in_order, tuple(handed), tuple(tests))
 
 
 def _path_from(node: ast.expr, receiver: str) -> tuple[str, ...]:
@@ -183,6 +221,22 @@ def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], fro
     return frozenset(made), frozenset(later)
 
 
+def globals_said(tree: ast.Module, body: Callable[[ast.FunctionDef | ast.AsyncFunctionDef], Body]) -> dict[str, bool]:
+    """Names that functions say are global, and whether each such function is one of the module or of a class in it, and
+    computes."""
+    found: dict[str, bool] = {}
+    pending: list[tuple[ast.AST, tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]]] = [(tree, ())]
+    while pending:
+        node, inside = pending.pop()
+        if isinstance(node, ast.Global):
+            sure = len(inside) == 1 and body(inside[0]).computes
+            found.update({name: sure and found.get(name, True) for name in node.names})
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inside = (*inside, node)
+        pending.extend([(child, inside) for child in children(node)])
+    return found
+
+
 @once_for_each_node
 def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Names that a function calls where it has not entered a context manager."""
@@ -194,7 +248,7 @@ def called_plainly(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[st
             continue
         if isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
             names.add(child.func.id)
-        stack.extend(ast.iter_child_nodes(child))
+        stack.extend(children(child))
     return frozenset(names)
 
 
@@ -214,19 +268,19 @@ def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fr
     Asking for the shape alone, or for the number of dimensions, is what code does that takes any.
     """
     found: set[str] = set()
-    for child in nodes_below(node):
+    for child in nodes_inside(node):
         value: ast.expr | None = None
-        if isinstance(child, ast.Attribute) and child.attr in _OF_DIMENSIONS:
-            value = child.value
-        elif isinstance(child, ast.Subscript):
+        if type(child) is ast.Attribute:
+            value = child.value if child.attr in _OF_DIMENSIONS else None
+        elif type(child) is ast.Subscript:
             if isinstance(child.value, ast.Attribute) and child.value.attr == "shape":
                 value = child.value.value
             elif any(isinstance(part, ast.Slice) for part in getattr(child.slice, "elts", (child.slice,))):
                 value = child.value
-        elif isinstance(child, ast.Call):
+        elif type(child) is ast.Call:
             if child.args and isinstance(child.func, ast.Attribute) and child.func.attr == "size":
                 value = child.func.value
-        elif isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Tuple):
+        elif type(child) is ast.Assign and isinstance(child.targets[0], ast.Tuple):
             asked = child.value.func if isinstance(child.value, ast.Call) else child.value
             value = asked.value if isinstance(asked, ast.Attribute) and asked.attr in ("shape", "size") else None
         if isinstance(value, ast.Name):

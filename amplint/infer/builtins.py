@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer import comm_hooks, fields
 from amplint.infer.arguments import Arguments
 from amplint.infer.attention_kernels import call_kernel, find_kernel
 from amplint.infer.classes import ancestry, find_member, has_unknown_base
+from amplint.infer.dtypes import FLOAT32, LOW
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
 from amplint.infer.layer_lists import is_layer_of, iterated
 from amplint.infer.modules import MODULE_METHODS
@@ -196,12 +198,19 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         if all(isinstance(o, (Const, Number)) for o in options):
             return Number("float" if any(isinstance(o, Number) and o.kind == "float" for o in options) else "int")
         tensors = [o for o in options if isinstance(o, Tensor)]
-        return unite(*tensors) if tensors and len(tensors) == len(options) else UNKNOWN
+        found = unite(*tensors) if tensors and len(tensors) == len(options) else UNKNOWN
+        return _added(found) if name == "sum" and isinstance(found, Tensor) else found
     if name == "str":
         return UNKNOWN
     if value.receiver is not None:
         return _python_method(frame, value.receiver, name, arguments)
     return comm_hooks.contents(frame, name) or UNKNOWN
+
+
+def _added(element: Tensor) -> Tensor:
+    """The sum of tensors: of both low dtypes torch makes float32."""
+    lanes = [lane._replace(mask=lane.mask | FLOAT32) if lane.mask & LOW == LOW else lane for lane in element.dtypes]
+    return replace(element, dtypes=tuple(lanes)) if lanes != [*element.dtypes] else element
 
 
 def _has_already(instance: Instance, arguments: Arguments) -> Value:

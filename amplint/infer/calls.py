@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from amplint.infer import (
     autocast,
@@ -24,9 +25,10 @@ from amplint.infer.attention_kernels import find_kernel
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
-from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, options_of, unite
+from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, merge, options_of, unite
+from amplint.infer.meeting import Env, met_all
 from amplint.infer.reached import hand_on
-from amplint.infer.session import MAX_DEPTH, Applied
+from amplint.infer.session import MAX_DEPTH, Applied, Known, OutOfBudget, made_before
 from amplint.infer.values import (
     NEVER,
     NONE,
@@ -53,6 +55,9 @@ from amplint.infer.values import (
     Union,
     Value,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 
 def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
@@ -217,7 +222,7 @@ def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.ex
             joined = item if receiver.items == () else unite(element_of(frame.session, receiver), item)
             changed = Sequence(None, joined, True)
         if isinstance(target, ast.Name):
-            frame.variables[target.id] = changed
+            frame.bind(target.id, changed)
         elif isinstance(target, ast.Attribute):
             objects.set_attribute(frame, evaluate(frame, target.value), target.attr, changed)
     return NONE
@@ -310,10 +315,13 @@ def run_function(
     """
     session = frame.session
     if frame.depth >= MAX_DEPTH:
+        session.unfinished.add(id(function.node))
         return UNKNOWN
     if not worth_following(frame, function, arguments, receiver):
         return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
     arguments = arguments.generalised()
+    if session.running.get(id(function.node), 0) >= MAX_RECURSION:
+        arguments = _anything(arguments)
     constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
     of_module = constructing is None and function.owner is not None and classes.is_module(function.owner)
     inner = Frame(
@@ -330,12 +338,14 @@ def run_function(
         constructing=constructing,
         receiver=receiver,
     )
-    inner.function = id(function.node)
-    inner.caller = frame
+    inner.function, inner.definition = id(function.node), function.node
+    inner.caller, inner.outer = frame, function.frame
+    inner.late = function.late
+    if not isinstance(function.node, ast.Lambda) and function.namespace.body(function.node).defines:
+        inner.leaves = []
     inner.adding = frame.adding and constructing is not None
     inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
-    key = (
-        "call",
+    equal = (
         function.key,
         arguments.key,
         inner.autocast,
@@ -343,15 +353,20 @@ def run_function(
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
         inner.backward,
+        session.observer is not None and session.from_user,
+        _found_now(inner) if function.late else (),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
-    if remember and key in session.memo:
+    key = session.numbers.setdefault(equal, len(session.numbers))
+    known = session.calls.get(key) if remember else None
+    if known is not None and session.holds(known):
         hand_on(frame, session.raising.get(key, ()))
-        return _came_back(frame, session.memo[key])
+        return _came_back(frame, known)
     if key in session.active:
         session.project.cut += 1
         return UNKNOWN
     session.active.add(key)
+    session.running[id(function.node)] = session.running.get(id(function.node), 0) + 1
     session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
     if inner.in_module:
         session.of_modules.add(id(function.node))
@@ -360,6 +375,7 @@ def run_function(
     elif receiver in (None, frame.receiver) and any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):
         session.told.add(id(function.node))
     session.keep_alive.append((function, arguments))
+    version = session.version
     try:
         inner.variables = bind(inner, function, arguments)
         if isinstance(function.node, ast.Lambda):
@@ -368,29 +384,72 @@ def run_function(
             execute(inner, function.node.body)
             if inner.live:
                 inner.returns.append((inner.live, NONE))
-            result = UNKNOWN if function.namespace.body(function.node).generator else inner.result()
+            result = (
+                _yielded(inner, function.node) if function.namespace.body(function.node).generator else inner.result()
+            )
             result = refined(result, function.node.returns)
             if of_module and function.name == "forward":
                 drift.returned(inner, result)
             if len(inner.returned) > 1:
                 drift.branches(inner)
+    except (OutOfBudget, RecursionError):
+        session.unfinished.add(id(function.node))
+        raise
     finally:
         session.active.discard(key)
+        session.running[id(function.node)] -= 1
     if result is NEVER and _is_abstract(function.node):
         result = UNKNOWN
-    if remember:
-        session.memo[key] = result
+    if inner.leaves:
+        inner.variables = met_all(session, [*inner.leaves, Env(inner.live, inner.variables)]).variables
+    reads = frozenset([place for place in inner.reads if made_before(place, inner.number)])
+    known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
+    if remember and not inner.writes_around:
+        session.calls[key] = known
         if inner.failures:
             session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
-    return _came_back(frame, result)
+    return _came_back(frame, known)
 
 
-def _came_back(frame: Frame, result: Value) -> Value:
+MAX_RECURSION = 3
+"""Calls of a function inside each other that are told apart by the tensors that they get."""
+
+
+def _anything(arguments: Arguments) -> Arguments:
+    """The same arguments with anything in the place of tensors."""
+    keywords = {name: UNKNOWN if carries_tensor(value) else value for name, value in arguments.keywords.items()}
+    values = [UNKNOWN if carries_tensor(value) else value for value in arguments.positional]
+    return Arguments(values, keywords, arguments.nodes, arguments.unknown, rest=arguments.rest and UNKNOWN)
+
+
+def _found_now(frame: Frame) -> tuple[Hashable, ...]:
+    """What the variables hold that may have changed since the function that runs was defined."""
+    found = [(name, frame.around(name)) for name in sorted(frame.late)]
+    return tuple([(name, value.key) for name, value in found if value is not None])
+
+
+def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+    """What a generator gives one after another."""
+    if isinstance(node, ast.AsyncFunctionDef) or not frame.yields:
+        return UNKNOWN
+    live, element = frame.yields[0]
+    for other_live, other in frame.yields[1:]:
+        element = merge(frame.session, element, live, other, other_live)
+        live |= other_live
+    return Sequence(None, element)
+
+
+def _came_back(frame: Frame, known: Known) -> Value:
     """The result of a call; where it raises on every path, nothing behind it runs."""
-    if result is NEVER:
+    frame.reads |= known.reads
+    frame.found.update(found for found in known.found if found[0] is not frame)
+    if known.thrown:
+        frame.thrown = True
+        frame.may_raise(thrown=True)
+    if known.result is NEVER:
         frame.live = 0
         return UNKNOWN
-    return result
+    return known.result
 
 
 def _is_abstract(node: FunctionNode) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import field_names, find_member, is_dict
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, unite
+from amplint.infer.session import items_place
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
@@ -47,6 +48,7 @@ def item(frame: Frame, container: Value, index: Value, node: ast.expr) -> Value:
     if isinstance(container, Sequence):
         return _sequence_item(frame, container, index)
     if isinstance(container, Mapping):
+        frame.reads.add(items_place(container))
         return unite(*(mapping_item(container, option) for option in options_of(index)))
     return UNKNOWN
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.infer.unchanging import unchanging
 from amplint.infer.values import AutocastContext, DTypeValue, Value
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Decorated(Value):
     """A function behind a decorator that changes how it runs.
 
@@ -39,7 +39,7 @@ class Decorated(Value):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class CustomDecorator(Value):
     """``custom_fwd(...)`` or ``custom_bwd(...)`` that waits for its function."""
 

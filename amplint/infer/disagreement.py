@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from amplint.finding import Place
 from amplint.infer.dtypes import LOW, bits_of, names_of
 from amplint.infer.elsewhere import brought_lanes, seen_from
 from amplint.infer.facts import Conflict, Kind, Operand
@@ -77,16 +78,18 @@ class Disagreement:
         )
 
 
-def _culprit(pair: tuple[Operand, Operand], kind: Kind, lane: int) -> Span | None:
-    """Where the operand that is out of place got its dtype: the cast, else the operand that is no parameter."""
+def _culprit(pair: tuple[Operand, Operand], kind: Kind, lane: int) -> Place | None:
+    """Where the operand that is out of place got its dtype: the cast, the gradient, else what is no parameter."""
     for operand in pair:
+        if kind is Kind.BACKWARD and not operand.value.gradient:
+            continue
         if kind in (Kind.UPCAST, Kind.UNDONE_UPCAST) and not is_upcast(operand.value, lane):
             continue
         if operand.value.leaf and kind not in (Kind.UPCAST, Kind.UNDONE_UPCAST):
             continue
         origin = deciding(operand.value.origin, lane)
         if origin is not None:
-            return origin.span
+            return Place(origin.source.path, origin.span)
     return None
 
 

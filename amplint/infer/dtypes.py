@@ -288,7 +288,7 @@ def promote_lanes(a: Lane, a_dim: int | None, b: Lane, b_dim: int | None) -> Lan
     the other's dtype, and is no longer assumed where every dtype that the caller could have passed gives the same
     result: ``q * cos`` with a float32 ``cos`` is float32.
     """
-    if a == b and a.symbol is not None and a_dim == b_dim:
+    if a == b and a.symbol is not None and a_dim == b_dim and (a.assumed or a.mask & LOW != LOW):
         return a
     mask = result_type(a.mask, a_dim, b.mask, b_dim)
     if not mask:

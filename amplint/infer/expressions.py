@@ -9,7 +9,9 @@ from operator import mul, truediv
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer import containers
+from amplint.infer.answers import ASKED
 from amplint.infer.arguments import Arguments
+from amplint.infer.bodies import once_for_each_node
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.dtypes import BOOL
 from amplint.infer.frame import (
@@ -25,7 +27,9 @@ from amplint.infer.frame import (
     unite,
 )
 from amplint.infer.guards import compare_dtypes, device_test, narrow, split, truth, usually
+from amplint.infer.late import bound_inside
 from amplint.infer.layer_lists import iterated
+from amplint.infer.meeting import Env, binds, met, not_run, perhaps_run
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
 from amplint.infer.operations import apply_named
 from amplint.infer.reached import branches_met
@@ -33,6 +37,7 @@ from amplint.infer.session import OutOfBudget
 from amplint.infer.texts import joined
 from amplint.infer.traits import negated
 from amplint.infer.values import (
+    NONE,
     UNKNOWN,
     AutocastFlag,
     Bound,
@@ -40,6 +45,8 @@ from amplint.infer.values import (
     Const,
     Device,
     DTypeValue,
+    Function,
+    Instance,
     Limit,
     Mapping,
     Number,
@@ -85,8 +92,13 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     return value
 
 
-def _constant(frame: Frame, node: ast.Constant) -> Value:
+@once_for_each_node
+def _literal(node: ast.Constant) -> Const:
     return Const(node.value)
+
+
+def _constant(frame: Frame, node: ast.Constant) -> Value:
+    return _literal(node)
 
 
 def _name(frame: Frame, node: ast.Name) -> Value:
@@ -94,13 +106,22 @@ def _name(frame: Frame, node: ast.Name) -> Value:
     value = frame.variables.get(name)
     if value is not None:
         return value
-    value = frame.closure.get(name)
-    if value is not None:
-        return value
+    value = frame.around(name) if name in frame.late else None
+    if value is None:
+        value = frame.closure.get(name)
+    return value if value is not None else global_value(frame, name)
+
+
+def global_value(frame: Frame, name: str) -> Value:
+    """What a name is outside of all functions."""
     evaluator = binding_evaluator(frame.session)
     value = frame.namespace.lookup(name, evaluator)
     if value is not None:
-        return value
+        rebound = frame.namespace.rebound
+        if not rebound or name not in rebound:
+            return value
+        frame.reads.add(f"{ASKED}{name}")
+        return unite(*options_of(value))
     if name in BUILTIN_NAMES:
         return Builtin(name)
     return frame.namespace.star_import(name, evaluator) or UNKNOWN
@@ -112,7 +133,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
         if written is not None:
             return written
     value = evaluate(frame, node.value)
-    if _is_none(value):
+    if type(value) is Const and value.value is None:
         _raises(frame)
     return get_attribute(frame, value, node.attr, node)
 
@@ -132,9 +153,28 @@ def _call(frame: Frame, node: ast.Call) -> Value:
     arguments = arguments_of(frame, node)
     arguments.callee = node.func
     value = call(frame, callee, arguments, node)
-    if isinstance(callee, (Bound, Union)):
-        frame.forget_written()
+    if frame.notes or frame.shared:
+        _behind_call(frame, node, callee)
     return value
+
+
+def _behind_call(frame: Frame, node: ast.Call, callee: Value) -> None:
+    """Forget what code that ran may have changed."""
+    stores = isinstance(callee, (Bound, Union))
+    if isinstance(callee, Function) and not isinstance(callee.node, ast.Lambda):
+        stores = callee.namespace.body(callee.node).stores
+    if stores:
+        frame.forget_written()
+    if isinstance(callee, Builtin) or callee is UNKNOWN:
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(receiver, ast.Name) and not isinstance(frame.variables.get(receiver.id), Instance):
+            frame.forget_answers(receiver.id)
+    if isinstance(callee, (Bound, Union, Function)):
+        for name, owner in frame.shared.items():
+            if owner is None:
+                frame.variables[name] = global_value(frame, name)
+            elif name in frame.variables and name in owner.variables:
+                frame.variables[name] = unite(frame.variables[name], owner.variables[name])
 
 
 def arguments_of(frame: Frame, node: ast.Call) -> Arguments:
@@ -249,12 +289,18 @@ def _is_none(value: Value) -> bool:
 
 def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Value) -> Value:
     """``left op= right``: a tensor keeps its dtype, everything else is the plain operator."""
-    if isinstance(left, Tensor) and not left.maybe and not isinstance(node.op, ast.MatMult):
-        name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
-        arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
-        result = apply_named(frame, name, arguments, node)
-        return result if result is not UNKNOWN else left
-    return binary_operator(frame, node, node.op, left, right, node.target, node.value)
+    if isinstance(left, Union):
+        return unite(*(in_place_operator(frame, node, option, right) for option in left.options))
+    if not isinstance(left, Tensor) or isinstance(node.op, ast.MatMult):
+        return binary_operator(frame, node, node.op, left, right, node.target, node.value)
+    name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
+    arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
+    result = apply_named(frame, name, arguments, node)
+    kept = result if result is not UNKNOWN else left
+    if not left.maybe or left.dim == 1:
+        return kept
+    number = binary_operator(frame, node, node.op, left, right, node.target, node.value)
+    return unite(kept, number)
 
 
 def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
@@ -301,7 +347,10 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     every = frame.session.all_lanes
     on, off = (every, 0) if isinstance(node.op, ast.And) else (0, every)
     for operand in node.values:
+        before = None if operand is node.values[0] else not_run(frame, operand)
         value = evaluate(frame, operand)
+        if before is not None:
+            perhaps_run(frame, before)
         if isinstance(operand, (ast.Compare, ast.UnaryOp)):
             yes, no = split(frame, operand)
         else:
@@ -344,12 +393,14 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     frame.path = taken = (*path, id(node.body)) if no else path
     narrow(frame, node.test, True)
     left = evaluate(frame, node.body) if yes else UNKNOWN
-    yes = frame.live
+    yes, after = frame.live, frame.variables
     frame.live, frame.variables = no, dict(variables)
     frame.path = other = (*path, id(node.orelse)) if yes else path
     narrow(frame, node.test, False)
     right = evaluate(frame, node.orelse) if no else UNKNOWN
     no = frame.live
+    if binds(node.body) or binds(node.orelse) or frame.leaves is not None:
+        variables = met(frame.session, Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
     branches_met(frame, taken, other)
     usual = usually(frame, node.test) if frame.session.observer is not None and yes and no else None
@@ -394,7 +445,7 @@ def _set(frame: Frame, node: ast.Set) -> Value:
 
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
-    mapping = Mapping({})
+    mapping = Mapping({}, maker=frame.number)
     for key, item in zip(node.keys, node.values, strict=True):
         value = evaluate(frame, item)
         if key is None:
@@ -417,7 +468,8 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp | ast.Set
     frame.variables = dict(saved)
     some = _generators(frame, node.generators)
     element = evaluate(frame, node.elt)
-    frame.variables, frame.live = saved, live
+    frame.variables = _behind_comprehension(frame, node, saved)
+    frame.live = live
     return Sequence(None, element, True) if some else Sequence((), mutable=True)
 
 
@@ -427,8 +479,26 @@ def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
     some = _generators(frame, node.generators)
     evaluate(frame, node.key)
     value = evaluate(frame, node.value)
-    frame.variables, frame.live = saved, live
+    frame.variables = _behind_comprehension(frame, node, saved)
+    frame.live = live
     return Mapping({}, value if some else None)
+
+
+def _behind_comprehension(frame: Frame, node: ast.expr, before: dict[str, Value]) -> dict[str, Value]:
+    """The variables behind a comprehension, which has its own but for what ``:=`` binds in it, perhaps, and what
+    functions do that it calls."""
+    names = binds(node)
+    if frame.leaves is not None and frame.definition is not None:
+        names |= {name for name in bound_inside(frame.definition) if frame.variables.get(name) is not before.get(name)}
+    if not names:
+        return before
+    session, every = frame.session, frame.session.all_lanes
+    bound = {name: frame.variables[name] for name in names if name in frame.variables}
+    kept = {name: merge(session, before[name], every, bound[name], every) for name in bound if name in before}
+    frame.variables = before
+    for name, value in {**bound, **kept}.items():
+        frame.bind(name, value)
+    return before
 
 
 def _generators(frame: Frame, generators: list[ast.comprehension]) -> bool:
@@ -457,7 +527,7 @@ def _lambda(frame: Frame, node: ast.Lambda) -> Value:
 
 def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:
     value = evaluate(frame, node.value)
-    frame.variables[node.target.id] = value
+    frame.bind(node.target.id, value)
     return value
 
 
@@ -465,9 +535,22 @@ def _starred(frame: Frame, node: ast.Starred) -> Value:
     return evaluate(frame, node.value)
 
 
-def _await(frame: Frame, node: ast.Await | ast.Yield | ast.YieldFrom) -> Value:
-    if node.value is not None:
-        evaluate(frame, node.value)
+def _await(frame: Frame, node: ast.Await) -> Value:
+    evaluate(frame, node.value)
+    return UNKNOWN
+
+
+def _yield(frame: Frame, node: ast.Yield) -> Value:
+    value = evaluate(frame, node.value) if node.value is not None else NONE
+    frame.yields.append((frame.live, value))
+    return UNKNOWN
+
+
+def _yield_from(frame: Frame, node: ast.YieldFrom) -> Value:
+    source = iterated(frame, evaluate(frame, node.value))
+    if not isinstance(source, Sequence) or source.items != ():
+        item = element_of(frame.session, source) if isinstance(source, Sequence) else UNKNOWN
+        frame.yields.append((frame.live, item))
     return UNKNOWN
 
 
@@ -503,6 +586,6 @@ _handle(ast.Lambda, _lambda)
 _handle(ast.NamedExpr, _walrus)
 _handle(ast.Starred, _starred)
 _handle(ast.Await, _await)
-_handle(ast.Yield, _await)
-_handle(ast.YieldFrom, _await)
+_handle(ast.Yield, _yield)
+_handle(ast.YieldFrom, _yield_from)
 _handle(ast.JoinedStr, _joined)

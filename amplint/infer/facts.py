@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Set
     from pathlib import Path
 
-    from amplint.finding import Cause, Certainty, Doubt
+    from amplint.finding import Cause, Certainty, Doubt, Place
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Limit, Origin, Tensor, Value
@@ -110,8 +110,10 @@ class Conflict:
     """Identifies the function that the operation stands in."""
     made: MadeOperand | None = None
     """The constant or table among the operands, where that is what the conflict is about."""
-    culprit: Span | None = None
+    culprit: Place | None = None
     """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
+    also: tuple[ast.expr | ast.stmt, ...] = ()
+    """The other operations of its function that fail for its culprit."""
     aligned: Span | None = None
     """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
     cited: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.infer.answers import ASKED, Answered
 from amplint.infer.dtypes import Autocast, Dtypes, join, select
 from amplint.infer.traits import joined_trait
 from amplint.infer.values import (
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Items
 
     from amplint.infer.arguments import Arguments
+    from amplint.infer.catching import Catch
     from amplint.infer.facts import Region
+    from amplint.infer.meeting import Env
     from amplint.infer.namespace import Namespace
     from amplint.infer.reached import Failure
     from amplint.infer.session import Session
+    from amplint.infer.values import FunctionNode
 
 MAX_UNITED = 24
 """Values, of a registry say, that are looked at to find out whether they are alike."""
@@ -50,6 +54,41 @@ class Frame:
     in which scenarios. ``in_module`` says that the code runs as part of an ``nn.Module``, where the scenario's ambient
     autocast is around it.
     """
+
+    adding = False
+    """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
+    branches = 0
+    block = 0
+    """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
+    path: tuple[int, ...] = ()
+    """The branches that run and might not, each by ``id`` of its statements, outermost first."""
+    caller: Frame | None = None
+    statement: ast.stmt | None = None
+    function = 0
+    """``id`` of the function node that runs, 0 at the top level of a module."""
+    definition: FunctionNode | None = None
+    """The function that runs."""
+    calling: ast.expr | None = None
+    """The call that is being followed."""
+    left: tuple[Frame, ast.expr] | None = None
+    """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
+    repeated: frozenset[str] | None = None
+    """Conditions that the function tests more than once; None before that was asked."""
+    notes = False
+    """Whether anything was ever noted among the variables under a name that no variable has."""
+    leaves: list[Env] | None = None
+    """Where the function is left by ``return``, where that is asked for: inside a ``try`` with ``finally``, and in
+    a function with others inside it, which may run when it has ended."""
+    catches: tuple[Catch, ...] = ()
+    """What is run where something raises here."""
+    thrown = False
+    """Whether the function raises by a statement of its own, or of one that it calls."""
+    outer: Frame | None = None
+    """The activation in which the function that runs was defined."""
+    writes_around = False
+    """Whether a variable of a function around this one was assigned to, here or in what was called."""
+    late: frozenset[str] = frozenset()
+    """Variables of the functions around the one that runs that may have changed since it was defined."""
 
     def __init__(
         self,
@@ -69,6 +108,9 @@ class Frame:
         receiver: Value | None = None,
     ) -> None:
         self.session = session
+        session.frames += 1
+        self.number = session.frames
+        """Tells activations apart."""
         self.namespace = namespace
         self.variables = variables if variables is not None else {}
         self.closure = closure or {}
@@ -81,28 +123,22 @@ class Frame:
         self.backward = backward
         self.constructing = constructing
         self.receiver = receiver
-        self.adding = False
-        """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
-        self.branches = 0
-        self.block = 0
-        """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
-        self.path: tuple[int, ...] = ()
-        """The branches that run and might not, each by ``id`` of its statements, outermost first."""
-        self.caller: Frame | None = None
         self.failures: list[Failure] = []
         """What raises here, or in a function that was called here."""
         self.returns: list[tuple[int, Value]] = []
         self.returned: list[ast.expr | None] = []
         """The expressions that gave ``returns``."""
-        self.statement: ast.stmt | None = None
-        self.function = 0
-        """``id`` of the function node that runs, 0 at the top level of a module."""
-        self.calling: ast.expr | None = None
-        """The call that is being followed."""
-        self.left: tuple[Frame, ast.expr] | None = None
-        """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
-        self.writes = False
-        """Whether an attribute was ever noted with :meth:`write`."""
+        self.breaks: list[Env] = []
+        """Where the loop that runs is left by ``break``."""
+        self.continues: list[Env] = []
+        """Where the next pass of the loop that runs is begun by ``continue``."""
+        self.shared: dict[str, Frame | None] = {}
+        """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
+        self.reads: set[Hashable] = set()
+        """Attributes of objects that were read here and in what was called: another call may find them changed."""
+        self.yields: list[tuple[int, Value]] = []
+        self.found: set[tuple[Frame, str, Hashable]] = set()
+        """What such variables held, by key: here, and for functions that were called, those of activations around."""
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
         """An origin at a node of this frame's file."""
@@ -114,24 +150,95 @@ class Frame:
             tuple(parent for parent in parents if parent is not None),
         )
 
+    def bind(self, name: str, value: Value) -> None:
+        """Give a variable a value."""
+        self.variables[name] = value
+        if self.notes:
+            self.forget_written(name)
+        if name in self.shared:
+            self._bind_outside(name, value)
+
+    def _bind_outside(self, name: str, value: Value) -> None:
+        """A variable of the function around this one may hold this now, or what it held before."""
+        owner = self.shared[name]
+        if owner is None:
+            given = self.namespace.given
+            known = unite(given[name], value) if name in given else value
+            if name not in given or known.key != given[name].key:
+                self.session.changed(f"{ASKED}{name}")
+            given[name] = known
+        else:
+            old = owner.variables.get(name)
+            owner.bind(name, unite(old, value) if old is not None else value)
+            owner.may_raise()
+            frame: Frame | None = self
+            while frame is not None and frame is not owner:
+                frame.writes_around = True
+                frame = frame.caller
+
+    def around(self, name: str) -> Value | None:
+        """What a variable of the functions around this one holds now."""
+        owner = self.outer
+        while owner is not None and name not in owner.variables:
+            owner = owner.outer
+        if owner is None:
+            return None
+        value = owner.variables[name]
+        self.found.add((owner, name, value.key))
+        return value
+
+    def may_raise(self, *, thrown: bool = False) -> None:
+        """Note that what runs next may raise; ``thrown``: by a statement that does nothing else."""
+        for catch in self.catches:
+            catch.note(self, thrown=thrown)
+
+    def lasting(self, name: str) -> bool:
+        """Whether nothing but constructors sets an attribute of this name, as far as this file shows."""
+        node = self.owner.node if self.owner is not None else None
+        if node is None and not self.namespace.own:
+            return False
+        return name not in self.namespace.attributes_set(node)[1]
+
     def write(self, owner: str, name: str, value: Value) -> None:
         """Note a tensor just assigned to an attribute of the object in a variable: what the attribute holds from here
         on, whatever it held before. It is kept among the variables, under a name that no variable has."""
         if isinstance(value, Tensor) and self.constructing is None:
             self.variables[f"{owner}.{name}"] = value
-            self.writes = True
-        elif self.writes:
+            self.notes = True
+        elif self.notes:
             self.variables.pop(f"{owner}.{name}", None)
 
     def written(self, owner: str, name: str) -> Value | None:
         """What the function last assigned to an attribute of the object in a variable, where that surely holds."""
-        return self.variables.get(f"{owner}.{name}") if self.writes else None
+        return self.variables.get(f"{owner}.{name}") if self.notes else None
 
     def forget_written(self, owner: str = "") -> None:
         """The variable was bound to something else; or code ran that may assign to attributes of any object."""
-        if self.writes:
-            for name in [name for name in self.variables if "." in name and name.startswith(owner and f"{owner}.")]:
+        if self.notes:
+            for name in [name for name in self.variables if name[0] == ASKED or "." in name]:
+                value = self.variables[name]
+                if isinstance(value, Answered):
+                    gone = owner in value.words if owner else any(word[0] == "." for word in value.words)
+                else:
+                    gone = name.startswith(owner and f"{owner}.")
+                if gone:
+                    del self.variables[name]
+
+    def forget_answers(self, word: str) -> None:
+        """What a variable holds may have changed in itself: how tests of it came out no longer holds."""
+        for name in [name for name in self.variables if name[0] == ASKED]:
+            value = self.variables[name]
+            if isinstance(value, Answered) and word in value.words:
                 del self.variables[name]
+
+    def forget_attribute(self, name: str) -> None:
+        """An attribute of this name was assigned to: of another object than those in variables, perhaps."""
+        if self.notes:
+            word = f".{name}"
+            for noted in [noted for noted in self.variables if noted[0] == ASKED or noted.endswith(word)]:
+                value = self.variables[noted]
+                if not isinstance(value, Answered) or word in value.words:
+                    del self.variables[noted]
 
     def result(self) -> Value:
         """What calling the function gives: the join over every return, each in the scenarios that reach it.
@@ -188,9 +295,7 @@ def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Val
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return join_tensors(a, a_live, b, b_live)
     if isinstance(a, DTypeValue) and isinstance(b, DTypeValue):
-        both = a_live & b_live
-        joined = select(both, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
-        return DTypeValue(joined, a.written and b.written, a.origin or b.origin)
+        return _join_dtypes(a, a_live, b, b_live)
     if a.key == b.key:
         return a
     if isinstance(a, Sequence) and isinstance(b, Sequence):
@@ -204,7 +309,8 @@ def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Val
             else a.items.get(k, b.items.get(k, UNKNOWN))
             for k in keys
         }
-        return Mapping(items, a.other or b.other, loose=a.loose or b.loose or list(a.items) != list(b.items))
+        loose = a.loose or b.loose or list(a.items) != list(b.items)
+        return Mapping(items, a.other or b.other, loose=loose, maker=session.frames)
     numbers = (Const, Number)
     if isinstance(a, numbers) and isinstance(b, numbers):
         kinds = {number_kind(a), number_kind(b)}
@@ -234,8 +340,10 @@ def number_kind(value: Const | Number) -> str | None:
 
 def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
     """Two tensors that meet, lane by lane."""
-    both = a_live & b_live
-    dtypes = select(both, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
+    if a_live == b_live:
+        dtypes = join(a.dtypes, b.dtypes)
+    else:
+        dtypes = select(a_live & b_live, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
     if dtypes == a.dtypes:
         origin = a.origin
     elif dtypes == b.dtypes:
@@ -254,6 +362,11 @@ def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
         trait=joined_trait(a.trait, b.trait),
         unsure=a.unsure or b.unsure,
     )
+
+
+def _join_dtypes(a: DTypeValue, a_live: int, b: DTypeValue, b_live: int) -> DTypeValue:
+    joined = select(a_live & b_live, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
+    return DTypeValue(joined, a.written and b.written, a.origin or b.origin)
 
 
 def _join_sequences(session: Session, a: Sequence, a_live: int, b: Sequence, b_live: int) -> Sequence:
@@ -316,12 +429,20 @@ def unite(*values: Value) -> Value:
         for option in value.options if isinstance(value, Union) else (value,):
             distinct.setdefault(option.key, option)
     options = list(distinct.values())
+    if len(options) == 1:
+        return options[0]
     tensors = [o for o in options if isinstance(o, Tensor)]
     if len(tensors) > 1:
         joined: Tensor = tensors[0]
         for tensor in tensors[1:]:
             joined = join_tensors(joined, -1, tensor, -1)
         options = [joined, *(o for o in options if not isinstance(o, Tensor))]
+    dtypes = [o for o in options if isinstance(o, DTypeValue)]
+    if len(dtypes) > 1:
+        either = dtypes[0]
+        for dtype in dtypes[1:]:
+            either = _join_dtypes(either, -1, dtype, -1)
+        options = [either, *(o for o in options if not isinstance(o, DTypeValue))]
     if len(options) == 1:
         return options[0]
     return Union(tuple(options)) if len(options) <= MAX_OPTIONS and _is_small(options) else UNKNOWN

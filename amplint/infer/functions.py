@@ -81,7 +81,8 @@ def confirm(top: Frame, cls: Class) -> None:
         return
     if {id(how.node) for how in applied if how is not None} != _applications(cls):
         return
-    memo, session.memo = session.memo, {}
+    memo, calls = session.memo, session.calls
+    session.memo, session.calls = {}, {}
     with session.recorder.confirming([cls.node], partial(_may_agree, session)):
         for how in applied:
             assert how is not None
@@ -91,7 +92,7 @@ def confirm(top: Frame, cls: Class) -> None:
             if classes.find_member(cls, "setup_context") is not None:
                 _setup_context(frame, cls, context, how.arguments, result)
             _run_backward(frame, cls, backward, context, result)
-    session.memo = memo
+    session.memo, session.calls = memo, calls
 
 
 def _may_agree(session: Session, conflict: Conflict) -> bool:

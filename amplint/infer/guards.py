@@ -11,6 +11,7 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from amplint.infer.answers import answer, answered
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import is_module
 from amplint.infer.decorators import Decorated
@@ -18,6 +19,7 @@ from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
 from amplint.infer.entries import instance_of
 from amplint.infer.frame import Frame, evaluate, options_of, unite
 from amplint.infer.kinds import KINDS
+from amplint.infer.meeting import binds, not_run, perhaps_run
 from amplint.infer.modules import build_layer
 from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
@@ -58,15 +60,22 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
     if isinstance(test, ast.BoolOp):
         yes, no = (live, 0) if isinstance(test.op, ast.And) else (0, live)
         for operand in test.values:
+            first, reached = operand is test.values[0], frame.live
+            before = None if first else not_run(frame, operand)
             part_yes, part_no = split(frame, operand)
+            part_yes, part_no = part_yes & frame.live, part_no & frame.live
+            if not first:
+                frame.live = reached
+            if before is not None:
+                perhaps_run(frame, before)
             if isinstance(test.op, ast.And):
                 yes, no = yes & part_yes, no | part_no
             else:
                 yes, no = yes | part_yes, no & part_no
         return yes & live, no & live
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _compare(frame, test.left, test.ops[0], test.comparators[0])
-    return truth(frame, evaluate(frame, test), test)
+        return answered(frame, test, *_compare(frame, test.left, test.ops[0], test.comparators[0]))
+    return answered(frame, test, *truth(frame, evaluate(frame, test), test))
 
 
 def settled(frame: Frame, node: ast.expr) -> bool:
@@ -256,12 +265,15 @@ def _dtype_test(lane: Lane, wanted: list[Lane]) -> tuple[bool, bool]:
 
 def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Refine the variables that a test speaks about, in the branch where it came out as ``truth``."""
+    if frame.repeated is None or frame.repeated:
+        answer(frame, test, truth)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         narrow(frame, test.operand, not truth)
     elif isinstance(test, ast.BoolOp):
         if isinstance(test.op, ast.And) == truth:
-            for operand in test.values:
-                narrow(frame, operand, truth)
+            for number, operand in enumerate(test.values):
+                if not any(binds(later) for later in test.values[number + 1 :]):
+                    narrow(frame, operand, truth)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
     elif isinstance(test, ast.Name) and truth:
@@ -320,14 +332,17 @@ def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.e
 
 
 def _tensor_of(frame: Frame, expression: ast.expr) -> tuple[str, Tensor] | None:
-    """The variable and its tensor in ``x.dtype``. What else the variable may be has no dtype, or none that is known."""
+    """The variable and its tensor in ``x.dtype``, of a dtype that is not known where it may be anything."""
     if not (isinstance(expression, ast.Attribute) and expression.attr == "dtype"):
         return None
     if not isinstance(expression.value, ast.Name):
         return None
     value = frame.variables.get(expression.value.id)
-    tensors = [option for option in options_of(value) if isinstance(option, Tensor)] if value is not None else []
-    return (expression.value.id, tensors[0]) if len(tensors) == 1 else None
+    options = options_of(value) if value is not None else ()
+    tensors = [option for option in options if isinstance(option, Tensor)]
+    if len(tensors) != 1:
+        return None
+    return expression.value.id, Tensor(frame.session.unknown, None) if UNKNOWN in options else tensors[0]
 
 
 def _with_dtypes(tensor: Tensor, lanes: tuple[Lane, ...]) -> Tensor:

@@ -7,15 +7,29 @@ file does not depend on which others are checked. torch itself is never read: it
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from amplint import contents
-from amplint.infer.bodies import Body, attributes_set, body_of
+from amplint.infer.bodies import Body, attributes_set, body_of, globals_said
 from amplint.infer.lasting import Lasting, lasts, shared
 from amplint.infer.outline import Outline, Unparsed, outline
-from amplint.infer.values import UNKNOWN, Class, External, ModuleValue, TorchName, Union, Value
+from amplint.infer.values import (
+    UNKNOWN,
+    Class,
+    Const,
+    External,
+    ModuleValue,
+    Number,
+    Text,
+    TorchName,
+    Union,
+    Value,
+    extreme,
+)
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -26,6 +40,8 @@ MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
 MAX_PROJECT_BYTES = 24_000_000
 """Source of the project files kept parsed at a time."""
+
+_GLOBAL = re.compile(r"^[ \t]+global[ \t]", re.MULTILINE)
 
 Binding = ast.stmt | ast.alias
 Evaluate = Callable[["Namespace", str, Binding], Value]
@@ -75,10 +91,14 @@ class Namespace:
         self.whole = whole
         self.bindings: dict[str, list[Binding | Unparsed]] = {}
         self.values: dict[str, Value] = {}
+        self.given: dict[str, Value] = {}
+        """What functions were seen to bind to names that they say are global."""
         self.lasting: dict[str, Lasting] = {}
         self._age = 0
         self._pending: set[str] = set()
         self._bodies: dict[int, Body] = {}
+        self.repeated: dict[int, frozenset[str]] = {}
+        """By ``id`` of a function: the conditions that it tests more than once."""
         self._attributes_set: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
         found = None if whole else _outline(source)
         if found is None:
@@ -124,12 +144,12 @@ class Namespace:
             found = self._bodies[id(node)] = body_of(node)
         return found
 
-    def attributes_set(self, node: ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:
+    def attributes_set(self, node: ast.ClassDef | None) -> tuple[frozenset[str], frozenset[str]]:
         """Attributes that the constructor of a class of this module sets, and that other code does.
 
         That is its other methods and, in the file that is analysed, everything else but constructors.
         """
-        top: ast.Module | ast.ClassDef = self.tree if self.own else node
+        top: ast.Module | ast.ClassDef = self.tree if self.own or node is None else node
         found = self._attributes_set.get(id(top))
         if found is None:
             found = self._attributes_set[id(top)] = attributes_set(top)
@@ -147,7 +167,27 @@ class Namespace:
         return [name for name, bindings in self.bindings.items() if any(isinstance(b, kinds) for b in bindings)]
 
     def lookup(self, name: str, evaluate: Evaluate) -> Value | None:
-        """The value of a module-level name; None where the module does not bind it."""
+        """The value of a module-level name; None where the module does not bind it.
+
+        Of one that a function of the file that is analysed binds too, by ``global``, it is that or what functions were
+        seen to bind it to; anything where there may be others. A flag or a number is what it usually is.
+        """
+        value = self._value(name, evaluate)
+        rebound = self.rebound
+        if not rebound or value is None or name not in rebound:
+            return value
+        if isinstance(value, Const) and value.value is not None:
+            return _usual(value)
+        bound = self.given.get(name)
+        found = value if bound is None else Union((*_options(value), *_options(bound)))
+        return found if self.rebound[name] else Union((*_options(found), UNKNOWN))
+
+    @cached_property
+    def rebound(self) -> dict[str, bool]:
+        """Names that functions of the file that is analysed say are global, and whether all of these are run then."""
+        return globals_said(self.tree, self.body) if self.own and _GLOBAL.search(self.source.text) else {}
+
+    def _value(self, name: str, evaluate: Evaluate) -> Value | None:
         if self._age != self.project.age:
             self.forget_values()
         value = self.values.get(name)
@@ -204,6 +244,8 @@ class Namespace:
             if isinstance(value, Class) and value.namespace is self:
                 value.members.clear()
         self.values.clear()
+        self.given.clear()
+        self.__dict__.pop("rebound", None)
         self._pending.clear()
         self._age = self.project.age
         if self.own:
@@ -266,6 +308,19 @@ class Namespace:
             return TorchName(name)
         namespace = self.project.find(name, self)
         return ModuleValue(namespace) if namespace else External(name)
+
+
+def _usual(value: Const) -> Value:
+    """A value that code out of sight may have changed."""
+    if isinstance(value.value, str):
+        return Text(value.value)
+    if isinstance(value.value, (int, float)):
+        return Number(type(value.value).__name__, value.value, extreme(value.value))
+    return UNKNOWN
+
+
+def _options(value: Value) -> tuple[Value, ...]:
+    return value.options if isinstance(value, Union) else (value,)
 
 
 def _text(source: Source) -> str:
@@ -416,9 +471,10 @@ class Project:
 
     def may_follow(self, needs: frozenset[Path]) -> bool:
         """Count files as followed, unless that would be too many."""
-        if len(self.followed | needs) > MAX_FILES_FOLLOWED:
-            return False
-        self.followed |= needs
+        if not needs <= self.followed:
+            if len(self.followed | needs) > MAX_FILES_FOLLOWED:
+                return False
+            self.followed |= needs
         if self._needs:
             self._needs[-1] |= needs
         return True

@@ -13,7 +13,10 @@ from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.kinds import KINDS, asked
+from amplint.infer.late import changing
+from amplint.infer.meeting import alike, carries_dtype
 from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
+from amplint.infer.session import items_place
 from amplint.infer.values import (
     UNKNOWN,
     AutocastContext,
@@ -77,7 +80,8 @@ def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None)
     if owner is not None:
         closure = frame.closure or None
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-    value: Value = Function(node, frame.namespace, closure, owner, name)
+    late = changing(frame, node) if closure and frame.definition is not None else frozenset()
+    value: Value = Function(node, frame.namespace, closure, owner, name, frame if late else None, late)
     for decorator in [] if isinstance(node, ast.Lambda) else reversed(node.decorator_list):
         value = _decorate(frame, value, decorator)
     return value
@@ -191,6 +195,8 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     if isinstance(value, AutogradContext):
         return _context_attribute(value, name)
     if isinstance(value, (Mapping, Sequence)):
+        if isinstance(value, Mapping):
+            frame.reads.add(items_place(value))
         if (
             isinstance(value, Mapping)
             and isinstance(value.other, type(UNKNOWN))
@@ -248,6 +254,7 @@ def _of_class(cls: Class, member: Value) -> Value:
 
 
 def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.expr) -> Value:
+    frame.reads.add((id(instance), name))
     if name in instance.attributes:
         return instance.attributes[name]
     if name == "__class__":
@@ -349,6 +356,8 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
             new = merge(frame.session, old, frame.session.all_lanes, new, frame.live)
         layer_lists.register(frame, value, name, new)
         value.attributes[name] = _kept(new)
+        if carries_dtype(new) and (old is None or not alike(old, new)):
+            frame.session.changed((id(value), name), making=frame.constructing is value)
     elif isinstance(value, AutogradContext):
         old = value.attributes.get(name)
         if old is not None and frame.branches:

@@ -23,6 +23,8 @@ class Observer:
     def __init__(self) -> None:
         self._seen: dict[int, tuple[ast.expr | ast.stmt, Value, int]] = {}
         self._from_user: set[int] = set()
+        self.unfinished: set[int] = set()
+        """``id`` of the nodes of functions that were not followed to their end."""
 
     def saw(self, frame: Frame, node: ast.expr | ast.stmt, value: Value) -> None:
         """Note the value of a node in the scenarios that are live."""
@@ -40,12 +42,38 @@ class Observer:
             joined = merge(frame.session, old[1], old[2], value, frame.live)
             self._seen[id(node)] = (node, joined, old[2] | frame.live)
 
-    def tensors(self) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
+    def tensors(self, tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
         """Expressions that may be tensors, the tensor where one is known, and the scenarios that reach them."""
+        cut = _cut_short(tree, self.unfinished)
         for node, value, live in self._seen.values():
             if node.lineno == 0:
                 continue
             options = options_of(value)
             tensor = next((option for option in options if isinstance(option, Tensor)), None)
             if tensor is not None or UNKNOWN in options:
-                yield node, (tensor if UNKNOWN not in options else None), live
+                known = UNKNOWN not in options and id(node) not in cut
+                yield node, (tensor if known else None), live
+
+
+def _cut_short(tree: ast.Module, unfinished: set[int]) -> set[int]:
+    """``id`` of the nodes in functions that may have run with more than was seen: those that were not followed to their
+    end, and what they mention."""
+    if not unfinished:
+        return set()
+    functions: dict[str, list[ast.AST]] = {}
+    pending: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.setdefault(node.name, []).append(node)
+        if id(node) in unfinished:
+            pending.append(node)
+    found: set[int] = set()
+    while pending:
+        function = pending.pop()
+        if id(function) in found:
+            continue
+        for node in ast.walk(function):
+            found.add(id(node))
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            pending.extend(called for called in functions.get(name, ()) if id(called) not in found)
+    return found

@@ -106,7 +106,7 @@ def _leads(earlier: tuple[int, ...], path: tuple[int, ...]) -> bool:
 def _made(conflict: Conflict) -> tuple[str, Span] | None:
     """What made the operand that is out of place, by file and place; the file is left out for a cast."""
     if conflict.kind is Kind.UPCAST:
-        return ("", conflict.culprit) if conflict.culprit is not None else None
+        return ("", conflict.culprit.span) if conflict.culprit is not None else None
     return (conflict.made.maker.filename, conflict.made.maker.span) if conflict.made is not None else None
 
 

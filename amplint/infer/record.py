@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Cause
+from amplint.finding import Cause, Place
 from amplint.infer.dtypes import Symbol
 from amplint.infer.facts import (
     Addressed,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from amplint.infer.dtypes import Dtypes, Lane
     from amplint.infer.frame import Frame
     from amplint.infer.values import Origin, Tensor, Value
-    from amplint.source import Span
 
 
 MAX_CONTEXTS = 12
@@ -63,7 +62,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self._conflicts: dict[int, Conflict] = {}
-        self._failed: dict[tuple[Kind, Span, int], Conflict] = {}
+        self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
         self._first: dict[int, set[int]] = {}
         self._behind: dict[int, list[Items[int]]] = {}
         self._regions: dict[int, Region] = {}
@@ -299,10 +298,10 @@ class Recorder:
             self._sensitive.pop()
 
     def conflicts(self) -> tuple[Conflict, ...]:
-        """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first, and
-        none in a function that is only called behind it."""
+        """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first, which
+        names the others, and none in a function that is only called behind it."""
         kept: list[Conflict] = []
-        spoken: set[tuple[Kind, Span, int]] = set()
+        spoken: dict[tuple[Kind, Place, int], int] = {}
         found = [*self._conflicts.values(), *self._aligned_elsewhere()]
         for conflict in sorted(found, key=lambda c: c.standing.rank):
             if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
@@ -310,8 +309,11 @@ class Recorder:
             if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
                 defect = (conflict.kind, conflict.culprit, conflict.function)
                 if defect in spoken:
+                    if conflict.standing.told:
+                        first = kept[spoken[defect]]
+                        kept[spoken[defect]] = replace(first, also=(*first.also, conflict.node))
                     continue
-                spoken.add(defect)
+                spoken[defect] = len(kept)
             kept.append(conflict)
         told = self._refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
         return tuple(c.doubted(doubts.FAILS_BEFORE) if self._hidden(c, told) else c for c in kept)

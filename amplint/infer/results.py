@@ -5,7 +5,6 @@ The rules' names are explained where they are measured, in ``amplint.data._rules
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from amplint.infer.dtypes import (
     complex_of,
     real_of,
 )
+from amplint.infer.unchanging import unchanging
 from amplint.infer.values import Const, Number, Sequence, Trait, Value
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ COMPLEX_NUMBER = "complex"
 """The kind of a Python number such as ``1j``, which makes any tensor complex."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Parts(Sequence):
     """A result of several parts that have names, as that of ``torch.max(x, dim)``."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from amplint.infer import classes
-from amplint.infer.bodies import nodes_below, once_for_each_node
+from amplint.infer.bodies import nodes_inside, once_for_each_node
 from amplint.infer.values import Class, External, Function, TorchName
 
 _SIZES = frozenset(("in_features", "out_features", "embedding_dim", "num_embeddings"))
@@ -71,19 +71,19 @@ def _walked(method: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> _Wal
     sizes: list[ast.Attribute] = []
     dtypes: list[ast.Attribute] = []
     follows = False
-    for node in nodes_below(method):
-        if isinstance(node, ast.Attribute):
+    for node in nodes_inside(method):
+        if type(node) is ast.Attribute:
             if node.attr in _SIZES:
                 sizes.append(node)
             elif node.attr == "dtype":
                 dtypes.append(node)
-        elif isinstance(node, ast.Call):
+        elif type(node) is ast.Call:
             if isinstance(node.func, ast.Attribute):
                 if _is_self(node.func.value):
                     called.append(node.func.attr)
                 frozen += _frozen_by(node, node.func)
                 follows = follows or _casts_to_read_dtype(node, node.func)
-        elif isinstance(node, ast.Assign):
+        elif type(node) is ast.Assign:
             assigned.append(node)
             frozen += _frozen_in(node)
     return _Walked(tuple(called), tuple(assigned), tuple(frozen), tuple(sizes), tuple(dtypes), follows)

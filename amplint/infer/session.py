@@ -24,7 +24,7 @@ from amplint.infer.values import DTypeValue, Tensor, Trait, Value
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
     from collections.abc import Sequence as Items
 
     from amplint.infer.arguments import Arguments
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from amplint.infer.reached import Failure
     from amplint.infer.record import Recorder
     from amplint.infer.scenarios import Scenario
-    from amplint.infer.values import Class
+    from amplint.infer.values import Class, Mapping
 
 MAX_STEPS = 250_000
 """Expressions evaluated for one file before the rest of it is left unknown."""
@@ -47,6 +47,27 @@ VALUES_A_STEP = 8
 """Values inside others, of a list say, that are joined for the price of one expression."""
 MAX_DEPTH = 14
 """Calls followed into each other."""
+
+
+def items_place(mapping: Mapping) -> Hashable:
+    """The items of a dict, among what changes: with the activation that made it."""
+    return (id(mapping), "[]", mapping.maker)
+
+
+def made_before(place: Hashable, number: int) -> bool:
+    """Whether what changes is not in a dict that an activation made itself, or one that it called."""
+    return not isinstance(place, tuple) or len(place) < 3 or place[2] < number
+
+
+class Known(NamedTuple):
+    """What a call gave, when, and what it read of objects."""
+
+    result: Value
+    version: int
+    reads: frozenset[Hashable]
+    thrown: bool
+    found: frozenset[tuple[Frame, str, Hashable]]
+    """What variables of functions around held that may change between calls."""
 
 
 class Caller(Enum):
@@ -71,6 +92,15 @@ class Machine(Protocol):
     def set_attribute(self, frame: Frame, value: Value, name: str, new: Value) -> None: ...
 
     def assign(self, frame: Frame, target: ast.expr, value: Value) -> None: ...
+
+
+class Entered(Protocol):
+    """A call from outside, that can be made again."""
+
+    def __call__(self) -> None: ...
+
+    @property
+    def stale(self) -> bool: ...
 
 
 class OutOfBudget(Exception):
@@ -113,9 +143,26 @@ class Session:
         self.steps = 0
         self.limit = MAX_ENTRY_STEPS
         self.memo: dict[Hashable, Value] = {}
-        self.raising: dict[Hashable, tuple[Failure, ...]] = {}
-        """What raises whichever branches are taken, by the same keys."""
-        self.active: set[Hashable] = set()
+        self.numbers: dict[Hashable, int] = {}
+        """Numbers calls of functions, equal ones alike: what makes them equal takes long to hash."""
+        self.calls: dict[int, Known] = {}
+        """What calls of functions gave, by that number."""
+        self.version = 0
+        """Counts changes of what attributes of objects may hold."""
+        self.frames = 0
+        """Counts activations of functions."""
+        self.mutations = 0
+        """Counts those of objects that had been made."""
+        self._changed: dict[Hashable, int] = {}
+        self.entered: list[Entered] = []
+        """What was entered from outside and may have to be run again."""
+        self.unfinished: set[int] = set()
+        """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
+        self.raising: dict[int, tuple[Failure, ...]] = {}
+        """What raises whichever branches are taken, by the same numbers."""
+        self.active: set[int] = set()
+        self.running: dict[int, int] = {}
+        """How many calls of a function run inside each other, by ``id`` of its node."""
         self.roots: set[int] = set()
         """``id`` of the nodes of classes whose objects only the program's user makes; known where expressions are
         observed."""
@@ -152,6 +199,25 @@ class Session:
         self.keep_alive: list[object] = []
         """Objects whose ``id`` is part of a memo key."""
 
+    def changed(self, place: Hashable, *, making: bool = False) -> None:
+        """An attribute of an object, by ``id`` and name, or a global name may hold something else than before.
+
+        ``making``: of an object whose constructor runs.
+        """
+        self.version += 1
+        self.mutations += not making
+        self._changed[place] = self.version
+
+    def holds(self, known: Known) -> bool:
+        """Whether a call would find what it found before."""
+        if known.version != self.version and self.changed_since(known.version, known.reads):
+            return False
+        return all(name in frame.variables and frame.variables[name].key == key for frame, name, key in known.found)
+
+    def changed_since(self, version: int, places: Iterable[Hashable]) -> bool:
+        """Whether any of these may hold something else than it did then."""
+        return any(self._changed.get(place, 0) > version for place in places)
+
     @contextmanager
     def own_budget(self) -> Iterator[None]:
         """Evaluate something of another file, which costs this one nothing: it may have been evaluated before."""
@@ -174,6 +240,7 @@ class Session:
     def begin_entry(self) -> None:
         """Give the next function entered from outside its share of the budget."""
         self.active.clear()
+        self.running.clear()
         self.by_module = False
         self.limit = min(self.steps + MAX_ENTRY_STEPS, MAX_STEPS)
 

@@ -12,10 +12,13 @@ from enum import Enum
 from sys import float_info
 from typing import TYPE_CHECKING
 
+from amplint.infer.unchanging import unchanging
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from amplint.infer.dtypes import Autocast, Dtypes
+    from amplint.infer.frame import Frame
     from amplint.infer.namespace import Namespace
     from amplint.source import Source, Span
 
@@ -29,7 +32,7 @@ class Made(Enum):
     ADDED = "a parameter without a dtype was put beside a layer that a model already had"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Origin:
     """Where a dtype was decided: a place, what happened there, the resulting dtypes and where those came from."""
 
@@ -112,7 +115,7 @@ def keys_of(holder: object, held: Iterable[Value], count: int) -> Hashable:
         _Keying.level -= 1
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Const(Value):
     """A Python literal: number, string, bytes, None, Ellipsis."""
 
@@ -126,7 +129,7 @@ class Const(Value):
 NONE = Const(None)
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Text(Value):
     """A string that a caller may choose: ``usual`` where it passes none.
 
@@ -144,7 +147,7 @@ LARGE, SMALL = 60000.0, 1e-3
 """Numbers beyond these are kept where others are forgotten: half precision may not hold them."""
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Limit:
     """A limit of dtypes: ``torch.finfo(x.dtype).min``."""
 
@@ -153,7 +156,7 @@ class Limit:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging(frozen=True, slots=True)
 class Number(Value):
     """A Python number that is not known: ``kind`` is bool, int or float. ``usual`` where a caller passes no other.
 
@@ -186,7 +189,7 @@ def extreme_of(value: Value | None) -> float | Limit | None:
     return extreme(value.value) if isinstance(value, Const) else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class FloatLimits(Value):
     """``torch.finfo`` of a dtype."""
 
@@ -216,7 +219,7 @@ class Trait(Enum):
     BUCKET_SQUARE = "squares of such gradients in a bucket"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Tensor(Value):
     """A tensor: its dtype in every scenario.
 
@@ -244,7 +247,7 @@ class Tensor(Value):
         return ("tensor", self.dtypes, self.dim, flags, self.trait)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class DTypeValue(Value):
     """A ``torch.dtype``; ``written``: spelled as a literal such as ``torch.float32``."""
 
@@ -257,7 +260,7 @@ class DTypeValue(Value):
         return ("dtype", self.dtypes, self.written)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Device(Value):
     """A ``torch.device`` or its type as a string; ``type`` is None where it follows a tensor."""
 
@@ -268,7 +271,7 @@ class Device(Value):
         return ("device", self.type)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Sequence(Value):
     """A tuple or list: its items where their number is known, else the join of all as ``element``.
 
@@ -308,6 +311,8 @@ class Mapping(Value):
     shared: bool = False
     loose: bool = False
     """Not every key need be there, nor in this order: some were written on some paths only."""
+    maker: int = 0
+    """The number of the activation that made it, 0 where that is not known."""
 
     @property
     def key(self) -> Hashable:
@@ -324,7 +329,7 @@ class Mapping(Value):
             self.other = UNKNOWN
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class TorchName(Value):
     """A torch function, class or module, by qualified name."""
 
@@ -335,7 +340,7 @@ class TorchName(Value):
         return ("torch", self.name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class External(Value):
     """Something of a library that is neither torch nor the project, by qualified name."""
 
@@ -346,7 +351,7 @@ class External(Value):
         return ("external", self.name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class ModuleValue(Value):
     """A module of the project, or a builtin namespace."""
 
@@ -356,11 +361,12 @@ class ModuleValue(Value):
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Function(Value):
     """A function written in the project.
 
-    ``closure`` holds the enclosing functions' variables; ``owner`` is the class whose body defines it.
+    ``closure`` holds the enclosing functions' variables; ``owner`` is the class whose body defines it. ``late``: those
+    that the function around it, which ran as ``frame``, binds behind the definition.
     """
 
     node: FunctionNode
@@ -368,6 +374,8 @@ class Function(Value):
     closure: dict[str, Value] | None = None
     owner: Class | None = None
     name: str = "<lambda>"
+    frame: Frame | None = None
+    late: frozenset[str] = frozenset()
 
     @property
     def key(self) -> Hashable:
@@ -376,7 +384,7 @@ class Function(Value):
         return ("function", id(self.node), id(self.closure))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Bound(Value):
     """A method with its instance."""
 
@@ -421,7 +429,7 @@ class Instance(Value):
     """Attributes may exist that the inference did not see set (an unknown base class, ``setattr``)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Layer(Value):
     """An instance of a ``torch.nn`` class: its parameters' values by name, and its children for containers.
 
@@ -446,7 +454,7 @@ class Layer(Value):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Partial(Value):
     """``functools.partial(callee, ...)``."""
 
@@ -460,7 +468,7 @@ class Partial(Value):
         return ("partial", len(self.args), tuple(self.keywords), keys_of(self, held, len(held)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class TensorMethod(Value):
     """A method of a tensor, not yet called."""
 
@@ -473,7 +481,7 @@ class TensorMethod(Value):
         return ("method", self.name, self.tensor.key)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Builtin(Value):
     """A Python builtin or a method of a Python value that the interpreter knows, as a handler."""
 
@@ -485,7 +493,7 @@ class Builtin(Value):
         return ("builtin", self.name, self.receiver.key if self.receiver else None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class AutocastFlag(Value):
     """The answer of an autocast query, or of a comparison of dtypes: bit masks of the scenarios in which it can be
     True, and can be False."""
@@ -498,7 +506,7 @@ class AutocastFlag(Value):
         return ("flag", self.on, self.off)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class AutocastContext(Value):
     """An autocast context manager or decorator, not yet entered: how it changes a state, and how it was written."""
 
@@ -522,7 +530,7 @@ class AutogradContext(Value):
     saved: Value = UNKNOWN
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Super(Value):
     """``super()`` inside a method."""
 
@@ -530,7 +538,7 @@ class Super(Value):
     owner: Class
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@unchanging(frozen=True, slots=True, eq=False)
 class Union(Value):
     """One of several values, for kinds that do not join: layers, instances, None beside a tensor."""
 

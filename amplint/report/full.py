@@ -57,6 +57,9 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
         start = (finding.span if path == finding.filename else of_file[0].span).start
         yield [(" " * width + "--> ", _GUTTER), (f"{display_path(path)}:{start.row}:{start.column}", "")]
         yield from _frame(context.source(path), of_file, width, colour)
+    for path, places in groupby(finding.also, key=lambda place: place.filename):
+        where = ", ".join(f"{place.span.start.row}:{place.span.start.column}" for place in places)
+        yield _note(width, "also at", f"{display_path(path)}:{where}")
     if finding.scenarios:
         yield _note(width, "scenarios", f"{', '.join(finding.scenarios)} (device {finding.device})")
     if finding.certainty is not Certainty.PROVEN:

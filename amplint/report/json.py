@@ -36,6 +36,7 @@ def as_json(finding: Finding, context: Context) -> dict[str, Any]:
         "device": finding.device,
         "causes": [_cause(cause) for cause in finding.causes],
         "fix": _fix(finding.fix) if finding.fix is not None else None,
+        "also": [{"filename": str(place.filename), **_span(place.span)} for place in finding.also],
         "doubts": [_doubt(held) for held in finding.doubts],
         "fingerprint": finding.fingerprint,
         "url": rule.url if rule is not None else None,

@@ -18,6 +18,7 @@ from amplint.verify.job import (
     CLEAN,
     CONFIRMING,
     CPU_GAP,
+    FAILED,
     HARDWARE,
     LOSS,
     NO_REFERENCE,
@@ -28,7 +29,7 @@ from amplint.verify.job import (
     Outcome,
 )
 from amplint.verify.loading import one_line
-from amplint.verify.modes import calls
+from amplint.verify.modes import Call, calls
 from amplint.verify.run import Run, Where, run
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from amplint.infer.scenarios import Scenario
     from amplint.verify.build import Built, Recipe
-    from amplint.verify.modes import Call
 
 
 @dataclass(frozen=True)
@@ -184,13 +184,15 @@ def _judged(
     reference = planned.reference
     if ran.error is not None:
         verdict = judge.judge_error(ran.error, emulated=where.emulated, op=op)
+        if ran.unlike and verdict.kind == FAILED and verdict.family != "AMP305":
+            return judge.Verdict(OTHER, f"{verdict.error} (some complex numbers cannot be as narrow as the rest)")
         if verdict.kind != OTHER or reference.error is None:
             return verdict
     if reference.error is not None:
         kind = judge.judge_error(reference.error, emulated=where.emulated).kind
         kind = kind if kind in (HARDWARE, CPU_GAP) else NO_REFERENCE
         return judge.Verdict(kind, f"fails in float32 too: {one_line(reference.error)}")
-    return judge.judge_values(
+    verdict = judge.judge_values(
         reference,
         ran,
         numerics=planned.call.mode != "train",
@@ -198,6 +200,20 @@ def _judged(
         rounded=lambda: run(recipe, CONTROL, planned.call, where, rounded=_low(scenario)),
         smaller=lambda: attempt(loss_scale=judge.SMALL_LOSS),
     )
+    if verdict.kind in (OVERFLOW, LOSS) and planned.call.mode != "train" and _is_untrained(recipe):
+        batch = Call("train")
+        before, after = run(recipe, CONTROL, batch, where), run(recipe, scenario, batch, where)
+        if before.error is None and after.error is None and not judge.departs(before, after, verdict.kind):
+            return judge.Verdict(OTHER, f"{verdict.error}, but not with statistics of the batch: those are untrained")
+    return verdict
+
+
+def _is_untrained(recipe: Recipe) -> bool:
+    """Whether a guessed module has batch norms that have seen no batch: in eval mode they let activations grow."""
+    module = recipe.make().module if recipe.guessed else None
+    parts = module.modules() if isinstance(module, torch.nn.Module) else ()
+    seen = (getattr(part, "num_batches_tracked", None) for part in parts)
+    return any(isinstance(count, torch.Tensor) and int(count) == 0 for count in seen)
 
 
 def _low(scenario: Scenario) -> torch.dtype:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify.build.recipe import seed_everything
+from amplint.verify.half_convolutions import HalfConvolutions
 from amplint.verify.modes import Call, invoke, passed
 from amplint.verify.tensors import replaced, tensors
 
@@ -81,12 +82,17 @@ def _noting(asked: set[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave: detached floating results and gradients on the CPU, or the error; ``inputs`` in one line."""
+    """What a run gave: detached floating results and gradients on the CPU, or the error; ``inputs`` in one line.
+
+    ``unlike``: complex numbers that no cast makes as narrow as the rest. Torch has none of bfloat16, and casts of a
+    module disagree about complex parameters: ``to(dtype)`` makes them real, ``half()`` leaves them.
+    """
 
     outputs: tuple[torch.Tensor, ...] = ()
     gradients: tuple[torch.Tensor, ...] = ()
     error: BaseException | None = None
     inputs: str = ""
+    unlike: bool = False
 
 
 def run(
@@ -107,14 +113,18 @@ def run(
     the scenario's. ``rounded`` rounds parameters and float inputs to that dtype and back, so that a float32 run shows
     what rounding alone changes. The loss is the sum of the means of all results, times ``loss_scale``.
     """
-    inputs_text = ""
+    inputs_text, unlike = "", False
     with contextlib.ExitStack() as stack:
         try:
             built = prepare(recipe, scenario, call, where, inputs)
             if rounded is not None:
                 built = _rounded(built, rounded)
             inputs_text = passed(call, built)
+            unlike = recipe.guessed and _stays_complex(built, scenario)
             seed_everything(seed)
+            if where.emulated is not None and "float16" in (scenario.autocast, scenario.parameters):
+                half: contextlib.AbstractContextManager[Any] = HalfConvolutions()  # type: ignore[no-untyped-call]
+                stack.enter_context(half)
             stack.enter_context(watch or contextlib.nullcontext())
             with torch.set_grad_enabled(call.mode in ("train", "eval")):
                 with region(scenario, where):
@@ -133,7 +143,7 @@ def run(
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return Run(error=error, inputs=inputs_text)
+            return Run(error=error, inputs=inputs_text, unlike=unlike)
 
 
 def region(scenario: Scenario, where: Where) -> contextlib.AbstractContextManager[Any]:
@@ -157,7 +167,7 @@ def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs
             _cast_module(module, scenario)
         low = inputs or _dtype(scenario.inputs)
     if low is not torch.float32:
-        built = _with_inputs(built, lambda t: t.to(low) if t.dtype is torch.float32 else t)
+        built = _with_inputs(built, lambda t: _lowered(t, low) if t.dtype in (torch.float32, torch.complex64) else t)
     if recipe.guessed and scenario.parameters != "float32":
         built = _computing_in(built, _dtype(scenario.parameters))
     if where.run_on == "cuda":
@@ -169,6 +179,23 @@ def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs
     if call.mode in ("train", "eval"):
         built = _with_inputs(built, _differentiable if call.differentiable else torch.Tensor.detach)
     return built
+
+
+def _lowered(tensor: torch.Tensor, low: torch.dtype) -> torch.Tensor:
+    """Floats in ``low``, and complex numbers of float32 in those of float16 where that is ``low``.
+
+    ``Module.to(low)`` would make complex parameters real; ``Module.half()`` would leave them as they are.
+    """
+    if tensor.is_floating_point():
+        return tensor.to(low)
+    return tensor.to(torch.complex32) if tensor.dtype is torch.complex64 and low is torch.float16 else tensor
+
+
+def _stays_complex(built: Built, scenario: Scenario) -> bool:
+    """Whether parameters, or inputs in bfloat16, are complex where the scenario has low precision."""
+    held = [tensor for module in _modules(built) for tensor in (*module.parameters(), *module.buffers())]
+    given = list(tensors((built.args, built.kwargs))) if scenario.inputs == "bfloat16" else []
+    return scenario.inputs != "float32" and any(tensor.is_complex() for tensor in (*held, *given))
 
 
 def _modules(built: Built) -> list[torch.nn.Module]:
@@ -200,7 +227,7 @@ def _computing_in(built: Built, dtype: torch.dtype) -> Built:
 def _cast_module(module: torch.nn.Module, scenario: Scenario) -> None:
     if scenario.parameters == scenario.buffers:
         if scenario.parameters != "float32":
-            module.to(_dtype(scenario.parameters))
+            module._apply(functools.partial(_lowered, low=_dtype(scenario.parameters)))
         return
     for parameter in module.parameters():
         if parameter.is_floating_point():

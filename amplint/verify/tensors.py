@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
 from types import FunctionType, MethodType, ModuleType
@@ -43,7 +44,7 @@ def _replaced(
         return defaultdict(value.default_factory, items) if isinstance(value, defaultdict) else type(value)(items)
     if changed is not None and _has_attributes(value) and id(value) not in changed:
         changed.add(id(value))
-        for name, item in list(vars(value).items()):
+        for name, item in _attributes(value).items():
             if isinstance(item, (torch.Tensor, tuple, list, dict)) or _has_attributes(item):
                 new = _replaced(item, function, changed, depth - 1)
                 if new is not item:
@@ -69,16 +70,22 @@ def _tensors(value: Any, seen: set[int], depth: int) -> Iterator[torch.Tensor]:
             yield from _tensors(item, seen, depth - 1)
     elif _has_attributes(value) and id(value) not in seen:
         seen.add(id(value))
-        for item in list(vars(value).values()):
+        for item in _attributes(value).values():
             yield from _tensors(item, seen, depth - 1)
 
 
 def _has_attributes(value: Any) -> bool:
     return (
-        hasattr(value, "__dict__")
+        (hasattr(value, "__dict__") or dataclasses.is_dataclass(value))
         and not isinstance(value, (type, ModuleType, torch.nn.Module, torch.Generator, *_FUNCTIONS))
         and type(value).__module__ not in ("builtins", "enum", "torch")
     )
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object holds, also in the slots of a dataclass."""
+    slots = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    return {**{field.name: getattr(value, field.name, None) for field in slots}, **getattr(value, "__dict__", {})}
 
 
 def _set(value: Any, name: str, item: Any) -> None:

@@ -81,7 +81,7 @@ def check(task: Task) -> Said:
 
 
 def _claims(task: Task, data: bytes, failures: list[str]) -> tuple[Claim, ...]:
-    options = judging_options(Config())
+    options = replace(judging_options(Config()), each_place=True)
     if task.doubted:
         options = replace(options, dropped=True)
     result = check_file(Source(task.path, data), options)

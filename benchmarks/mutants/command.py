@@ -4,6 +4,7 @@
                               [--figures]
     python benchmarks/mutants --rows                      # of the learned half: each mutant and what was found
     python benchmarks/mutants --label NAME... [--mutants N] [--seconds S]
+    python benchmarks/mutants --refresh [--library NAME]  # label them again, after what runs them was mended
     python benchmarks/mutants --again N                   # the same label on a second run?
     python benchmarks/mutants --cured [--most N] [--figures]
     python benchmarks/mutants --verify [--count N] [--seed S] [--figures]    # does verify confirm what raises?
@@ -61,13 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.figures and (chosen.half or chosen.library):
         parser.error("--figures are those of both halves")
-    if chosen.figures and (chosen.label or chosen.again):
+    if chosen.figures and (chosen.label or chosen.again or chosen.refresh):
         parser.error("--figures are of the static side, of --cured or of --verify")
     keep = "--figures" if chosen.figures else ""
     if chosen.label:
         return _label(chosen)
     if chosen.again:
         return _run("mutants.repeat", [str(chosen.labels), str(chosen.again), *chosen.half])
+    if chosen.refresh:
+        return _run("mutants.refresh", [str(chosen.labels), *chosen.library])
     if chosen.cured:
         return _run("mutants.cured", [str(chosen.labels), str(chosen.most), keep, *chosen.half])
     if chosen.verify:
@@ -95,6 +98,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--mutants", type=int, default=160, metavar="N", help="of a library (default: 160)")
     parser.add_argument("--seconds", type=float, default=600, metavar="S", help="for a library (default: 600)")
     parser.add_argument("--again", type=int, metavar="N", help="label N mutants a second time")
+    parser.add_argument("--refresh", action="store_true", help="label all again, and keep that")
     parser.add_argument("--cured", action="store_true", help="apply the fixes and run")
     parser.add_argument("--verify", action="store_true", help="what verify confirms of mutants that raise")
     parser.add_argument("--count", type=int, default=0, metavar="N", help="of each half, drawn (default: all)")

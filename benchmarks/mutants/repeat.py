@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from halves import HALVES
+from halves import HALVES, LEARNED
 
 from mutants.libraries import libraries
 from mutants.rerun import relabel
@@ -17,8 +17,12 @@ SEED = 2
 
 
 def main(folder: str, count: str, *halves: str) -> int:
-    """Print for each half how many have the same label in every scenario. Leaves with 1 where fewer than 99.5% do."""
+    """Print for each half how many have the same label in every scenario, and which of the learned half do not.
+
+    Leaves with 1 where fewer than 99.5% do.
+    """
     same, total, why = Counter[str](), Counter[str](), Counter[str]()
+    changed: list[tuple[str, dict[str, tuple[str, str | None]]]] = []
     known = libraries()
     chosen = halves or HALVES
     for half in chosen:
@@ -31,10 +35,17 @@ def main(folder: str, count: str, *halves: str) -> int:
                     why[labels[:60]] += 1
                     continue
                 total[half] += 1
-                same[half] += all(labels.get(name, {}).get("label") == one["label"] for name, one in row.labels.items())
+                again = {scenario: label.get("label") for scenario, label in labels.items()}
+                pairs = {scenario: (label["label"], again.get(scenario)) for scenario, label in row.labels.items()}
+                other = {scenario: (before, now) for scenario, (before, now) in pairs.items() if before != now}
+                same[half] += not other
+                if other and half == LEARNED:
+                    changed.append((row.key, other))
     for half in chosen:
         share = same[half] / max(total[half], 1)
         print(f"{half}: the same labels in every scenario for {same[half]} of {total[half]} ({share:.1%})")
+    for key, other in changed:
+        print(f"  {key}: {', '.join(f'{s} was {before}, now {now}' for s, (before, now) in other.items())}")
     for reason, number in why.most_common(5):
         print(f"  {number} without a second label: {reason}")
     return 0 if sum(same.values()) >= 0.995 * sum(total.values()) else 1

@@ -65,13 +65,17 @@ def relabel(
                 for row, (path_of, after, operator, _) in questions:
                     yield row, label_changed(name, path_of, after, operator, str(root))
                 continue
-            yield from _asked(_target(name, root), str(root), where, questions)
+            target = _target(name)
+            if target is None:
+                yield from ((row, f"no target: {name} is not there") for row, _ in questions)
+            else:
+                yield from _asked(target, str(root), where, questions)
 
 
-def _target(name: str, root: Path) -> Target:
+def _target(name: str) -> Target | None:
     module = importlib.import_module(name.rpartition(".")[0])
     file = File(Path(module.__file__ or "").read_bytes())
-    return next(target for target in targets(module, file) if target.name == name)
+    return next((target for target in targets(module, file) if target.name == name), None)
 
 
 def _asked(
@@ -86,7 +90,7 @@ def _asked(
         start = running.answer(BUILD + ORIGINALS + 60)
         for row, question in questions:
             if not isinstance(start, dict):
-                yield row, f"no target: {start}"
+                yield row, f"no target: {start}" if start is not None else "no answer in time"
                 continue
             running.ask(question)
             yield row, running.answer(MUTANT + 30) or "the child ended"

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from amplint.verify.build.signatures import VARIADIC, Parameter, constructor, parameters
+from amplint.verify.build.signatures import VARIADIC, Parameter, constructor, forward_parameters, parameters
 
 
 def for_class(target: type) -> str:
@@ -18,7 +18,7 @@ def for_class(target: type) -> str:
     module = f"{target.__name__}({', '.join(f'{name}=...' for name in wanted)})"
     if not issubclass(target, torch.nn.Module):
         return _skeleton(target, f"return {module}.method, (...,), {{}}  # the flagged method and its arguments")
-    forward = _required(parameters(target.forward, skip=1))
+    forward = _required(forward_parameters(target))
     arguments = ", ".join(forward) + ("," if len(forward) == 1 else "")
     return _skeleton(target, f"return {module}, ({arguments}), {{}}")
 

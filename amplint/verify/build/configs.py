@@ -20,7 +20,16 @@ _ENDINGS = ("config", "cfg", "args", "options")
 
 
 class AnyConfig(dict[str, Any]):
-    """A configuration of an unknown class: any key and any attribute, with a value that its name suggests."""
+    """A configuration of an unknown class: any key and any attribute, with a value that its name suggests.
+
+    ``path`` are the keys by which it was reached from the whole one.
+    """
+
+    path: tuple[str, ...]
+
+    def __init__(self, *, path: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        object.__setattr__(self, "path", path)
 
     def __missing__(self, name: str) -> Any:
         values = names.values_for(name)

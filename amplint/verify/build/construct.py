@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from amplint.verify.build import constructor_repair, parts
 from amplint.verify.build.configs import smaller_value
-from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, time_left, within
+from amplint.verify.build.effort import LARGEST, MOST_ELEMENTS, OutOfTime, SizeGuard, TooLarge, time_left, within
 from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.build.signatures import VARIADIC, Parameter, constructor
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 120
 SECONDS_A_TRY = 10.0
+_FETCHES = re.compile(r"pre_?train|download|(^|_)weights$")
 
 
 class Constructor:
@@ -35,6 +37,8 @@ class Constructor:
         self.tries = 0
         self._choices: dict[str, list[Spec]] = {}
         self._waiting = Waiting()
+        self._most = MOST_ELEMENTS
+        self._refused: tuple[Plan, float] | None = None
         self.push(self._first(), 0.0)
 
     def choices(self, name: str) -> list[Spec]:
@@ -49,20 +53,37 @@ class Constructor:
         self._waiting.push(plan, cost)
 
     def attempts(self) -> Iterator[tuple[Plan, float, torch.nn.Module]]:
-        """Plans that construct the class, each with its cost and the module, until none is left or time is over."""
+        """Plans that construct the class, each with its cost and the module, until none is left or time is over.
+
+        What nothing made small enough is then allowed to be larger.
+        """
+        some = False
+        for attempt in self._attempts():
+            some = True
+            yield attempt
+        if self._refused is not None and not some:
+            self._most = LARGEST
+            self._waiting.again(*self._refused)
+            yield from self._attempts()
+
+    def _attempts(self) -> Iterator[tuple[Plan, float, torch.nn.Module]]:
         for cost, plan in self._waiting.take():
             if self.tries >= MOST_TRIES or time_left(self.deadline) <= 0:
                 return
             self.tries += 1
             try:
                 module = self.bounded(plan)
-            except (TooLarge, OutOfTime):
-                self.reason = "its constructor makes more than 50 million elements, or takes too long"
-                for rank, smaller in enumerate(self.smaller(plan)):
+            except (TooLarge, OutOfTime) as limit:
+                self.reason = "its constructor makes more than 150 million elements, or takes too long"
+                if isinstance(limit, TooLarge) and self._refused is None:
+                    self._refused = (plan, cost)
+                for rank, smaller in enumerate([*self.untrained(plan), *self.smaller(plan)]):
                     self.push(smaller, cost + 0.3 + 0.2 * rank)
                 continue
             except Exception as error:
                 self.reason = f"its constructor raised {one_line(error)}"
+                for untrained in self.untrained(plan) if isinstance(error, (OSError, RuntimeError)) else ():
+                    self.push(untrained, cost + 0.2)
                 for extra, repaired in constructor_repair.repairs(self, plan, error):
                     self.push(repaired, cost + extra)
                 continue
@@ -73,7 +94,7 @@ class Constructor:
     def bounded(self, plan: Plan) -> Any:
         """As make, but raises OutOfTime or TooLarge where that goes too far."""
         parts.prepare(plan.values())
-        with within(min(SECONDS_A_TRY, time_left(self.deadline))), SizeGuard():
+        with within(min(SECONDS_A_TRY, time_left(self.deadline))), SizeGuard(self._most):
             return self.make(plan)
 
     def make(self, plan: Plan) -> Any:
@@ -111,6 +132,15 @@ class Constructor:
 
     def _first(self) -> Plan:
         return {name: self.choices(name)[0] for name in self.required()}
+
+    def untrained(self, plan: Plan) -> list[Plan]:
+        """``plan`` without the weights that the class would fetch by default, where an option says whether it does."""
+        options = [
+            name
+            for name, parameter in self.parameters.items()
+            if name not in plan and parameter.default is True and _FETCHES.search(name.lower())
+        ]
+        return [{**plan, **dict.fromkeys(options, Const(False))}] if options else []
 
     def smaller(self, plan: Plan) -> list[Plan]:
         """``plan`` with smaller values for its large defaults, and its configurations with smaller ones."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from amplint.verify.build import names, parts
 from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
+from amplint.verify.build.nested_configs import fields
 from amplint.verify.build.object_repair import objects_asked_for
 from amplint.verify.build.signatures import VARIADIC, Parameter
 from amplint.verify.build.spec import Const, Make, Plan, Spec, realise
@@ -34,7 +35,9 @@ def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repai
     ):
         yield from _registry(search, plan, trail, blamed)
         yield from _quoted(search, plan, text, blamed)
+    yield from _unset(search, plan, text)
     yield from _kinds(search, plan, text, blamed)
+    yield from fields(search, plan, text, trail)
     yield from _other_objects(search, plan, text)
     yield from objects_asked_for(search, plan, text, trail, blamed)
     yield from of_the_library(search, plan, text)
@@ -217,8 +220,40 @@ def _quoted(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> It
         if isinstance(_current(search, plan, name), str) or offered:
             for index, word in enumerate(list(dict.fromkeys([*words, *listed]))[:6]):
                 yield 0.6 + 0.1 * index, {**plan, name: Const(word)}
+    yield from _given(search, plan, words)  # "`depth` must be passed"
+
+
+def after_forward(search: Constructor, plan: Plan, error: BaseException | None, text: str) -> Iterator[Repair]:
+    """What the error of a forward, in one line ``text``, says about the constructor's arguments.
+
+    ``either size or scale_factor should be defined``: a value for each parameter named there that was left None. An
+    attribute of the module that is called, iterated, or asked for what it does not have: another kind of value for the
+    parameter of its name.
+    """
+    for extra, repaired in other_numbers(plan, text):
+        yield extra - 0.7, repaired
+    yield from of_the_library(search, plan, text)
+    yield from _given(search, plan, re.findall(r"\w+", text))
+    if isinstance(error, Exception):
+        trail = places(error)
+        blamed = [name for name in _blamed(search, plan, trail[:1]) if name in _attributes(trail[:1])]
+        yield from _kinds(search, plan, str(error), blamed)
+        yield from objects_asked_for(search, plan, str(error), [], blamed)
+
+
+def _attributes(trail: list[Place]) -> set[str]:
+    """What the failing statements read from ``self``."""
+    return {
+        node.attr
+        for place in trail
+        for node in (ast.walk(place.statement) if place.statement is not None else ())
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+
+
+def _given(search: Constructor, plan: Plan, words: list[str]) -> Iterator[Repair]:
     for word in dict.fromkeys(words):
-        if word in search.parameters and _current(search, plan, word) is None:  # "`depth` must be passed"
+        if word in search.parameters and _current(search, plan, word) is None:
             given = [spec for spec in search.choices(word) if not (isinstance(spec, Const) and spec.value is None)]
             for index, spec in enumerate(given[:3]):
                 yield 0.5 + 0.2 * index, {**plan, word: spec}
@@ -231,7 +266,7 @@ _NEEDS_SEQUENCE = (
 _NEEDS_NUMBER = (
     r"unsupported operand type|not supported between|must be (an? )?(int|integer|real number|number|float)|"
     r"can't multiply sequence|cannot be interpreted as an integer|can only concatenate|"
-    r"received an invalid combination of arguments|bad operand type"
+    r"received an invalid combination of arguments|bad operand type|not all arguments converted"
 )
 _NEEDS_CALL = r"object is not callable"
 _NEEDS_TEXT = (
@@ -272,6 +307,19 @@ def _kinds(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Ite
             if expected:
                 count = int(expected[1])
                 yield cost, {**plan, name: Const(type(value)([*value, *[value[-1]] * count][:count]))}
+
+
+def _unset(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+    """``size: int = None`` where None does not do: values for all parameters that are annotated so."""
+    if "NoneType" not in text:
+        return
+    left = [
+        name
+        for name, parameter in search.parameters.items()
+        if name not in plan and parameter.default is None and parameter.annotation in (int, float, str, bool)
+    ]
+    if left:
+        yield 0.4, {**plan, **{name: search.choices(name)[0] for name in left}}
 
 
 def _other_objects(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:

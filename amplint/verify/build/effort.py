@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MOST_ELEMENTS = 50_000_000
 """Elements that a constructor may allocate in all: 200 MB of float32."""
+LARGEST = 150_000_000
+"""Elements of what nothing makes smaller: the largest image classifiers of their time."""
 
 _FACTORIES = {
     "empty",

@@ -16,7 +16,7 @@ from amplint.verify.build.effort import OutOfTime, TooLarge, time_left, within
 from amplint.verify.build.inputs import choices_for, first_plans, main_layouts
 from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
-from amplint.verify.build.signatures import VARIADIC, Parameter, parameters
+from amplint.verify.build.signatures import VARIADIC, Parameter, forward_parameters
 from amplint.verify.build.spec import Items, Plan, Spec, realise, tensors_of
 from amplint.verify.build.trace import Trace
 from amplint.verify.loading import one_line
@@ -39,8 +39,8 @@ class Probe:
 
 
 class Forward:
-    """The search for the inputs of one module. ``reason`` says why the last try failed; ``progress`` the operations of
-    the longest run; ``seconds`` what the run that succeeded took."""
+    """The search for the inputs of one module. ``reason`` says why the try that came furthest failed, ``error`` is what
+    it raised; ``progress`` the operations of the longest run; ``seconds`` what the run that succeeded took."""
 
     def __init__(
         self,
@@ -55,10 +55,11 @@ class Forward:
         self.module = module
         self.seed = seed
         self.deadline = deadline
-        self.parameters = parameters(type(module).forward, skip=1) if signature is None else signature
+        self.parameters = forward_parameters(type(module)) if signature is None else signature
         self.choose = choose
         self.fresh = fresh
         self.reason = ""
+        self.error: BaseException | None = None
         self.progress = -1
         self.seconds = 0.0
         self.gradients = False
@@ -96,6 +97,7 @@ class Forward:
                 furthest = (training, probe.trace.steps)
                 mode = "in train mode " if training else ""
                 self.reason = f"its forward {mode}raised {one_line(probe.error)}"
+                self.error = probe.error
             self.progress = max(self.progress, probe.trace.steps)
             if isinstance(probe.error, NotImplementedError) and not probe.trace.steps:
                 break

@@ -149,8 +149,16 @@ _INTEGER_INDEX = (
 )
 _NEEDS_NUMBER = (
     r"interpreted as an integer|must be tuple of ints|only integer tensors|slice indices must be integers|must be int|"
-    r"must be tuple of (SymInts|ints), but found element of type Tensor|can be converted to (an index|Python scalars)"
+    r"must be tuple of (SymInts|ints), but found element of type Tensor|can be converted to (an index|Python scalars)|"
+    r"(arange|zeros|ones|empty|full|linspace|eye|randint)\(\) received an invalid combination of arguments"
 )
+
+
+_OTHER_KINDS = (
+    (r"(Found dtype|but got|but found) (Long|Bool)|'(Long|Bool)'|expected Float", ("long", "bool"), "float"),
+    (r"between 0 and 1|in the range \[0, ?1\]|within the interval \[0, ?1\]|in \[0, ?1\]", ("float",), "unit"),
+)
+"""What messages say of the numbers in tensors, the kinds of tensors that are to blame, and the kind that is not."""
 
 
 def _kinds(search: Forward, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
@@ -195,10 +203,23 @@ def _kinds(search: Forward, plan: Plan, text: str, blamed: list[str]) -> Iterato
         for path, tensor in tensors_of(plan).items():
             if tensor.kind == "float":
                 yield 1.0, with_kind(plan, path, "long", widths(search.module).vocabulary or 2)
-    if re.search(r"complex", text):
-        for path, tensor in tensors_of(plan).items():
-            if tensor.kind == "float":
-                yield 1.2, with_kind(plan, path, "complex", 0)
+    for pattern, old, new in _OTHER_KINDS:
+        if re.search(pattern, text):
+            held = [path for path, tensor in tensors_of(plan).items() if tensor.kind in old]
+            for path in held:
+                yield 0.8, with_kind(plan, path, new, 0)
+            together = plan
+            for path in held:
+                together = with_kind(together, path, new, 0)
+            yield 0.9, together
+    if re.search(r"complex", text, re.IGNORECASE):
+        real = [path for path, tensor in tensors_of(plan).items() if tensor.kind in ("float", "long")]
+        together = plan
+        for path in real:
+            yield 0.9, with_kind(plan, path, "complex", 0)
+            together = with_kind(together, path, "complex", 0)
+        if len(real) > 1:
+            yield 1.0, together
 
 
 def _compared(search: Forward, plan: Plan, probe: Probe, place: Place, comparison: Comparison) -> Iterator[Repair]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 import typing
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from amplint.verify.build import names
-from amplint.verify.build.signatures import VARIADIC, Parameter
+from amplint.verify.build.signatures import VARIADIC, Parameter, parameters
 from amplint.verify.build.spec import Const, Items, Plan, Spec, Tensor
 
 B, N, S = names.BATCH, names.LENGTH, names.IMAGE
@@ -203,6 +204,12 @@ def choices_for(name: str, annotation: Any, module: nn.Module, like: Tensor) -> 
         return [Const(w) for w in names.words_for(word)]
     if re.search(r"(shape|size|resolution|_hw|^hw)$", word) and "Tensor" not in text:
         return [Const((side, side)), Const(like.shape), Const(side)]
+    if _is_record(annotation):
+        wanted = [
+            n for n, p in parameters(annotation).items() if p.default is Parameter.empty and p.kind not in VARIADIC
+        ]
+        items = [choices_for(n, parameters(annotation)[n].annotation, module, like)[0] for n in wanted]
+        return [Items(annotation, tuple(items), tuple(wanted)), like]
     if "Optional" in text or "None" in text:
         inner = _non_optional(annotation)
         return [Const(None), *(choices_for(name, inner, module, like) if inner is not annotation else [sequence])]
@@ -235,6 +242,16 @@ def choices_for(name: str, annotation: Any, module: nn.Module, like: Tensor) -> 
     ):
         return [Items(list, (like,) * 4), like, Items(list, (like,) * 2)]
     return [like, sequence, Items(tuple, (like, like)), Tensor((B, size.features)), Const(None), Const(side)]
+
+
+def _is_record(annotation: Any) -> bool:
+    """A class of a library, not of torch, that is made of tensors."""
+    if not isinstance(annotation, type) or issubclass(annotation, (torch.Tensor, nn.Module, enum.Enum)):
+        return False
+    if annotation.__module__.partition(".")[0] in ("builtins", "torch", "typing", "collections", "numpy"):
+        return False
+    taken = parameters(annotation).values()
+    return any(p.default is Parameter.empty and "Tensor" in str(p.annotation) for p in taken)
 
 
 def _whole(word: str, side: int, length: int) -> int:

@@ -10,6 +10,7 @@ import torch
 
 from amplint.verify.build.reshape import Repair, resized, with_kind, with_rank
 from amplint.verify.build.spec import Plan, Tensor, replaced, tensors_of
+from amplint.verify.build.subscript_repair import SUBSCRIPTS, subscripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ _BROADCAST = {
 }  # fmt: skip
 MOST_GROWN = 1_000_000
 """Elements of an input up to which it is made larger."""
+_LOGICAL = {"__invert__", "bitwise_not", "__and__", "__or__", "__xor__", "bitwise_and", "bitwise_or", "__rand__"}
 _MATMUL = {"matmul", "__matmul__", "bmm", "mm", "baddbmm", "__rmatmul__", "addmm"}
 
 
@@ -50,6 +52,12 @@ def from_operation(search: Forward, plan: Plan, trace: Trace) -> Iterator[Repair
         yield from _embedding(search, plan, trace, failure)
     elif name.startswith("index_"):
         yield from _positions(plan, trace, failure)
+    elif name in _LOGICAL and re.search(r"[Bb]ool", text):
+        came_from = {path for tensor in failure.tensors() for path in trace.origins(tensor)}
+        for path in sorted(came_from & tensors_of(plan).keys()):
+            yield 0.4, with_kind(plan, path, "bool", 0)
+    elif name in SUBSCRIPTS:
+        yield from subscripts(plan, trace, failure)
     elif name in ("cross_entropy", "nll_loss", "one_hot", "gather", "scatter_"):
         yield from _indices(plan, trace, failure)
     elif name in _BROADCAST:

@@ -28,6 +28,12 @@ class Waiting:
             self._costs[key] = cost
             heapq.heappush(self._heap, (cost, next(self._order), plan))
 
+    def again(self, plan: Plan, cost: float) -> None:
+        """Add ``plan`` though it was tried."""
+        self._tried.discard(plan_key(plan))
+        self._costs.pop(plan_key(plan), None)
+        self.push(plan, cost)
+
     def take(self) -> Iterator[tuple[float, Plan]]:
         """The plans with their costs, as long as there are any; what is pushed meanwhile counts."""
         while self._heap:

@@ -57,6 +57,13 @@ def parameters(function: Callable[..., Any], skip: int = 0) -> dict[str, Paramet
     return {name: parameter.replace(annotation=hints.get(name, parameter.annotation)) for name, parameter in items}
 
 
+def forward_parameters(kind: type) -> dict[str, Parameter]:
+    """The parameters that a call of a module of this class gives to its forward, be that static or not."""
+    static = isinstance(inspect.getattr_static(kind, "forward", None), staticmethod)
+    forward: Callable[..., Any] = getattr(kind, "forward", object)
+    return parameters(forward, skip=0 if static else 1)
+
+
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)

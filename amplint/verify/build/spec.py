@@ -25,8 +25,8 @@ class Const:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of ``shape``. ``kind``: float (normal, float32), long (below ``high``), bool (true, but for the last of
-    several in the last dimension), complex, int8."""
+    """A tensor of ``shape``. ``kind``: float (normal, float32), unit (float32 between 0 and 1), long (below ``high``),
+    bool (true, but for the last of several in the last dimension), complex, int8."""
 
     shape: tuple[int, ...]
     kind: str = "float"
@@ -124,7 +124,8 @@ def _tensor(spec: Tensor, generator: torch.Generator | None) -> torch.Tensor:
         return _mask(spec.shape)
     if spec.kind == "complex":
         return torch.randn(spec.shape, generator=generator, dtype=torch.complex64)
-    return torch.randn(spec.shape, generator=generator, dtype=torch.float32)
+    draw = torch.rand if spec.kind == "unit" else torch.randn
+    return draw(spec.shape, generator=generator, dtype=torch.float32)
 
 
 def _mask(shape: tuple[int, ...]) -> torch.Tensor:

@@ -71,9 +71,7 @@ def _alone(target: type, seed: int, deadline: float) -> Recipe | Failed:
         elif forward.progress > furthest or not reason:
             furthest, reason = forward.progress, forward.reason
         if inputs is None:
-            for extra, repaired in constructor_repair.other_numbers(plan, forward.reason):
-                search.push(repaired, cost + extra - 0.7)
-            for extra, repaired in constructor_repair.of_the_library(search, plan, forward.reason):
+            for extra, repaired in constructor_repair.after_forward(search, plan, forward.error, forward.reason):
                 search.push(repaired, cost + extra)
         if tried + 1 == MOST_MODULES:
             break

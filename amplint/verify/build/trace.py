@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.overrides import TorchFunctionMode
 
 from amplint.verify.build.effort import TooLarge
@@ -13,10 +14,10 @@ from amplint.verify.tensors import tensors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import torch
-
 MOST_RESULT = 60_000_000
 """Elements of one result beyond which a try is given up: 240 MB of float32."""
+
+_AUGMENTED = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ior__", "__iand__")
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,27 @@ class Trace(TorchFunctionMode):
                 self.failure = Failure(getattr(func, "__name__", ""), args, kwargs, error)
             raise
         produced = list(tensors(result))
-        if produced:
-            self.steps += 1
+        written = _written(getattr(func, "__name__", ""), args)
+        if produced or written:
+            self.steps += bool(produced)
             came_from: frozenset[str] = frozenset()
             for tensor in tensors((args, kwargs)):
                 came_from |= self.origins(tensor)
+            for tensor in written:
+                self._kept.append(tensor)
+                self._origins[id(tensor)] = self.origins(tensor) | came_from
             for tensor in produced:
                 if tensor.numel() > MOST_RESULT:
                     raise TooLarge
                 self._kept.append(tensor)
                 self._origins[id(tensor)] = came_from
         return result
+
+
+def _written(name: str, args: tuple[Any, ...]) -> list[torch.Tensor]:
+    """What an operation of that name writes to in place: its first operand, and what that is a view of."""
+    in_place = name in ("__setitem__", *_AUGMENTED) or (name.endswith("_") and not name.endswith("__"))
+    if not in_place or not args or not isinstance(args[0], torch.Tensor):
+        return []
+    base = args[0]._base
+    return [args[0]] if base is None else [args[0], base]
