@@ -52,7 +52,9 @@ BY_SPELLING = {
 def found(program: Program, example: Example, file: str) -> list[tuple[str, str, tuple[str, ...], int | None]]:
     """What is reported: the code, how sure, in which scenarios, and the mark of the node that it lies on."""
     major, minor = (example.torch_version or "2.13").split(".")
-    options = Options(RULES, device=example.device, torch_version=(int(major), int(minor)), pedantic=True)
+    options = Options(
+        RULES, device=example.device, torch_version=(int(major), int(minor)), pedantic=True, each_place=True
+    )
     marks = program.marks()
     reported = []
     for finding in check_file(Source(Path(file), program.text.encode()), options).findings:
