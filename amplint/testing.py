@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,7 @@ class _Codes:
         from amplint.verify.targets import claims_of, outline
 
         options = judging_options(find_config(path.parent), scenario=self._scenarios, device=self._device)
+        options = replace(options, each_place=True)
         try:
             shape = outline(Source(path, path.read_bytes()))
         except (OSError, SourceError):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from places import at_each_place
 from wheels import DownloadError, unpacked
 
 from amplint.engine import Options, check_file
@@ -177,9 +178,9 @@ def amplint(*arguments: str) -> str:
 
 
 def check(paths: Iterable[Path]) -> list[Finding]:
-    """The findings in some files."""
+    """The findings in some files, at each of their places."""
     found: list[Finding] = json.loads(amplint("--output-format", "json", *map(str, paths)))
-    return found
+    return [place for finding in found for place in at_each_place(finding)]
 
 
 def _compare(table: Table, release: Release, expectation: Expectation, path: Path, found: list[Finding]) -> None:

@@ -129,6 +129,7 @@ def _located(places: Sequence[Place], explained: Explained, options: Options) ->
     """Findings on the innermost line of the traceback that has any which can be the failure's; without one, those in
     the functions; without one, errors on the lines whatever their code."""
     checked: dict[Path, tuple[Finding, ...]] = {}
+    options = replace(options, each_place=True)
     for relevant, near in ((True, False), (True, True), (False, False)):
         for place in places:
             if place.path not in checked:

@@ -5,7 +5,7 @@ A scenario that reaches only one of two branches sees only that branch's values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amplint.infer.answers import ask, branches_left
 from amplint.infer.frame import Frame, execute
@@ -56,7 +56,7 @@ def _run(frame: Frame, body: Items[ast.stmt], *, unusual: bool) -> dict[str, Val
     if not unusual:
         execute(frame, body)
         return {}
-    ways: tuple[list[object], ...] = (frame.returns, frame.returned, frame.breaks, frame.continues)  # type: ignore[assignment]
+    ways: tuple[list[Any], ...] = (frame.returns, frame.returned, frame.breaks, frame.continues)
     counts, instance = [len(way) for way in ways], frame.constructing
     before = dict(instance.attributes) if instance is not None else {}
     execute(frame, body)

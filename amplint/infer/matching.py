@@ -117,13 +117,13 @@ def _capture(frame: Frame, pattern: ast.pattern, subject: Value) -> None:
 
 def _capture_items(frame: Frame, pattern: ast.MatchSequence, subject: Value) -> None:
     items = subject.items if isinstance(subject, Sequence) else None
+    element = element_of(frame.session, subject) if isinstance(subject, Sequence) else None
     starred = any(isinstance(part, ast.MatchStar) for part in pattern.patterns)
     for number, part in enumerate(pattern.patterns):
         if isinstance(part, ast.MatchStar):
             if part.name is not None:
-                known = isinstance(subject, Sequence)
-                frame.bind(part.name, Sequence(None, element_of(frame.session, subject), True) if known else UNKNOWN)  # type: ignore[arg-type]
+                frame.bind(part.name, UNKNOWN if element is None else Sequence(None, element, True))
         elif items is not None and not starred and len(items) == len(pattern.patterns):
             _capture(frame, part, items[number])
         else:
-            _capture(frame, part, element_of(frame.session, subject) if isinstance(subject, Sequence) else UNKNOWN)
+            _capture(frame, part, UNKNOWN if element is None else element)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.verify.build.recipe import seed_everything
-from amplint.verify.half_convolutions import HalfConvolutions
+from amplint.verify.half_convolutions import half_convolutions
 from amplint.verify.modes import Call, invoke, passed
 from amplint.verify.tensors import replaced, tensors
 
@@ -123,8 +123,7 @@ def run(
             unlike = recipe.guessed and _stays_complex(built, scenario)
             seed_everything(seed)
             if where.emulated is not None and "float16" in (scenario.autocast, scenario.parameters):
-                half: contextlib.AbstractContextManager[Any] = HalfConvolutions()  # type: ignore[no-untyped-call]
-                stack.enter_context(half)
+                stack.enter_context(half_convolutions())
             stack.enter_context(watch or contextlib.nullcontext())
             with torch.set_grad_enabled(call.mode in ("train", "eval")):
                 with region(scenario, where):

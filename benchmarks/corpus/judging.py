@@ -9,8 +9,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from places import at_each_place
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from corpus.rows import Case, Negative
@@ -90,7 +92,8 @@ def check(files: Iterable[Path], options: Sequence[str] = ()) -> dict[Path, list
         raise CheckError(f"{' '.join(command)} left with status {done.returncode}:\n{done.stderr.strip()}")
     by_name = {str(file): findings for file, findings in found.items()}
     for finding in json.loads(done.stdout):
-        by_name[finding["filename"]] += _places(finding)
+        for place in at_each_place(finding):
+            by_name[place["filename"]].append(_found(place))
     return found
 
 
@@ -138,17 +141,11 @@ def moved(rows: Iterable[int], old: Sequence[str], new: Sequence[str]) -> set[in
     return places
 
 
-def _places(finding: dict[str, Any]) -> Iterator[Found]:
-    """A finding at its own place, and at each other place of the file that it names."""
-    yield _found(finding, finding)
-    yield from (_found(finding, place) for place in finding["also"] if place["filename"] == finding["filename"])
-
-
-def _found(finding: dict[str, Any], place: dict[str, Any]) -> Found:
-    end = place["end_location"]
+def _found(finding: dict[str, Any]) -> Found:
+    end = finding["end_location"]
     return Found(
         code=finding["code"],
-        row=place["location"]["row"],
+        row=finding["location"]["row"],
         end_row=end["row"] - (end["column"] == 1),
         severity=finding["severity"],
         certainty=finding["certainty"],

@@ -12,6 +12,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from places import at_each_place
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -61,7 +63,7 @@ def findings(root: Path, files: Iterable[str], device: str, scenarios: Iterable[
     found: list[Finding] = []
     for asked in [["--scenario", scenario] for scenario in scenarios] or [[]]:
         done = subprocess.run([*command, *options, *asked, *paths], capture_output=True, text=True, check=True)
-        found += [_finding(one, root) for one in json.loads(done.stdout)]
+        found += [_finding(place, root) for one in json.loads(done.stdout) for place in at_each_place(one)]
     return found
 
 

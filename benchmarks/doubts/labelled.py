@@ -81,7 +81,7 @@ def of_readers(shelf: Shelf) -> Iterator[Labelled]:
         place = one.place
         if project(place.package) in learned or half(place.package) == LEARNED:
             by_file[place.package, place.release, place.path].append(one)
-    options = replace(judging_options(Config()), dropped=True)
+    options = replace(judging_options(Config()), dropped=True, each_place=True)
     for (package, release, path), rows in sorted(by_file.items()):
         folder = shelf.get(f"{package}=={release}")
         file = folder / path if folder is not None else None

@@ -63,4 +63,5 @@ def _found(finding: dict[str, Any], folder: Path) -> Found:
         certainty=finding["certainty"],
         scenarios=tuple(finding["scenarios"]),
         message=finding["message"],
+        also=tuple(place["location"]["row"] for place in finding["also"]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ecosystem.releases import Release
 
@@ -17,7 +17,7 @@ API = "AMP6"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Found:
-    """A finding: ``path`` from the folder of the release, ``line`` from 1."""
+    """A finding: ``path`` from the folder of the release, ``line`` from 1; ``also``: the other lines that it names."""
 
     path: str
     line: int
@@ -26,6 +26,7 @@ class Found:
     certainty: str
     scenarios: tuple[str, ...]
     message: str
+    also: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,13 @@ def load(path: Path) -> list[Checked]:
         rows = json.loads(path.read_text(encoding="utf-8"))["releases"]
         return [
             Checked(
-                **row
-                | {"release": Release(**row["release"])}
-                | {"findings": tuple(Found(**one | {"scenarios": tuple(one["scenarios"])}) for one in row["findings"])}
+                **row | {"release": Release(**row["release"])} | {"findings": tuple(map(_finding, row["findings"]))}
             )
             for row in rows
         ]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ResultError(f"{path} is no result of this benchmark: {error!r}") from error
+
+
+def _finding(row: dict[str, Any]) -> Found:
+    return Found(**row | {"scenarios": tuple(row["scenarios"]), "also": tuple(row.get("also", ()))})

@@ -101,9 +101,10 @@ def _drawn(judged: Sequence[Judged], day: str | None) -> list[Judged]:
 def _still_reported(judged: Sequence[Judged], result: Path) -> list[Judged]:
     """What a result still has, as severe and as certain as it is there."""
     reported = {
-        (Place(one.release.package, one.release.version, finding.path, finding.line), finding.code): finding
+        (Place(one.release.package, one.release.version, finding.path, line), finding.code): finding
         for one in load(result)
         for finding in one.findings
+        for line in (finding.line, *finding.also)
     }
     found = [(one, reported.get((one.place, one.code))) for one in judged]
     return [replace(one, severity=now.severity, certainty=now.certainty) for one, now in found if now is not None]
