@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from amplint.finding import Doubt
-    from amplint.infer.facts import CastCall
+    from amplint.infer.facts import CastCall, FileFacts
 
     from ._named_half import NamedHalf
     from ._surroundings import Surroundings
@@ -33,10 +33,15 @@ _MAX_VARIABLES = 3
 
 
 def harmless_doubts(
-    around: Surroundings, half: NamedHalf, cast: CastCall | None, tests: Sequence[tuple[ast.expr, bool]]
+    facts: FileFacts,
+    around: Surroundings,
+    half: NamedHalf,
+    cast: CastCall | None,
+    tests: Sequence[tuple[ast.expr, bool]],
 ) -> Iterator[Doubt]:
     """Whether a cast by name keeps what matters, as far as the function that it is in shows.
 
+    - What another package's function takes may have to have the dtype.
     - Masks hold 0 and 1, or minus infinity, in any dtype.
     - To float16 where autocast is on: the layers cast again.
     - To float16 for an attention whose result is cast back: it is an average of values, no sum that could overflow.
@@ -47,6 +52,8 @@ def harmless_doubts(
         return
     if cast is not None and all(lane.mask == BOOL for lane in cast.tensor.dtypes):
         yield doubts.HOLDS_A_MASK
+    if _is_given_away(around, half.node, facts.path.parts):
+        yield doubts.GIVEN_AWAY
     if half.dtype == "float16":
         if any(answer and _asks_autocast(around, test) for test, answer in tests):
             yield doubts.LAYERS_CAST_AGAIN
@@ -86,27 +93,44 @@ def _holds_exponential(around: Surroundings, node: ast.expr, variables: int = _M
     return False
 
 
+def _is_given_away(around: Surroundings, node: ast.Call, project: Sequence[str]) -> bool:
+    """Whether a function takes the cast tensor that belongs neither to torch nor to ``project``, the folders here.
+
+    The attention kernels that are known take both 16-bit dtypes.
+    """
+    for taken in (node, *_kept(around, node)):
+        call = _taking(around, taken)
+        package = around.package(call.func) if call is not None else ""
+        if call is not None and package not in ("", "torch", *project) and around.called(call) not in KERNEL_NAMES:
+            return True
+    return False
+
+
 def _is_for_attention(around: Surroundings, node: ast.Call) -> bool:
     """Whether only attention gets the cast tensor, itself or among others in a variable, and its result is cast."""
-    statement, _ = around.statement(node)
-    if _is_attended(around, node):
-        return True
-    function = around.function(node)
-    if not isinstance(statement, ast.Assign) or function is None:
-        return False
-    (target, *others) = statement.targets
-    if others or not isinstance(target, ast.Name):
-        return False
-    uses = list(uses_behind(function, target.id, statement.value))
-    return bool(uses) and all(_is_attended(around, use) for use in uses)
+    uses = _kept(around, node)
+    return _is_attended(around, node) or (bool(uses) and all(_is_attended(around, use) for use in uses))
+
+
+def _kept(around: Surroundings, node: ast.Call) -> list[ast.Name]:
+    """The uses of the variable that a call's result is assigned to, alone or as part of a value."""
+    statement, function = around.statement(node)[0], around.function(node)
+    if not isinstance(statement, ast.Assign) or function is None or len(statement.targets) != 1:
+        return []
+    (target,) = statement.targets
+    return list(uses_behind(function, target.id, statement.value)) if isinstance(target, ast.Name) else []
+
+
+def _taking(around: Surroundings, node: ast.expr) -> ast.Call | None:
+    """The call that an expression is an argument of."""
+    parent = around.parent(node)
+    if isinstance(parent, ast.Starred | ast.keyword):
+        parent = around.parent(parent)
+    return parent if isinstance(parent, ast.Call) and parent.func is not node else None
 
 
 def _is_attended(around: Surroundings, node: ast.expr) -> bool:
     """Whether an expression is an argument of an attention whose result is cast at once."""
-    parent = around.parent(node)
-    if isinstance(parent, ast.Starred | ast.keyword):
-        parent = around.parent(parent)
-    if not isinstance(parent, ast.Call) or parent.func is node or around.called(parent) not in _ATTENTION:
-        return False
-    back = around.parent(parent)
+    call = _taking(around, node)
+    back = around.parent(call) if call is not None and around.called(call) in _ATTENTION else None
     return isinstance(back, ast.Attribute) and back.attr in _CASTS

@@ -34,6 +34,13 @@ def _imported(node: ast.Import | ast.ImportFrom, package: str = "") -> Iterator[
             yield alias.asname or alias.name.partition(".")[0]
 
 
+def _packages(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """The names that an absolute import binds, each with the package that it takes them from."""
+    for alias in node.names if not getattr(node, "level", 0) else ():
+        module = alias.name if isinstance(node, ast.Import) else node.module or ""
+        yield alias.asname or alias.name.partition(".")[0], module.partition(".")[0]
+
+
 class Surroundings:
     """The parents of all nodes of one file."""
 
@@ -48,6 +55,7 @@ class Surroundings:
         self._parents: dict[int, ast.AST] = {}
         self._of_torch: set[str] = set()
         self._imported: set[str] = set()
+        self._packages: dict[str, str] = {}
         self._names: dict[int, str] | None = None
         self._of_module: dict[str, list[ast.expr]] | None = None
         self._dtypes: dict[int, set[str]] = {}
@@ -61,6 +69,7 @@ class Surroundings:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._of_torch.update(_imported(node, "torch"))
                 self._imported.update(_imported(node))
+                self._packages.update(_packages(node))
             for child in ast.iter_child_nodes(node):
                 self._parents[id(child)] = node
                 pending.append(child)
@@ -92,6 +101,12 @@ class Surroundings:
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id in self._imported
+
+    def package(self, node: ast.expr) -> str:
+        """The package that an absolute import takes something from; empty where none does."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return self._packages.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     def torch_name(self, node: ast.AST) -> str:
         """The name in torch of what an expression names, however it was imported; empty where it is of no torch."""

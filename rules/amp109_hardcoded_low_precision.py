@@ -46,7 +46,8 @@ class HardcodedLowPrecision(Rule):
 
     Of several in one block the first is reported. Files that define kernels are left alone.
 
-    With `--pedantic` also where nothing shows a loss: casts of masks; to float16 where autocast is on, whose layers
+    With `--pedantic` also where nothing shows a loss: casts of masks, and of what a function of another package takes,
+    which may take that dtype alone; to float16 where autocast is on, whose layers
     cast again, or for an attention whose result is cast back; to bfloat16 of what holds an exponential, for its range,
     or of what the function makes in float32 whatever the model runs in.
 
@@ -236,7 +237,7 @@ def _claim(
     meant = OTHER[half.dtype]
     if half.receiver is None:
         return f"this is made in {half.dtype}, and the model may run in {meant}", lanes, (), standing
-    standing = standing.doubted(*harmless_doubts(around, half, cast, tests))
+    standing = standing.doubted(*harmless_doubts(facts, around, half, cast, tests))
     integral = ": what is cast are integers" if cast is not None and _is_integral(cast, lanes[0]) else ""
     return f"the cast to {half.dtype} is fixed, and the model may run in {meant}{integral}", lanes, (), standing
 

@@ -128,3 +128,34 @@ class Attention(nn.Module):
 """
     assert not [c for c in conflicts(code.format(flag="use_separate_proj_weight=True, ")) if c.raises]
     assert [c for c in conflicts(code.format(flag="")) if c.raises]
+
+
+REFUSING = """
+class Picked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, other: torch.Tensor):
+        {refusal}
+        return self.linear(x.float())
+"""
+
+
+@pytest.mark.parametrize(
+    ("refusal", "behind"),
+    [
+        ("pass", True),
+        ("if other.dtype != torch.long:\n            raise TypeError(other.dtype)", True),
+        ("if not other.dtype == torch.long:\n            raise TypeError(other.dtype)", True),
+        ("if other.dtype not in (torch.int32, torch.int64):\n            raise TypeError(other.dtype)", True),
+        ("if other.dim() == 1 and other.dtype != torch.bool:\n            raise TypeError(other.dtype)", True),
+        ("if other.dtype == torch.long:\n            pass\n        else:\n            raise TypeError", True),
+        ("assert other.dtype == torch.long", True),
+        ("if x.dtype != torch.float32:\n            raise TypeError(x.dtype)", False),
+        ("other = torch.zeros(8)\n        if other.dtype != torch.long:\n            raise TypeError", False),
+    ],
+)
+def test_code_that_refuses_what_scenarios_pass_is_passed_something_else(refusal: str, behind: bool) -> None:
+    found = [c for c in conflicts(REFUSING.format(refusal=refusal)) if c.raises and "fp16" in c.scenarios]
+    assert bool(found) == behind

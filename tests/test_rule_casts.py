@@ -133,6 +133,16 @@ HARMLESS = {
     "a table in float16": (("return torch.full((4,), 0.5, dtype=torch.float32).half()",), True),
     "a float32 result": (("return torch.softmax(x, -1, dtype=torch.float32).bfloat16()",), True),
     "what was cast up": (("y = x.float()", "return y.bfloat16()"), True),
+    "for another package": (("import kernels", "return kernels.pack(x.half())"), False),
+    "kept for another package": (("from kernels import pack", "y = x.half()", "return pack(y, other)"), False),
+    "for numpy and more": (("import numpy", "y = x.half()", "return y, numpy.abs(y)"), False),
+    "for the project": (("from .kernels import pack", "return pack(x.half())"), True),
+    "for the project by its name": (("import project.kernels", "return project.kernels.pack(x.half())"), True),
+    "for torch": (("import torch.linalg as kernels", "return kernels.norm(x.half())"), True),
+    "for an attention of another package": (
+        ("import flash_attn", "return flash_attn.flash_attn_func(x.half(), other, other)"),
+        True,
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from amplint.infer.frame import Frame, execute
 from amplint.infer.guards import narrow, split, usually
 from amplint.infer.meeting import joined
 from amplint.infer.reached import branches_met
+from amplint.infer.refusals import refused
 
 if TYPE_CHECKING:
     import ast
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 def branch(frame: Frame, statement: ast.If) -> None:
     """Run both branches of an ``if``."""
     yes, no = split(frame, statement.test)
+    if refused(frame, statement, yes, no):
+        yes = no = frame.live
     usual = usually(frame, statement.test) if frame.session.observer is not None else None
     ask(frame, statement.test)
     before, live, block, path = frame.variables, frame.live, frame.block, frame.path

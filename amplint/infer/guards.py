@@ -358,7 +358,7 @@ def _equal_lane(lane: Lane, options: list[Lane]) -> Lane:
     mask = 0
     for option in options:
         mask |= option.mask
-    return lane._replace(mask=lane.mask & mask) if lane.known and lane.mask & mask else lane
+    return lane._replace(mask=lane.mask & mask or mask) if lane.known else lane
 
 
 def _unlike_lane(lane: Lane, options: list[Lane]) -> Lane:

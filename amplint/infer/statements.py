@@ -20,6 +20,7 @@ from amplint.infer.looping import loop
 from amplint.infer.matching import matched
 from amplint.infer.meeting import alike, carries_dtype, environment
 from amplint.infer.objects import class_value, function_value, imported, set_attribute
+from amplint.infer.refusals import is_something_else
 from amplint.infer.session import items_place
 from amplint.infer.values import UNKNOWN, Const, Instance, Layer, Mapping, Sequence, Tensor, Value
 
@@ -198,8 +199,8 @@ def _import_from(frame: Frame, statement: ast.ImportFrom) -> None:
 def _assert(frame: Frame, statement: ast.Assert) -> None:
     evaluate(frame, statement.test)
     yes, _ = split(frame, statement.test)
-    if yes or isinstance(statement.test, ast.Constant):
-        frame.live = yes
+    if yes or isinstance(statement.test, ast.Constant) or is_something_else(frame, statement.test, answer=True):
+        frame.live = yes or frame.live
         narrow(frame, statement.test, True)
 
 

@@ -162,6 +162,9 @@ STORED = _drop("stored", "AMP109", "The tensor is one of a dict's or a module's,
 ASKED_FOR = _drop(
     "asked-for", "AMP109", "A test around the cast asks for the dtype, or for an option that callers set."
 )
+GIVEN_AWAY = _possible(
+    "given-away", "AMP109", "A function of another package takes the tensor, and may take that dtype alone."
+)
 HOLDS_A_MASK = _possible(
     "holds-a-mask", "AMP109", "The tensor is a mask, whose zeros, ones and infinities both 16-bit dtypes hold."
 )
