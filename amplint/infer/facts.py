@@ -348,9 +348,15 @@ class FileFacts:
     def lacks_owner(self, row: int, scenarios: Iterable[str]) -> bool:
         """Whether a claim holds with half weights only, and nothing that owns weights is seen to lead to its line."""
         named = frozenset(scenarios)
-        if self.weight_reach is None or any(s.autocast for s in self.scenarios if s.name in named):
-            return False
-        return not self.weight_reach.holds(row)
+        return not any(s.autocast for s in self.scenarios if s.name in named) and not self.runs_on_weights(row)
+
+    def runs_on_weights(self, row: int) -> bool:
+        """Whether something that owns weights is seen to lead to a line, or that was not asked of this file."""
+        return self.weight_reach is None or self.weight_reach.holds(row)
+
+    def in_module(self, row: int) -> bool:
+        """Whether a line stands in a class that is seen to be a module."""
+        return self.weight_reach is not None and self.weight_reach.of_module(row)
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""
