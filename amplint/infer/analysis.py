@@ -108,7 +108,7 @@ def analyse(
         oldest=oldest_torch,
         changes=frozenset(session.changes),
         followed=project.followed,
-        weight_reach=WeightReach(session, namespace, session.local_classes.values()),
+        on_weights=WeightReach(session, namespace, session.local_classes.values()).holds,
     )
 
 

@@ -16,14 +16,13 @@ from amplint.infer.training.training import Training
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable, Set
+    from collections.abc import Callable, Iterable, Set
     from pathlib import Path
 
     from amplint.finding import Cause, Certainty, Doubt, Place
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Limit, Origin, Tensor, Value
-    from amplint.infer.weight_reach import WeightReach
     from amplint.judge.certainty import Standing
     from amplint.source import Source, Span
 
@@ -327,7 +326,8 @@ class FileFacts:
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()
-    weight_reach: WeightReach | None = field(default=None, repr=False, compare=False)
+    on_weights: Callable[[int], bool] | None = field(default=None, repr=False, compare=False)
+    """Whether what stands on a line runs on weights; None where that is not asked."""
 
     @property
     def oldest_torch(self) -> tuple[int, int]:
@@ -348,9 +348,9 @@ class FileFacts:
     def lacks_owner(self, row: int, scenarios: Iterable[str]) -> bool:
         """Whether a claim holds with half weights only, and nothing that owns weights is seen to lead to its line."""
         named = frozenset(scenarios)
-        if self.weight_reach is None or any(s.autocast for s in self.scenarios if s.name in named):
+        if self.on_weights is None or any(s.autocast for s in self.scenarios if s.name in named):
             return False
-        return not self.weight_reach.holds(row)
+        return not self.on_weights(row)
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""
@@ -363,7 +363,7 @@ class FileFacts:
 
     def causes(self, operands: Iterable[Operand], lane: int) -> tuple[Cause, ...]:
         """Where operands' dtypes were decided in one scenario."""
-        return causes(self.path, operands, lane)
+        return causes(self.path, (operand.value for operand in operands), lane)
 
     def span(self, node: ast.expr | ast.stmt) -> Span:
         return self.source.span(node)

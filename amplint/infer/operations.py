@@ -416,7 +416,10 @@ class _Result:
             if frame.region is not None:
                 upcasts.one_sided(frame, self.node, op, operands)
         maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
-        trait = trait_of(op.name.rpartition(".")[2], operands, self.bound) if op.gives_trait else None
+        trait = None
+        if op.gives_trait:
+            given = [(operand.value.trait, operand.node) for operand in operands]
+            trait = trait_of(op.name.rpartition(".")[2], given, self.bound)
         return Tensor(
             dtypes,
             result_dim(op, self.bound, operands),

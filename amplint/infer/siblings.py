@@ -115,6 +115,6 @@ def _record(frame: Frame, wide: Operand, narrow: Operand, place: Origin, lanes: 
             kernel=kernel,
             by_autocast=bool(place.autocast >> lanes[0] & 1),
             scenarios=tuple(frame.session.scenarios[lane].name for lane in lanes),
-            causes=causes(place.source.path, (narrow,), lanes[0]),
+            causes=causes(place.source.path, (narrow.value,), lanes[0]),
         )
     )
