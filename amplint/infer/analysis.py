@@ -12,6 +12,7 @@ from amplint.infer import classes, objects
 from amplint.infer.bodies import nodes_below
 from amplint.infer.calls import call_value, run_function
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Class, Function, Instance
 from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values, construct
 from amplint.infer.expressions import evaluate
@@ -25,7 +26,7 @@ from amplint.infer.record import Recorder
 from amplint.infer.roots import roots
 from amplint.infer.session import OutOfBudget, Session
 from amplint.infer.statements import assign, execute
-from amplint.infer.values import UNKNOWN, Class, Function, Instance, Union, Value
+from amplint.infer.values import UNKNOWN, Union, Value
 from amplint.infer.weight_reach import WeightReach
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from amplint.infer import comm_hooks, fields
 from amplint.infer.arguments import Arguments
 from amplint.infer.attention_kernels import call_kernel, find_kernel
 from amplint.infer.classes import ancestry, find_member, has_unknown_base
+from amplint.infer.definitions import Class, Function, Instance, Super
 from amplint.infer.dtypes import FLOAT32, LOW
 from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
 from amplint.infer.layer_lists import is_layer_of, iterated
@@ -21,17 +22,13 @@ from amplint.infer.values import (
     NONE,
     UNKNOWN,
     Builtin,
-    Class,
     Const,
     External,
-    Function,
-    Instance,
     Layer,
     Mapping,
     Number,
     Partial,
     Sequence,
-    Super,
     Tensor,
     Text,
     TorchName,

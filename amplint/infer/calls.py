@@ -22,7 +22,9 @@ from amplint.infer import (
 from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
 from amplint.infer.attention_kernels import find_kernel
+from amplint.infer.contexts import AutocastContext, AutogradContext
 from amplint.infer.decorators import CustomDecorator, Decorated
+from amplint.infer.definitions import Bound, Class, Function, FunctionNode, Instance
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
 from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, merge, options_of, unite
@@ -33,16 +35,9 @@ from amplint.infer.values import (
     NEVER,
     NONE,
     UNKNOWN,
-    AutocastContext,
-    AutogradContext,
-    Bound,
     Builtin,
-    Class,
     DTypeValue,
     External,
-    Function,
-    FunctionNode,
-    Instance,
     Layer,
     Mapping,
     Number,

@@ -17,7 +17,7 @@ from amplint.infer.references import references
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amplint.infer.values import Function
+    from amplint.infer.definitions import Function
 
 _DEMANDS = frozenset(
     (

@@ -7,8 +7,9 @@ import weakref
 from typing import TYPE_CHECKING
 
 from amplint.infer import classes
+from amplint.infer.definitions import Class
 from amplint.infer.frame import Frame, evaluate
-from amplint.infer.values import Builtin, Class, TorchName
+from amplint.infer.values import Builtin, TorchName
 
 if TYPE_CHECKING:
     from amplint.infer.namespace import Namespace

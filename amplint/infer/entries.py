@@ -10,6 +10,7 @@ from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.bodies import dimensioned
 from amplint.infer.complex_values import complex_parameters
+from amplint.infer.definitions import Class, Function, Instance
 from amplint.infer.dtypes import BITS
 from amplint.infer.evidence import layers_passed
 from amplint.infer.frame import Frame, evaluate, unite
@@ -17,11 +18,8 @@ from amplint.infer.indexing import indexing
 from amplint.infer.session import Caller, Session
 from amplint.infer.values import (
     UNKNOWN,
-    Class,
     Const,
     Device,
-    Function,
-    Instance,
     Number,
     Origin,
     Partial,

@@ -13,6 +13,8 @@ from amplint.infer.answers import ASKED
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import once_for_each_node
 from amplint.infer.builtins import BUILTIN_NAMES
+from amplint.infer.contexts import AutocastFlag
+from amplint.infer.definitions import Bound, Function, Instance
 from amplint.infer.dtypes import BOOL
 from amplint.infer.frame import (
     MAX_LENGTH,
@@ -39,14 +41,10 @@ from amplint.infer.traits import negated
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
-    AutocastFlag,
-    Bound,
     Builtin,
     Const,
     Device,
     DTypeValue,
-    Function,
-    Instance,
     Limit,
     Mapping,
     Number,

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import classes
 from amplint.infer.arguments import Arguments
+from amplint.infer.definitions import Bound, Class, Function, Instance
 from amplint.infer.frame import Frame, call, options_of, unite
-from amplint.infer.values import UNKNOWN, Bound, Class, Const, Function, Instance, Text, Value
+from amplint.infer.values import UNKNOWN, Const, Text, Value
 
 if TYPE_CHECKING:
     import ast

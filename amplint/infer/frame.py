@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.answers import ASKED, Answered
+from amplint.infer.contexts import AutocastFlag, AutogradContext
 from amplint.infer.dtypes import Autocast, Dtypes, join, select
 from amplint.infer.traits import joined_trait
 from amplint.infer.values import (
     NEVER,
     NONE,
     UNKNOWN,
-    AutocastFlag,
-    AutogradContext,
-    Class,
     Const,
     Device,
     DTypeValue,
-    Instance,
     Mapping,
     Number,
     Origin,
@@ -34,12 +31,12 @@ if TYPE_CHECKING:
 
     from amplint.infer.arguments import Arguments
     from amplint.infer.catching import Catch
+    from amplint.infer.definitions import Class, Enclosing, FunctionNode, Instance
     from amplint.infer.facts import Region
     from amplint.infer.meeting import Env
     from amplint.infer.namespace import Namespace
     from amplint.infer.reached import Failure
     from amplint.infer.session import Session
-    from amplint.infer.values import FunctionNode
 
 MAX_UNITED = 24
 """Values, of a registry say, that are looked at to find out whether they are alike."""
@@ -83,7 +80,7 @@ class Frame:
     """What is run where something raises here."""
     thrown = False
     """Whether the function raises by a statement of its own, or of one that it calls."""
-    outer: Frame | None = None
+    outer: Enclosing | None = None
     """The activation in which the function that runs was defined."""
     writes_around = False
     """Whether a variable of a function around this one was assigned to, here or in what was called."""
@@ -132,12 +129,12 @@ class Frame:
         """Where the loop that runs is left by ``break``."""
         self.continues: list[Env] = []
         """Where the next pass of the loop that runs is begun by ``continue``."""
-        self.shared: dict[str, Frame | None] = {}
+        self.shared: dict[str, Enclosing | None] = {}
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.reads: set[Hashable] = set()
         """Attributes of objects that were read here and in what was called: another call may find them changed."""
         self.yields: list[tuple[int, Value]] = []
-        self.found: set[tuple[Frame, str, Hashable]] = set()
+        self.found: set[tuple[Enclosing, str, Hashable]] = set()
         """What such variables held, by key: here, and for functions that were called, those of activations around."""
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from amplint.infer.answers import answer, answered
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import is_module
+from amplint.infer.contexts import AutocastFlag
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Bound, Class, Function, Instance
 from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
 from amplint.infer.entries import instance_of
 from amplint.infer.frame import Frame, evaluate, options_of, unite
@@ -25,14 +27,9 @@ from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
 from amplint.infer.values import (
     UNKNOWN,
-    AutocastFlag,
-    Bound,
-    Class,
     Const,
     Device,
     DTypeValue,
-    Function,
-    Instance,
     Layer,
     Mapping,
     Number,

@@ -8,10 +8,12 @@ from amplint.infer import autocast
 from amplint.infer.bodies import nodes_below, once_for_each_node
 from amplint.infer.catching import Catch
 from amplint.infer.classes import find_member
+from amplint.infer.contexts import AutocastContext
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Bound, Function, Instance
 from amplint.infer.frame import Frame, assign, evaluate, execute, options_of
 from amplint.infer.meeting import Env, environment, go_on, met, met_all
-from amplint.infer.values import UNKNOWN, AutocastContext, Bound, External, Function, Instance, Sequence, Value
+from amplint.infer.values import UNKNOWN, External, Sequence, Value
 
 _RAISING = (
     *(ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Await, ast.Yield),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from amplint.infer.bodies import children, nodes_below, nodes_inside, once_for_each_node
 
 if TYPE_CHECKING:
+    from amplint.infer.definitions import FunctionNode
     from amplint.infer.frame import Frame
-    from amplint.infer.values import FunctionNode
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)

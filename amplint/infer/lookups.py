@@ -9,8 +9,8 @@ from amplint.infer.bodies import nodes_below
 from amplint.infer.values import Layer
 
 if TYPE_CHECKING:
+    from amplint.infer.definitions import Function, Instance
     from amplint.infer.frame import Frame
-    from amplint.infer.values import Function, Instance
 
 _EMBEDDINGS = frozenset(("torch.nn.Embedding", "torch.nn.EmbeddingBag"))
 

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.answers import ASKED, Answered, both
 from amplint.infer.bodies import nodes_below, once_for_each_node
+from amplint.infer.definitions import Bound, Class, Function, Instance
 from amplint.infer.frame import merge, options_of
 from amplint.infer.values import (
     UNKNOWN,
-    Bound,
     Builtin,
-    Class,
     Const,
     DTypeValue,
-    Function,
-    Instance,
     Layer,
     Mapping,
     Number,

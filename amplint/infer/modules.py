@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import layer_lists
 from amplint.infer.arguments import Arguments
+from amplint.infer.definitions import Instance
 from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, UNKNOWN_LANE, Lane
 from amplint.infer.frame import Frame, element_of, options_of, set_attribute, unite
 from amplint.infer.layers import PARAMETERS, LayerClass, find_layer
@@ -24,7 +25,6 @@ from amplint.infer.values import (
     Const,
     Device,
     DTypeValue,
-    Instance,
     Layer,
     Made,
     Mapping,

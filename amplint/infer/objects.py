@@ -9,37 +9,31 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import builtins, classes, comm_hooks, fields, layer_lists, modules, tensors, texts, torch_calls
 from amplint.infer.arguments import Arguments
+from amplint.infer.bindings import Binding, import_statement
 from amplint.infer.bodies import called_plainly, hands_on
+from amplint.infer.contexts import AutocastContext, AutogradContext
 from amplint.infer.decorators import CustomDecorator, Decorated
+from amplint.infer.definitions import Bound, Class, Function, FunctionNode, Instance, Super
 from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
 from amplint.infer.kinds import KINDS, asked
 from amplint.infer.late import changing
 from amplint.infer.meeting import alike, carries_dtype
-from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
+from amplint.infer.namespace import Evaluate, ModuleValue, Namespace
 from amplint.infer.session import items_place
 from amplint.infer.values import (
     UNKNOWN,
-    AutocastContext,
-    AutogradContext,
-    Bound,
     Builtin,
-    Class,
     Const,
     Device,
     DTypeValue,
     External,
     FloatLimits,
-    Function,
-    FunctionNode,
-    Instance,
     Layer,
     Limit,
     Mapping,
-    ModuleValue,
     Number,
     Partial,
     Sequence,
-    Super,
     Tensor,
     TorchName,
     Union,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.finding import Cause
 from amplint.infer import conflicts, drift, missing_kernels, upcasts, uses
 from amplint.infer.by_hand import aligned_by_hand, all_cast, can_be_lowered, cast_alike
+from amplint.infer.definitions import Instance
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand, Sensitive
 from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
@@ -25,19 +26,7 @@ from amplint.infer.results import (
 )
 from amplint.infer.torch_ops import BANNED, FP32, LOGARITHMS, LOWER, PROMOTE, Op, Rule, Slot, Watched, find_op
 from amplint.infer.traits import trait_of
-from amplint.infer.values import (
-    NONE,
-    UNKNOWN,
-    Const,
-    DTypeValue,
-    Instance,
-    Made,
-    Number,
-    Origin,
-    Sequence,
-    Tensor,
-    Value,
-)
+from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments

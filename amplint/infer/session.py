@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Items
 
     from amplint.infer.arguments import Arguments
+    from amplint.infer.definitions import Class, Enclosing
     from amplint.infer.facts import Region
     from amplint.infer.frame import Frame
     from amplint.infer.namespace import Project
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from amplint.infer.reached import Failure
     from amplint.infer.record import Recorder
     from amplint.infer.scenarios import Scenario
-    from amplint.infer.values import Class, Mapping
+    from amplint.infer.values import Mapping
 
 MAX_STEPS = 250_000
 """Expressions evaluated for one file before the rest of it is left unknown."""
@@ -66,7 +67,7 @@ class Known(NamedTuple):
     version: int
     reads: frozenset[Hashable]
     thrown: bool
-    found: frozenset[tuple[Frame, str, Hashable]]
+    found: frozenset[tuple[Enclosing, str, Hashable]]
     """What variables of functions around held that may change between calls."""
 
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.bodies import nodes_below
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Function
 from amplint.infer.dtypes import FLOAT32, LOW, names_of
 from amplint.infer.facts import Apart, Operand
 from amplint.infer.frame import options_of
 from amplint.infer.origins import causes, deciding
-from amplint.infer.values import Function, Origin, Tensor, Value
+from amplint.infer.values import Origin, Tensor, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

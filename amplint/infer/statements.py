@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from amplint.infer import uses
 from amplint.infer.branching import branch
 from amplint.infer.conflicts import index_write
+from amplint.infer.definitions import Instance
 from amplint.infer.expressions import evaluate, global_value, in_place_operator
 from amplint.infer.frame import Frame, element_of, merge, options_of, unite
 from amplint.infer.guards import narrow, split
@@ -22,7 +23,7 @@ from amplint.infer.meeting import alike, carries_dtype, environment
 from amplint.infer.objects import class_value, function_value, imported, set_attribute
 from amplint.infer.refusals import is_something_else
 from amplint.infer.session import items_place
-from amplint.infer.values import UNKNOWN, Const, Instance, Layer, Mapping, Sequence, Tensor, Value
+from amplint.infer.values import UNKNOWN, Const, Layer, Mapping, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.infer import autocast, modules, uses
 from amplint.infer.arguments import Arguments
 from amplint.infer.decorators import Decorated, custom_decorator
+from amplint.infer.definitions import Bound, Class, Function, Instance
 from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane, join
 from amplint.infer.frame import Frame, call, number_kind, options_of
 from amplint.infer.kinds import KINDS, asked
@@ -21,15 +22,11 @@ from amplint.infer.texts import spelled
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
     UNKNOWN,
-    Bound,
-    Class,
     Const,
     Device,
     DTypeValue,
     External,
     FloatLimits,
-    Function,
-    Instance,
     Layer,
     Made,
     Mapping,
