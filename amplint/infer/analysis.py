@@ -13,6 +13,7 @@ from amplint.infer.bodies import nodes_below
 from amplint.infer.calls import call_value, run_function
 from amplint.infer.decorators import Decorated
 from amplint.infer.definitions import Class, Function, Instance
+from amplint.infer.dispatch import interpret_by
 from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values, construct
 from amplint.infer.expressions import evaluate
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class _Machine:
-    """The interpreter's parts, for :class:`~amplint.infer.session.Session`."""
+    """The interpreter's parts."""
 
     evaluate = staticmethod(evaluate)
     execute = staticmethod(execute)
@@ -47,6 +48,9 @@ class _Machine:
     get_attribute = staticmethod(objects.get_attribute)
     set_attribute = staticmethod(objects.set_attribute)
     assign = staticmethod(assign)
+
+
+interpret_by(_Machine())
 
 
 @lru_cache(maxsize=4)
@@ -77,7 +81,7 @@ def analyse(
     namespace = project.begin(source)
     source = namespace.source
     recorder = recorder or Recorder()
-    session = Session(scenarios, device, torch_version, project, recorder, _Machine(), observer, oldest_torch)
+    session = Session(scenarios, device, torch_version, project, recorder, observer, oldest_torch)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
     while True:

@@ -19,16 +19,19 @@ from amplint.infer import (
     texts,
     torch_calls,
 )
+from amplint.infer.activation import Env
 from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
 from amplint.infer.attention_kernels import find_kernel
 from amplint.infer.contexts import AutocastContext, AutogradContext
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.definitions import Bound, Class, Function, FunctionNode, Instance
+from amplint.infer.dispatch import call, evaluate, execute
 from amplint.infer.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.extensions import handed_over
-from amplint.infer.frame import Frame, call, element_of, evaluate, execute, grown, merge, options_of, unite
-from amplint.infer.meeting import Env, met_all
+from amplint.infer.frame import Frame, grown
+from amplint.infer.joining import element_of, merge, options_of, unite
+from amplint.infer.meeting import met_all
 from amplint.infer.reached import hand_on
 from amplint.infer.session import MAX_DEPTH, Applied, Known, OutOfBudget, made_before
 from amplint.infer.values import (

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import classes
 from amplint.infer.definitions import Class
-from amplint.infer.frame import Frame, evaluate
+from amplint.infer.dispatch import evaluate
+from amplint.infer.frame import Frame
 from amplint.infer.values import Builtin, TorchName
 
 if TYPE_CHECKING:

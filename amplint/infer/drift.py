@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Dtypes, Lane
 from amplint.infer.facts import BranchDtypes, Operand, Promotion
-from amplint.infer.frame import options_of
+from amplint.infer.joining import options_of
 from amplint.infer.origins import causes, lineage
 from amplint.infer.provenance import made_in
 from amplint.infer.values import Mapping, Sequence, Tensor, Value

@@ -11,10 +11,12 @@ from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.bodies import dimensioned
 from amplint.infer.complex_values import complex_parameters
 from amplint.infer.definitions import Class, Function, Instance
+from amplint.infer.dispatch import evaluate
 from amplint.infer.dtypes import BITS
 from amplint.infer.evidence import layers_passed
-from amplint.infer.frame import Frame, evaluate, unite
+from amplint.infer.frame import Frame
 from amplint.infer.indexing import indexing
+from amplint.infer.joining import unite
 from amplint.infer.session import Caller, Session
 from amplint.infer.values import (
     UNKNOWN,

@@ -9,29 +9,20 @@ from operator import mul, truediv
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer import containers
-from amplint.infer.answers import ASKED
+from amplint.infer.activation import Env
+from amplint.infer.answered import ASKED
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import once_for_each_node
 from amplint.infer.builtins import BUILTIN_NAMES
 from amplint.infer.contexts import AutocastFlag
 from amplint.infer.definitions import Bound, Function, Instance
+from amplint.infer.dispatch import assign, call
 from amplint.infer.dtypes import BOOL
-from amplint.infer.frame import (
-    MAX_LENGTH,
-    Frame,
-    assign,
-    call,
-    concatenated,
-    element_of,
-    merge,
-    number_kind,
-    options_of,
-    unite,
-)
 from amplint.infer.guards import compare_dtypes, device_test, narrow, split, truth, usually
+from amplint.infer.joining import MAX_LENGTH, concatenated, element_of, merge, number_kind, options_of, unite
 from amplint.infer.late import bound_inside
 from amplint.infer.layer_lists import iterated
-from amplint.infer.meeting import Env, binds, met, not_run, perhaps_run
+from amplint.infer.meeting import binds, met, not_run, perhaps_run
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
 from amplint.infer.operations import apply_named
 from amplint.infer.reached import branches_met
@@ -57,6 +48,8 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from amplint.infer.frame import Frame
 
 E = TypeVar("E", bound=ast.expr)
 
@@ -86,7 +79,7 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     handler = _HANDLERS.get(type(node))
     value = handler(frame, node) if handler is not None else UNKNOWN
     if session.observer is not None:
-        session.observer.saw(frame, node, value)
+        session.observer.saw(session, frame, node, value)
     return value
 
 

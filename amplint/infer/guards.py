@@ -17,9 +17,10 @@ from amplint.infer.classes import is_module
 from amplint.infer.contexts import AutocastFlag
 from amplint.infer.decorators import Decorated
 from amplint.infer.definitions import Bound, Class, Function, Instance
+from amplint.infer.dispatch import evaluate
 from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
 from amplint.infer.entries import instance_of
-from amplint.infer.frame import Frame, evaluate, options_of, unite
+from amplint.infer.joining import options_of, unite
 from amplint.infer.kinds import KINDS
 from amplint.infer.meeting import binds, not_run, perhaps_run
 from amplint.infer.modules import build_layer
@@ -43,6 +44,8 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from amplint.infer.frame import Frame
 
 
 def split(frame: Frame, test: ast.expr) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from amplint.infer.bodies import nodes_below
-from amplint.infer.frame import evaluate
+from amplint.infer.dispatch import evaluate
 from amplint.infer.values import TorchName
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ from amplint.infer.bodies import called_plainly, hands_on
 from amplint.infer.contexts import AutocastContext, AutogradContext
 from amplint.infer.decorators import CustomDecorator, Decorated
 from amplint.infer.definitions import Bound, Class, Function, FunctionNode, Instance, Super
-from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
+from amplint.infer.dispatch import call, evaluate, execute
+from amplint.infer.frame import Frame
+from amplint.infer.joining import merge, options_of, unite
 from amplint.infer.kinds import KINDS, asked
 from amplint.infer.late import changing
 from amplint.infer.meeting import alike, carries_dtype

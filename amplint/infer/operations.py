@@ -12,7 +12,7 @@ from amplint.infer.by_hand import aligned_by_hand, all_cast, can_be_lowered, cas
 from amplint.infer.definitions import Instance
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand, Sensitive
-from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
+from amplint.infer.joining import element_of, number_kind, options_of, unite
 from amplint.infer.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -30,6 +30,7 @@ from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number,
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
+    from amplint.infer.frame import Frame
     from amplint.infer.strength import Strength
 
 FP32_RESULT = "fp32_out"

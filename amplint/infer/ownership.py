@@ -12,7 +12,8 @@ from amplint.infer.bodies import nodes_below
 from amplint.infer.decorators import Decorated
 from amplint.infer.definitions import Class, Function, Instance
 from amplint.infer.dtypes import BITS, COMPLEX, FLOATS
-from amplint.infer.frame import Frame, options_of
+from amplint.infer.frame import Frame
+from amplint.infer.joining import options_of
 from amplint.infer.layers import find_layer
 from amplint.infer.modules import CONTAINERS, MODULE_METHODS
 from amplint.infer.namespace import ModuleValue

@@ -15,7 +15,7 @@ from amplint.infer.decorators import Decorated
 from amplint.infer.definitions import Function
 from amplint.infer.dtypes import FLOAT32, LOW, names_of
 from amplint.infer.facts import Apart, Operand
-from amplint.infer.frame import options_of
+from amplint.infer.joining import options_of
 from amplint.infer.origins import causes, deciding
 from amplint.infer.values import Origin, Tensor, Value
 

@@ -14,9 +14,9 @@ from amplint.infer.branching import branch
 from amplint.infer.conflicts import index_write
 from amplint.infer.definitions import Instance
 from amplint.infer.expressions import evaluate, global_value, in_place_operator
-from amplint.infer.frame import Frame, element_of, merge, options_of, unite
 from amplint.infer.guards import narrow, split
 from amplint.infer.handling import entered, may_raise, tried
+from amplint.infer.joining import element_of, merge, options_of, unite
 from amplint.infer.looping import loop
 from amplint.infer.matching import matched
 from amplint.infer.meeting import alike, carries_dtype, environment
@@ -28,6 +28,8 @@ from amplint.infer.values import UNKNOWN, Const, Layer, Mapping, Sequence, Tenso
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Sequence as Items
+
+    from amplint.infer.frame import Frame
 
 S = TypeVar("S", bound=ast.stmt)
 
@@ -141,7 +143,7 @@ def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
     right = evaluate(frame, statement.value)
     result = in_place_operator(frame, statement, left, right)
     if frame.session.observer is not None:
-        frame.session.observer.saw(frame, statement, result)
+        frame.session.observer.saw(frame.session, frame, statement, result)
     if isinstance(statement.target, ast.Subscript) and isinstance(evaluate(frame, statement.target.value), Tensor):
         _assign_item(frame, statement.target, result)
     else:

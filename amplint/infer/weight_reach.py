@@ -14,7 +14,7 @@ from amplint.infer import classes, comm_hooks
 from amplint.infer.bodies import nodes_below
 from amplint.infer.decorators import Decorated
 from amplint.infer.definitions import Class, Function
-from amplint.infer.frame import options_of
+from amplint.infer.joining import options_of
 from amplint.infer.ownership import Method, Owners, methods
 
 if TYPE_CHECKING:
