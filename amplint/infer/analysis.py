@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import classes, objects
 from amplint.infer.bodies import nodes_below
-from amplint.infer.calls import call_value, run_function
+from amplint.infer.calls import call_value
 from amplint.infer.decorators import Decorated
 from amplint.infer.definitions import Class, Function, Instance
 from amplint.infer.dispatch import interpret_by
@@ -25,6 +25,7 @@ from amplint.infer.namespace import Namespace, Project
 from amplint.infer.order import callers_first
 from amplint.infer.record import Recorder
 from amplint.infer.roots import roots
+from amplint.infer.running import run_function
 from amplint.infer.session import OutOfBudget, Session
 from amplint.infer.statements import assign, execute
 from amplint.infer.values import UNKNOWN, Union, Value

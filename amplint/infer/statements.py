@@ -13,7 +13,7 @@ from amplint.infer import uses
 from amplint.infer.branching import branch
 from amplint.infer.conflicts import index_write
 from amplint.infer.definitions import Instance
-from amplint.infer.expressions import evaluate, global_value, in_place_operator
+from amplint.infer.expressions import evaluate, global_value
 from amplint.infer.guards import narrow, split
 from amplint.infer.handling import entered, may_raise, tried
 from amplint.infer.joining import element_of, merge, options_of, unite
@@ -21,6 +21,7 @@ from amplint.infer.looping import loop
 from amplint.infer.matching import matched
 from amplint.infer.meeting import alike, carries_dtype, environment
 from amplint.infer.objects import class_value, function_value, imported, set_attribute
+from amplint.infer.operators import in_place_operator
 from amplint.infer.refusals import is_something_else
 from amplint.infer.session import items_place
 from amplint.infer.values import UNKNOWN, Const, Layer, Mapping, Sequence, Tensor, Value
