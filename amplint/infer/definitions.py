@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,11 +9,11 @@ from amplint.infer.unchanging import unchanging
 from amplint.infer.values import Mapping, Value
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Hashable, Iterable
 
+    from amplint.infer.bodies import FunctionNode
     from amplint.infer.namespace import Namespace
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class Enclosing(Protocol):

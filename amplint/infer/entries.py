@@ -120,7 +120,7 @@ def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: 
     index = parameter.arg in indexing(outer, function)
     caller = _caller(frame.session, function)
     tensor = frame.session.argument(parameter.arg, caller, annotated=annotated, index=index)
-    if parameter.arg in complex_parameters(function):
+    if parameter.arg in complex_parameters(function.namespace.source, function.node):
         tensor = replace(tensor, dtypes=frame.session.unknown)
     if function.name == "__init__":
         frame.session.given.add(id(parameter))

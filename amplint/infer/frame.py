@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from amplint.infer.activation import Env
-    from amplint.infer.definitions import Class, Enclosing, FunctionNode, Instance
+    from amplint.infer.bodies import FunctionNode
+    from amplint.infer.definitions import Class, Enclosing, Instance
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.facts import Region
     from amplint.infer.namespace import Namespace

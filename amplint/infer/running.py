@@ -11,7 +11,7 @@ from amplint.infer.annotations import number_promised, promised, refined
 from amplint.infer.arguments import Arguments, generalised, usually_a
 from amplint.infer.contexts import AutogradContext
 from amplint.infer.decorators import Decorated
-from amplint.infer.definitions import Bound, Class, Function, FunctionNode
+from amplint.infer.definitions import Bound, Class, Function
 from amplint.infer.dispatch import evaluate, execute
 from amplint.infer.frame import Frame
 from amplint.infer.joining import merge, options_of
@@ -37,6 +37,8 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from amplint.infer.bodies import FunctionNode
 
 
 def run_function(
