@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import classes, objects
 from amplint.infer.bodies import nodes_below
-from amplint.infer.calls import call_value, run_function
+from amplint.infer.calls import call_value
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Class, Function, Instance
+from amplint.infer.dispatch import interpret_by
 from amplint.infer.dtypes import forget_derived
 from amplint.infer.entries import argument_values, construct
 from amplint.infer.expressions import evaluate
@@ -23,9 +25,10 @@ from amplint.infer.namespace import Namespace, Project
 from amplint.infer.order import callers_first
 from amplint.infer.record import Recorder
 from amplint.infer.roots import roots
+from amplint.infer.running import run_function
 from amplint.infer.session import OutOfBudget, Session
 from amplint.infer.statements import assign, execute
-from amplint.infer.values import UNKNOWN, Class, Function, Instance, Union, Value
+from amplint.infer.values import UNKNOWN, Union, Value
 from amplint.infer.weight_reach import WeightReach
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class _Machine:
-    """The interpreter's parts, for :class:`~amplint.infer.session.Session`."""
+    """The interpreter's parts."""
 
     evaluate = staticmethod(evaluate)
     execute = staticmethod(execute)
@@ -46,6 +49,9 @@ class _Machine:
     get_attribute = staticmethod(objects.get_attribute)
     set_attribute = staticmethod(objects.set_attribute)
     assign = staticmethod(assign)
+
+
+interpret_by(_Machine())
 
 
 @lru_cache(maxsize=4)
@@ -76,7 +82,7 @@ def analyse(
     namespace = project.begin(source)
     source = namespace.source
     recorder = recorder or Recorder()
-    session = Session(scenarios, device, torch_version, project, recorder, _Machine(), observer, oldest_torch)
+    session = Session(scenarios, device, torch_version, project, recorder, observer, oldest_torch)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
     while True:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from amplint.infer.frame import options_of, unite
-from amplint.infer.values import NONE, UNKNOWN, AutocastContext, Number, Sequence, Value
+from amplint.infer.contexts import AutocastContext
+from amplint.infer.joining import options_of, unite
+from amplint.infer.values import NONE, UNKNOWN, Number, Sequence, Value
 
 PYTHON_NUMBERS = {"int": "int", "float": "float", "bool": "bool"}
 _TUPLES = ("Tuple", "tuple")

@@ -13,7 +13,7 @@ from amplint.infer.conflicts import check
 from amplint.infer.disagreement import Disagreement
 from amplint.infer.dtypes import FLOAT32, Lane
 from amplint.infer.facts import Kind, Operand
-from amplint.infer.frame import options_of
+from amplint.infer.joining import options_of
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import UNKNOWN, Tensor, Value
 from amplint.judge.certainty import ASSUMED

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.infer.contexts import AutocastContext, AutocastFlag
 from amplint.infer.dtypes import BFLOAT16, FLOAT16, LOW, OFF, UNCERTAIN, UNKNOWN_LANE, Ambient, Autocast, Lane
 from amplint.infer.facts import Region
-from amplint.infer.frame import Frame, options_of
-from amplint.infer.values import AutocastContext, AutocastFlag, Const, Device, DTypeValue, Value
+from amplint.infer.joining import options_of
+from amplint.infer.values import Const, Device, DTypeValue, Value
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
+    from amplint.infer.frame import Frame
 
 LEGACY = {
     "torch.cuda.amp.autocast": ("cuda", FLOAT16),

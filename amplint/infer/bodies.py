@@ -20,6 +20,7 @@ _STORING_CALLS = frozenset(
 _DRIVER_CALLS = frozenset(("backward", "zero_grad"))
 
 
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Node = TypeVar("Node", bound=ast.AST)
 Told = TypeVar("Told")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.answers import ask, branches_left
-from amplint.infer.frame import Frame, execute
+from amplint.infer.dispatch import execute
 from amplint.infer.guards import narrow, split, usually
 from amplint.infer.meeting import joined
 from amplint.infer.reached import branches_met
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Sequence as Items
 
+    from amplint.infer.frame import Frame
     from amplint.infer.values import Value
 
 

@@ -9,8 +9,10 @@ from amplint.infer import comm_hooks, fields
 from amplint.infer.arguments import Arguments
 from amplint.infer.attention_kernels import call_kernel, find_kernel
 from amplint.infer.classes import ancestry, find_member, has_unknown_base
+from amplint.infer.definitions import Class, Function, Instance, Super
+from amplint.infer.dispatch import call, get_attribute, set_attribute
 from amplint.infer.dtypes import FLOAT32, LOW
-from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, set_attribute, unite
+from amplint.infer.joining import element_of, options_of, unite
 from amplint.infer.layer_lists import is_layer_of, iterated
 from amplint.infer.modules import MODULE_METHODS
 from amplint.infer.namespace import canonical
@@ -21,17 +23,13 @@ from amplint.infer.values import (
     NONE,
     UNKNOWN,
     Builtin,
-    Class,
     Const,
     External,
-    Function,
-    Instance,
     Layer,
     Mapping,
     Number,
     Partial,
     Sequence,
-    Super,
     Tensor,
     Text,
     TorchName,
@@ -41,6 +39,8 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     import ast
+
+    from amplint.infer.frame import Frame
 
 BUILTIN_NAMES = frozenset(
     [

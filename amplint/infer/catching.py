@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.infer.meeting import Env, environment, met
+from amplint.infer.activation import Env
+from amplint.infer.meeting import environment, met
 
 if TYPE_CHECKING:
     from amplint.infer.frame import Frame

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from amplint.infer.decorators import Decorated
-from amplint.infer.frame import options_of
-from amplint.infer.values import UNKNOWN, Builtin, Class, External, Function, TorchName, Value
+from amplint.infer.definitions import Class, Function
+from amplint.infer.joining import options_of
+from amplint.infer.values import UNKNOWN, Builtin, External, TorchName, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

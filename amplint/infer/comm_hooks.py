@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.annotations import last_name
 from amplint.infer.bodies import nodes_below
-from amplint.infer.values import Builtin, Function, Sequence, Trait, Value
+from amplint.infer.values import Builtin, Sequence, Trait, Value
 
 if TYPE_CHECKING:
+    from amplint.infer.definitions import Function
     from amplint.infer.frame import Frame
 
 BUCKET = Builtin("GradBucket")

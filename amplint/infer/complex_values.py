@@ -17,7 +17,8 @@ from amplint.infer.references import references
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amplint.infer.values import Function
+    from amplint.infer.bodies import FunctionNode
+    from amplint.source import Source
 
 _DEMANDS = frozenset(
     (
@@ -361,11 +362,11 @@ def speaks_of_complex(text: bytes) -> bool:
     return any(sign.search(text) for sign in _OTHER_SIGNS)
 
 
-def complex_parameters(function: Function) -> frozenset[str]:
-    """Names of the parameters that a function takes for complex, or hands on to one of its file that does."""
-    if isinstance(function.node, ast.Lambda) or not speaks_of_complex(function.namespace.source.data):
+def complex_parameters(source: Source, function: FunctionNode) -> frozenset[str]:
+    """Names of the parameters that a function of a file takes for complex, or hands on to one of the file that does."""
+    if isinstance(function, ast.Lambda) or not speaks_of_complex(source.data):
         return frozenset()
-    return complex_values(function.namespace.tree).parameters(function.node)
+    return complex_values(source.tree).parameters(function)
 
 
 def _own_nodes(scope: Scope) -> list[ast.AST]:

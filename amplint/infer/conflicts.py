@@ -15,7 +15,7 @@ from amplint.infer.default_dtype import may_be_low
 from amplint.infer.disagreement import Disagreement
 from amplint.infer.dtypes import FLOAT32, LOW, Symbol
 from amplint.infer.facts import Kind, Operand
-from amplint.infer.frame import Frame, options_of
+from amplint.infer.joining import options_of
 from amplint.infer.origins import deciding
 from amplint.infer.provenance import (
     autocast_made,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Doubt
+    from amplint.infer.frame import Frame
     from amplint.source import Span
 
 ATTENTION_OPS = (

@@ -6,27 +6,16 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import field_names, find_member, is_dict
-from amplint.infer.frame import Frame, call, element_of, get_attribute, options_of, unite
+from amplint.infer.definitions import Class, Function, Instance
+from amplint.infer.dispatch import call, get_attribute
+from amplint.infer.joining import element_of, options_of, unite
 from amplint.infer.session import items_place
-from amplint.infer.values import (
-    NONE,
-    UNKNOWN,
-    Builtin,
-    Class,
-    Const,
-    Function,
-    Instance,
-    Layer,
-    Mapping,
-    Sequence,
-    Tensor,
-    Text,
-    TorchName,
-    Value,
-)
+from amplint.infer.values import NONE, UNKNOWN, Builtin, Const, Layer, Mapping, Sequence, Tensor, Text, TorchName, Value
 
 if TYPE_CHECKING:
     import ast
+
+    from amplint.infer.frame import Frame
 
 
 def item(frame: Frame, container: Value, index: Value, node: ast.expr) -> Value:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.unchanging import unchanging
-from amplint.infer.values import AutocastContext, DTypeValue, Value
+from amplint.infer.values import DTypeValue, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from amplint.infer.arguments import Arguments
+    from amplint.infer.contexts import AutocastContext
 
 
 @unchanging(frozen=True, slots=True, eq=False)
@@ -37,6 +38,11 @@ class Decorated(Value):
             *("decorated", self.function.key, self.role, self.kind),
             *(autocast.key if autocast else None, wrapper.key if wrapper else None),
         )
+
+    @property
+    def rests_on(self) -> Iterable[Value] | None:
+        plain = self.autocast is None and self.cast_inputs is None and self.wrapper is None
+        return (self.function,) if plain else None
 
 
 @unchanging(frozen=True, slots=True, eq=False)

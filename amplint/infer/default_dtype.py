@@ -7,8 +7,10 @@ import weakref
 from typing import TYPE_CHECKING
 
 from amplint.infer import classes
-from amplint.infer.frame import Frame, evaluate
-from amplint.infer.values import Builtin, Class, TorchName
+from amplint.infer.definitions import Class
+from amplint.infer.dispatch import evaluate
+from amplint.infer.frame import Frame
+from amplint.infer.values import Builtin, TorchName
 
 if TYPE_CHECKING:
     from amplint.infer.namespace import Namespace

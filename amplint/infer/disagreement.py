@@ -69,7 +69,7 @@ class Disagreement:
             right_dtype=right_dtype,
             standing=standing,
             raises=raises,
-            causes=causes(frame.namespace.path, self.pair, lane),
+            causes=causes(frame.namespace.path, [operand.value for operand in self.pair], lane),
             function=frame.function,
             culprit=_culprit(self.pair, self.kind, lane),
             cited=cited,

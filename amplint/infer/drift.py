@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.dtypes import FLOAT32, FLOATS, LOW, Dtypes, Lane
 from amplint.infer.facts import BranchDtypes, Operand, Promotion
-from amplint.infer.frame import options_of
+from amplint.infer.joining import options_of
 from amplint.infer.origins import causes, lineage
 from amplint.infer.provenance import made_in
 from amplint.infer.values import Mapping, Sequence, Tensor, Value
@@ -105,7 +105,7 @@ def _promoted_in(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list
             if made is None and not parameter and (upcast is None or _is_buffer(narrow, low[0])):
                 continue
             names = tuple(frame.session.scenarios[number].name for number in low)
-            found = causes(frame.namespace.path, (narrow, wide), low[0])
+            found = causes(frame.namespace.path, (narrow.value, wide.value), low[0])
             taken = narrow.value.dtypes[low[0]].assumed
             rebound = made is not None and not taken and op.name in _JOINING and _is_rebound(frame, narrow)
             sink: Sink = "parameter" if autocast else "rebound" if rebound else "returned"
@@ -160,7 +160,7 @@ def branches(frame: Frame) -> None:
                     node, other_node, tensor, reference = other_node, node, reference, tensor
                 names = tuple(frame.session.scenarios[number].name for number in lanes)
                 operands = Operand("", node, tensor), Operand("", other_node, reference)
-                found = causes(frame.namespace.path, operands, lanes[0])
+                found = causes(frame.namespace.path, (tensor, reference), lanes[0])
                 recorder.branches(frame, BranchDtypes(node, other_node, *operands, names, lanes[0], found))
                 return
 

@@ -72,7 +72,7 @@ def seen_from(caller: Frame, call: ast.expr, frame: Frame, conflict: Conflict) -
         left=left,
         right=right,
         operands=tuple(plain.values()),
-        causes=(*causes(caller.namespace.path, pair, lane), there),
+        causes=(*causes(caller.namespace.path, [operand.value for operand in pair], lane), there),
         function=caller.function,
         made=made,
         elsewhere=there,

@@ -10,18 +10,18 @@ from amplint.infer.annotations import PYTHON_NUMBERS, last_name, unquoted
 from amplint.infer.arguments import Arguments, generalised
 from amplint.infer.bodies import dimensioned
 from amplint.infer.complex_values import complex_parameters
+from amplint.infer.definitions import Class, Function, Instance
+from amplint.infer.dispatch import evaluate
 from amplint.infer.dtypes import BITS
 from amplint.infer.evidence import layers_passed
-from amplint.infer.frame import Frame, evaluate, unite
+from amplint.infer.frame import Frame
 from amplint.infer.indexing import indexing
+from amplint.infer.joining import unite
 from amplint.infer.session import Caller, Session
 from amplint.infer.values import (
     UNKNOWN,
-    Class,
     Const,
     Device,
-    Function,
-    Instance,
     Number,
     Origin,
     Partial,
@@ -120,7 +120,7 @@ def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: 
     index = parameter.arg in indexing(outer, function)
     caller = _caller(frame.session, function)
     tensor = frame.session.argument(parameter.arg, caller, annotated=annotated, index=index)
-    if parameter.arg in complex_parameters(function):
+    if parameter.arg in complex_parameters(function.namespace.source, function.node):
         tensor = replace(tensor, dtypes=frame.session.unknown)
     if function.name == "__init__":
         frame.session.given.add(id(parameter))

@@ -7,9 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.infer.bodies import nodes_below
-from amplint.infer.frame import Frame, evaluate, unite
+from amplint.infer.definitions import Function
+from amplint.infer.dispatch import evaluate
+from amplint.infer.frame import Frame
+from amplint.infer.joining import unite
 from amplint.infer.texts import is_class
-from amplint.infer.values import UNKNOWN, Function, Partial, Value
+from amplint.infer.values import UNKNOWN, Partial, Value
 
 if TYPE_CHECKING:
     from amplint.infer.namespace import Namespace

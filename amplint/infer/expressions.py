@@ -3,80 +3,48 @@
 from __future__ import annotations
 
 import ast
-from contextlib import suppress
-from dataclasses import replace
-from operator import mul, truediv
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer import containers
-from amplint.infer.answers import ASKED
+from amplint.infer.activation import Env
+from amplint.infer.answered import ASKED
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import once_for_each_node
 from amplint.infer.builtins import BUILTIN_NAMES
+from amplint.infer.contexts import AutocastFlag
+from amplint.infer.definitions import Bound, Function, Instance
+from amplint.infer.dispatch import assign, call
 from amplint.infer.dtypes import BOOL
-from amplint.infer.frame import (
-    MAX_LENGTH,
-    Frame,
-    assign,
-    call,
-    concatenated,
-    element_of,
-    merge,
-    number_kind,
-    options_of,
-    unite,
-)
 from amplint.infer.guards import compare_dtypes, device_test, narrow, split, truth, usually
+from amplint.infer.joining import MAX_LENGTH, element_of, merge, options_of, unite
 from amplint.infer.late import bound_inside
 from amplint.infer.layer_lists import iterated
-from amplint.infer.meeting import Env, binds, met, not_run, perhaps_run
+from amplint.infer.meeting import binds, met, not_run, perhaps_run
 from amplint.infer.objects import binding_evaluator, function_value, get_attribute, is_missing
-from amplint.infer.operations import apply_named
+from amplint.infer.operators import binary_operator, is_none, unary_operator
 from amplint.infer.reached import branches_met
 from amplint.infer.session import OutOfBudget
-from amplint.infer.texts import joined
-from amplint.infer.traits import negated
 from amplint.infer.values import (
     NONE,
     UNKNOWN,
-    AutocastFlag,
-    Bound,
     Builtin,
     Const,
     Device,
     DTypeValue,
-    Function,
-    Instance,
-    Limit,
     Mapping,
     Number,
     Sequence,
     Tensor,
     Union,
     Value,
-    extreme,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-E = TypeVar("E", bound=ast.expr)
+    from amplint.infer.frame import Frame
 
-_BINARY = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "remainder",
-    ast.Pow: "pow",
-    ast.MatMult: "matmul",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-    ast.LShift: "bitwise_left_shift",
-    ast.RShift: "bitwise_right_shift",
-}
+E = TypeVar("E", bound=ast.expr)
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Value:
@@ -88,7 +56,7 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     handler = _HANDLERS.get(type(node))
     value = handler(frame, node) if handler is not None else UNKNOWN
     if session.observer is not None:
-        session.observer.saw(frame, node, value)
+        session.observer.saw(session, frame, node, value)
     return value
 
 
@@ -148,7 +116,7 @@ def _call(frame: Frame, node: ast.Call) -> Value:
     callee = evaluate(frame, node.func)
     if isinstance(node.func, ast.Attribute) and is_missing(frame, node.func, callee):
         frame.live = 0
-    elif _is_none(callee):
+    elif is_none(callee):
         _raises(frame)
     arguments = arguments_of(frame, node)
     arguments.callee = node.func
@@ -229,98 +197,11 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
     return binary_operator(frame, node, node.op, left, right, node.left, node.right)
 
 
-def binary_operator(
-    frame: Frame, node: ast.expr | ast.stmt, op: ast.operator, left: Value, right: Value, a: ast.expr, b: ast.expr
-) -> Value:
-    """``left op right`` for tensors and numbers; unknown with None, of which Python makes a TypeError."""
-    if isinstance(left, Union) or isinstance(right, Union):
-        results = [
-            binary_operator(frame, node, op, x, y, a, b)
-            for x in options_of(left)
-            for y in options_of(right)
-            if not _is_none(x) and not _is_none(y)
-        ]
-        return unite(*results) if results else UNKNOWN
-    if _is_none(left) or _is_none(right):
-        return UNKNOWN
-    if isinstance(op, ast.FloorDiv) and isinstance(left, Tensor) and left.maybe and isinstance(right, (Const, Number)):
-        # What a caller passes and the code divides like this is a size, or else an integer tensor.
-        return Number("int")
-    name = _BINARY[type(op)]
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
-        return apply_named(frame, f"torch.{name}", Arguments([left, right], {}, {0: a, 1: b}), node)
-    if isinstance(left, (Const, Number)) and isinstance(right, (Const, Number)):
-        kinds = number_kind(left), number_kind(right)
-        if None not in kinds:
-            kind = "float" if isinstance(op, ast.Div) or "float" in kinds else "int"
-            return Number(kind, extreme=_computed(op, left, right))
-        if isinstance(left, Const) and isinstance(left.value, str):
-            return joined(left, right) if isinstance(op, ast.Add) else UNKNOWN
-    if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
-        return concatenated(frame.session, left, right)
-    if isinstance(op, ast.Mult) and isinstance(left, Sequence):
-        return Sequence(None, element_of(frame.session, left), left.mutable)
-    return UNKNOWN
-
-
-_EXACT: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Mult: mul,
-    ast.Div: truediv,
-    ast.Pow: pow,
-}
-
-
-def _computed(op: ast.operator, left: Value, right: Value) -> float | None:
-    """The result of arithmetic on two literals, where it is extreme: ``-(10**9)``."""
-    compute = _EXACT.get(type(op))
-    if compute is None or not isinstance(left, Const) or not isinstance(right, Const):
-        return None
-    a, b = left.value, right.value
-    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
-        return None
-    with suppress(ArithmeticError):
-        return extreme(compute(float(a), float(b)))
-    return None
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Const) and value.value is None
-
-
-def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Value) -> Value:
-    """``left op= right``: a tensor keeps its dtype, everything else is the plain operator."""
-    if isinstance(left, Union):
-        return unite(*(in_place_operator(frame, node, option, right) for option in left.options))
-    if not isinstance(left, Tensor) or isinstance(node.op, ast.MatMult):
-        return binary_operator(frame, node, node.op, left, right, node.target, node.value)
-    name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
-    arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
-    result = apply_named(frame, name, arguments, node)
-    kept = result if result is not UNKNOWN else left
-    if not left.maybe or left.dim == 1:
-        return kept
-    number = binary_operator(frame, node, node.op, left, right, node.target, node.value)
-    return unite(kept, number)
-
-
 def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
     value = evaluate(frame, node.operand)
     if isinstance(node.op, ast.Not):
         return AutocastFlag(value.off, value.on) if isinstance(value, AutocastFlag) else Number("bool")
-    if isinstance(value, Const) and isinstance(value.value, (int, float)) and isinstance(node.op, ast.USub):
-        return Const(-value.value)
-    if isinstance(value, Number):
-        return _negative(value) if isinstance(node.op, ast.USub) and value.extreme is not None else value
-    if isinstance(value, Tensor):
-        return replace(value, trait=negated(value.trait)) if value.trait and isinstance(node.op, ast.USub) else value
-    return UNKNOWN
-
-
-def _negative(value: Number) -> Number:
-    number = value.extreme
-    if isinstance(number, Limit):
-        return Number(value.kind, extreme=replace(number, negated=not number.negated))
-    return Number(value.kind, extreme=None if number is None else -number)
+    return unary_operator(node.op, value)
 
 
 def _compare(frame: Frame, node: ast.Compare) -> Value:
@@ -375,7 +256,7 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
         result = merge(frame.session, result, reached, value, value_live)
         reached |= value_live
     if isinstance(node.op, ast.Or):
-        options = [o for o in options_of(result) if not _is_none(o)]
+        options = [o for o in options_of(result) if not is_none(o)]
         return unite(*options) if options else result
     return result
 
@@ -412,7 +293,7 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     container = evaluate(frame, node.value)
     index = evaluate(frame, node.slice)
-    options = [option for option in options_of(container) if not _is_none(option)]
+    options = [option for option in options_of(container) if not is_none(option)]
     return unite(*(containers.item(frame, option, index, node) for option in options)) if options else UNKNOWN
 
 

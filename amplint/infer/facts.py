@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from amplint.infer.origins import causes
 from amplint.infer.references import Reference, references
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.scenarios import Scenario
     from amplint.infer.values import Limit, Origin, Tensor, Value
-    from amplint.infer.weight_reach import WeightReach
     from amplint.judge.certainty import Standing
     from amplint.source import Source, Span
 
@@ -300,6 +299,14 @@ class AutogradFunction:
     sensitive_backward: tuple[Sensitive, ...]
 
 
+class Reach(Protocol):
+    """What runs on weights in one file, by line."""
+
+    def holds(self, row: int) -> bool: ...
+
+    def of_module(self, row: int) -> bool: ...
+
+
 @dataclass(frozen=True, eq=False)
 class FileFacts:
     """All facts about one file, under one device's cast policy, for several scenarios at once.
@@ -327,7 +334,8 @@ class FileFacts:
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()
-    weight_reach: WeightReach | None = field(default=None, repr=False, compare=False)
+    weight_reach: Reach | None = field(default=None, repr=False, compare=False)
+    """Whether what stands on a line runs on weights; None where that is not asked."""
 
     @property
     def oldest_torch(self) -> tuple[int, int]:
@@ -369,7 +377,7 @@ class FileFacts:
 
     def causes(self, operands: Iterable[Operand], lane: int) -> tuple[Cause, ...]:
         """Where operands' dtypes were decided in one scenario."""
-        return causes(self.path, operands, lane)
+        return causes(self.path, (operand.value for operand in operands), lane)
 
     def span(self, node: ast.expr | ast.stmt) -> Span:
         return self.source.span(node)

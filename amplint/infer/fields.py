@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import classes
 from amplint.infer.arguments import Arguments
-from amplint.infer.frame import Frame, call, options_of, unite
-from amplint.infer.values import UNKNOWN, Bound, Class, Const, Function, Instance, Text, Value
+from amplint.infer.definitions import Bound, Class, Function, Instance
+from amplint.infer.dispatch import call
+from amplint.infer.joining import options_of, unite
+from amplint.infer.values import UNKNOWN, Const, Text, Value
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Hashable
+
+    from amplint.infer.frame import Frame
 
 
 def usual(cls: Class, member: Value) -> Value:

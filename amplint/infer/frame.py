@@ -1,77 +1,50 @@
-"""The state of one running scope: variables, which scenarios reach here, autocast."""
+"""The state of one running scope: variables, what was returned, what is known of tests."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from amplint.infer.answers import ASKED, Answered
-from amplint.infer.dtypes import Autocast, Dtypes, join, select
-from amplint.infer.traits import joined_trait
-from amplint.infer.values import (
-    NEVER,
-    NONE,
-    UNKNOWN,
-    AutocastFlag,
-    AutogradContext,
-    Class,
-    Const,
-    Device,
-    DTypeValue,
-    Instance,
-    Mapping,
-    Number,
-    Origin,
-    Sequence,
-    Tensor,
-    Union,
-    Value,
-)
+from amplint.infer.activation import Activation
+from amplint.infer.answered import ASKED, Answered
+from amplint.infer.joining import element_of, merge, unite
+from amplint.infer.values import NEVER, Origin, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Hashable
-    from collections.abc import Sequence as Items
 
-    from amplint.infer.arguments import Arguments
-    from amplint.infer.catching import Catch
+    from amplint.infer.activation import Env
+    from amplint.infer.bodies import FunctionNode
+    from amplint.infer.definitions import Class, Enclosing, Instance
+    from amplint.infer.dtypes import Autocast, Dtypes
     from amplint.infer.facts import Region
-    from amplint.infer.meeting import Env
     from amplint.infer.namespace import Namespace
-    from amplint.infer.reached import Failure
     from amplint.infer.session import Session
-    from amplint.infer.values import FunctionNode
-
-MAX_UNITED = 24
-"""Values, of a registry say, that are looked at to find out whether they are alike."""
-MAX_OPTIONS = 8
-"""Alternatives of a union that are followed; with more it is unknown."""
 
 
-class Frame:
-    """One function's activation, or a module's top level.
+class Catching(Protocol):
+    """What is run where something raises."""
 
-    ``live`` has a bit for each scenario that reaches the current statement. ``returns`` collects what is returned and
-    in which scenarios. ``in_module`` says that the code runs as part of an ``nn.Module``, where the scenario's ambient
-    autocast is around it.
+    def note(self, frame: Frame, *, thrown: bool) -> None:
+        """Something may raise where the function is now."""
+
+
+class Frame(Activation):
+    """An activation that runs.
+
+    ``returns`` collects what is returned and in which scenarios.
     """
+
+    caller: Frame | None = None
+    left: tuple[Frame, ast.expr] | None = None
 
     adding = False
     """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
     branches = 0
-    block = 0
-    """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
-    path: tuple[int, ...] = ()
-    """The branches that run and might not, each by ``id`` of its statements, outermost first."""
-    caller: Frame | None = None
-    statement: ast.stmt | None = None
-    function = 0
-    """``id`` of the function node that runs, 0 at the top level of a module."""
     definition: FunctionNode | None = None
     """The function that runs."""
     calling: ast.expr | None = None
     """The call that is being followed."""
-    left: tuple[Frame, ast.expr] | None = None
-    """In another file than the one that is checked: the last of its frames, and the call by which it was left."""
     repeated: frozenset[str] | None = None
     """Conditions that the function tests more than once; None before that was asked."""
     notes = False
@@ -79,11 +52,11 @@ class Frame:
     leaves: list[Env] | None = None
     """Where the function is left by ``return``, where that is asked for: inside a ``try`` with ``finally``, and in
     a function with others inside it, which may run when it has ended."""
-    catches: tuple[Catch, ...] = ()
+    catches: tuple[Catching, ...] = ()
     """What is run where something raises here."""
     thrown = False
     """Whether the function raises by a statement of its own, or of one that it calls."""
-    outer: Frame | None = None
+    outer: Enclosing | None = None
     """The activation in which the function that runs was defined."""
     writes_around = False
     """Whether a variable of a function around this one was assigned to, here or in what was called."""
@@ -107,24 +80,24 @@ class Frame:
         constructing: Instance | None = None,
         receiver: Value | None = None,
     ) -> None:
+        super().__init__(
+            namespace,
+            owner=owner,
+            autocast=autocast if autocast is not None else session.no_autocast,
+            region=region,
+            live=session.all_lanes if live is None else live,
+            in_module=in_module,
+            backward=backward,
+        )
         self.session = session
         session.frames += 1
         self.number = session.frames
         """Tells activations apart."""
-        self.namespace = namespace
         self.variables = variables if variables is not None else {}
         self.closure = closure or {}
-        self.owner = owner
-        self.autocast = autocast if autocast is not None else session.no_autocast
-        self.region = region
-        self.live = session.all_lanes if live is None else live
         self.depth = depth
-        self.in_module = in_module
-        self.backward = backward
         self.constructing = constructing
         self.receiver = receiver
-        self.failures: list[Failure] = []
-        """What raises here, or in a function that was called here."""
         self.returns: list[tuple[int, Value]] = []
         self.returned: list[ast.expr | None] = []
         """The expressions that gave ``returns``."""
@@ -132,12 +105,12 @@ class Frame:
         """Where the loop that runs is left by ``break``."""
         self.continues: list[Env] = []
         """Where the next pass of the loop that runs is begun by ``continue``."""
-        self.shared: dict[str, Frame | None] = {}
+        self.shared: dict[str, Enclosing | None] = {}
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.reads: set[Hashable] = set()
         """Attributes of objects that were read here and in what was called: another call may find them changed."""
         self.yields: list[tuple[int, Value]] = []
-        self.found: set[tuple[Frame, str, Hashable]] = set()
+        self.found: set[tuple[Enclosing, str, Hashable]] = set()
         """What such variables held, by key: here, and for functions that were called, those of activations around."""
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
@@ -254,157 +227,8 @@ class Frame:
         return value
 
 
-def evaluate(frame: Frame, node: ast.expr) -> Value:
-    """The value of an expression."""
-    return frame.session.machine.evaluate(frame, node)
-
-
-def execute(frame: Frame, body: Items[ast.stmt]) -> None:
-    """Run statements."""
-    frame.session.machine.execute(frame, body)
-
-
-def call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
-    """Call a value; ``node`` is where findings about the call lie."""
-    return frame.session.machine.call(frame, callee, arguments, node)
-
-
-def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Value:
-    """``value.name``."""
-    return frame.session.machine.get_attribute(frame, value, name, node)
-
-
-def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
-    """``value.name = new``."""
-    frame.session.machine.set_attribute(frame, value, name, new)
-
-
-def assign(frame: Frame, target: ast.expr, value: Value) -> None:
-    """Bind a target to a value."""
-    frame.session.machine.assign(frame, target, value)
-
-
-def merge(session: Session, a: Value, a_live: int, b: Value, b_live: int) -> Value:
-    """The value after two paths meet, each live in some scenarios."""
-    if a is b:
-        return a
-    if not b_live:
-        return a
-    if not a_live:
-        return b
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return join_tensors(a, a_live, b, b_live)
-    if isinstance(a, DTypeValue) and isinstance(b, DTypeValue):
-        return _join_dtypes(a, a_live, b, b_live)
-    if a.key == b.key:
-        return a
-    if isinstance(a, Sequence) and isinstance(b, Sequence):
-        return _join_sequences(session, a, a_live, b, b_live)
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        keys = {**a.items, **b.items}
-        session.spend(len(keys))
-        items = {
-            k: merge(session, a.items.get(k, NONE), a_live, b.items.get(k, NONE), b_live)
-            if k in a.items and k in b.items
-            else a.items.get(k, b.items.get(k, UNKNOWN))
-            for k in keys
-        }
-        loose = a.loose or b.loose or list(a.items) != list(b.items)
-        return Mapping(items, a.other or b.other, loose=loose, maker=session.frames)
-    numbers = (Const, Number)
-    if isinstance(a, numbers) and isinstance(b, numbers):
-        kinds = {number_kind(a), number_kind(b)}
-        if None not in kinds and "str" not in kinds:
-            return Number("float" if "float" in kinds else "int" if "int" in kinds else "bool")
-    if isinstance(a, Device) and isinstance(b, Device):
-        return Device(None)
-    if isinstance(a, AutogradContext):
-        return a
-    if isinstance(a, AutocastFlag) and isinstance(b, AutocastFlag):
-        return AutocastFlag(a.on & a_live | b.on & b_live, a.off & a_live | b.off & b_live)
-    return unite(a, b)
-
-
-def number_kind(value: Const | Number) -> str | None:
-    """bool, int, float, or None for what is no number."""
-    if isinstance(value, Number):
-        return value.kind
-    if isinstance(value.value, bool):
-        return "bool"
-    if isinstance(value.value, int):
-        return "int"
-    if isinstance(value.value, float):
-        return "float"
-    return None
-
-
-def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
-    """Two tensors that meet, lane by lane."""
-    if a_live == b_live:
-        dtypes = join(a.dtypes, b.dtypes)
-    else:
-        dtypes = select(a_live & b_live, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
-    if dtypes == a.dtypes:
-        origin = a.origin
-    elif dtypes == b.dtypes:
-        origin = b.origin
-    else:
-        origins = tuple(o for o in (a.origin, b.origin) if o is not None)
-        origin = Origin(origins[0].source, origins[0].node, "", dtypes, origins) if origins else None
-    return Tensor(
-        dtypes,
-        a.dim if a.dim == b.dim else None,
-        origin,
-        a.maybe or b.maybe,
-        a.explicit and b.explicit,
-        a.leaf and b.leaf,
-        a.gradient or b.gradient,
-        trait=joined_trait(a.trait, b.trait),
-        unsure=a.unsure or b.unsure,
-    )
-
-
-def _join_dtypes(a: DTypeValue, a_live: int, b: DTypeValue, b_live: int) -> DTypeValue:
-    joined = select(a_live & b_live, join(a.dtypes, b.dtypes), select(a_live, a.dtypes, b.dtypes))
-    return DTypeValue(joined, a.written and b.written, a.origin or b.origin)
-
-
-def _join_sequences(session: Session, a: Sequence, a_live: int, b: Sequence, b_live: int) -> Sequence:
-    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
-        session.spend(len(a.items))
-        items = tuple(merge(session, x, a_live, y, b_live) for x, y in zip(a.items, b.items, strict=True))
-        return Sequence(items, mutable=a.mutable)
-    if not a.items and a.items is not None:
-        return Sequence(None, element_of(session, b), b.mutable)
-    if not b.items and b.items is not None:
-        return Sequence(None, element_of(session, a), a.mutable)
-    return Sequence(None, merge(session, element_of(session, a), a_live, element_of(session, b), b_live), a.mutable)
-
-
-def element_of(session: Session, sequence: Sequence) -> Value:
-    """The join of a sequence's items."""
-    if sequence.items is None:
-        return sequence.element
-    if not sequence.items:
-        return UNKNOWN
-    session.spend(len(sequence.items))
-    value = sequence.items[0]
-    for item in sequence.items[1:]:
-        value = merge(session, value, session.all_lanes, item, session.all_lanes)
-    return value
-
-
 MAX_ITEMS = 32
 """Items of a list that are told apart."""
-MAX_LENGTH = 4_096
-"""Items of a sequence made of others up to which they are told apart."""
-
-
-def concatenated(session: Session, a: Sequence, b: Sequence) -> Sequence:
-    """The items of one sequence behind those of another, as a sequence of the first one's kind."""
-    if a.items is not None and b.items is not None and len(a.items) + len(b.items) <= MAX_LENGTH:
-        return Sequence(a.items + b.items, mutable=a.mutable)
-    return Sequence(None, unite(element_of(session, a), element_of(session, b)), a.mutable)
 
 
 def grown(frame: Frame, sequence: Sequence, item: Value) -> Sequence:
@@ -416,59 +240,3 @@ def grown(frame: Frame, sequence: Sequence, item: Value) -> Sequence:
     element = item if known and not sequence.items else unite(element_of(frame.session, sequence), item)
     head = sequence.items if sequence.items is not None else sequence.head
     return Sequence(None, element, True, head, (*sequence.tail, item) if certain else (), sequence.made)
-
-
-def unite(*values: Value) -> Value:
-    """A union of values that do not join, flat and without repetition."""
-    if len(values) == 1:
-        return values[0]
-    if len(values) > MAX_UNITED:
-        return UNKNOWN
-    distinct: dict[Hashable, Value] = {}
-    for value in values:
-        for option in value.options if isinstance(value, Union) else (value,):
-            distinct.setdefault(option.key, option)
-    options = list(distinct.values())
-    if len(options) == 1:
-        return options[0]
-    tensors = [o for o in options if isinstance(o, Tensor)]
-    if len(tensors) > 1:
-        joined: Tensor = tensors[0]
-        for tensor in tensors[1:]:
-            joined = join_tensors(joined, -1, tensor, -1)
-        options = [joined, *(o for o in options if not isinstance(o, Tensor))]
-    dtypes = [o for o in options if isinstance(o, DTypeValue)]
-    if len(dtypes) > 1:
-        either = dtypes[0]
-        for dtype in dtypes[1:]:
-            either = _join_dtypes(either, -1, dtype, -1)
-        options = [either, *(o for o in options if not isinstance(o, DTypeValue))]
-    if len(options) == 1:
-        return options[0]
-    return Union(tuple(options)) if len(options) <= MAX_OPTIONS and _is_small(options) else UNKNOWN
-
-
-MAX_NESTED = 150
-"""Values nested in a union: lists of lists that a loop keeps wrapping would grow without end."""
-
-
-def _is_small(options: list[Value]) -> bool:
-    pending = list(options)
-    seen = 0
-    while pending:
-        seen += 1
-        if seen > MAX_NESTED:
-            return False
-        value = pending.pop()
-        if isinstance(value, Union):
-            pending.extend(value.options)
-        elif isinstance(value, Sequence):
-            pending.extend(value.items if value.items is not None else (value.element,))
-        elif isinstance(value, Mapping):
-            pending.extend(value.items.values())
-    return True
-
-
-def options_of(value: Value) -> tuple[Value, ...]:
-    """The alternatives of a value."""
-    return value.options if isinstance(value, Union) else (value,)

@@ -10,25 +10,17 @@ from typing import TYPE_CHECKING
 from amplint.infer import classes
 from amplint.infer.arguments import Arguments
 from amplint.infer.bodies import nodes_below
-from amplint.infer.calls import MAX_APPLIED, apply_autograd, call_value, run_function
+from amplint.infer.calls import MAX_APPLIED, apply_autograd, call_value
+from amplint.infer.contexts import AutogradContext
 from amplint.infer.decorators import CustomDecorator, Decorated
+from amplint.infer.definitions import Class, Function
+from amplint.infer.dispatch import evaluate
 from amplint.infer.entries import argument_values
 from amplint.infer.facts import AutogradFunction, DecoratorFact
-from amplint.infer.frame import Frame, evaluate, options_of
-from amplint.infer.values import (
-    AutogradContext,
-    Builtin,
-    Class,
-    External,
-    Function,
-    Origin,
-    Partial,
-    Sequence,
-    Tensor,
-    TorchName,
-    Union,
-    Value,
-)
+from amplint.infer.frame import Frame
+from amplint.infer.joining import options_of
+from amplint.infer.running import run_function
+from amplint.infer.values import Builtin, External, Origin, Partial, Sequence, Tensor, TorchName, Union, Value
 
 if TYPE_CHECKING:
     from amplint.infer.facts import Conflict

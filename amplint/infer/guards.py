@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 from amplint.infer.answers import answer, answered
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import is_module
+from amplint.infer.contexts import AutocastFlag
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Bound, Class, Function, Instance
+from amplint.infer.dispatch import evaluate
 from amplint.infer.dtypes import INTEGERS, Lane, equal_lanes
 from amplint.infer.entries import instance_of
-from amplint.infer.frame import Frame, evaluate, options_of, unite
+from amplint.infer.joining import options_of, unite
 from amplint.infer.kinds import KINDS
 from amplint.infer.meeting import binds, not_run, perhaps_run
 from amplint.infer.modules import build_layer
@@ -25,14 +28,9 @@ from amplint.infer.objects import stays
 from amplint.infer.texts import text_of, usual_answer
 from amplint.infer.values import (
     UNKNOWN,
-    AutocastFlag,
-    Bound,
-    Class,
     Const,
     Device,
     DTypeValue,
-    Function,
-    Instance,
     Layer,
     Mapping,
     Number,
@@ -46,6 +44,8 @@ from amplint.infer.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from amplint.infer.frame import Frame
 
 
 def split(frame: Frame, test: ast.expr) -> tuple[int, int]:

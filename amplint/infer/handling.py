@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from amplint.infer import autocast
+from amplint.infer.activation import Env
 from amplint.infer.bodies import nodes_below, once_for_each_node
 from amplint.infer.catching import Catch
 from amplint.infer.classes import find_member
+from amplint.infer.contexts import AutocastContext
 from amplint.infer.decorators import Decorated
-from amplint.infer.frame import Frame, assign, evaluate, execute, options_of
-from amplint.infer.meeting import Env, environment, go_on, met, met_all
-from amplint.infer.values import UNKNOWN, AutocastContext, Bound, External, Function, Instance, Sequence, Value
+from amplint.infer.definitions import Bound, Function, Instance
+from amplint.infer.dispatch import assign, evaluate, execute
+from amplint.infer.joining import options_of
+from amplint.infer.meeting import environment, go_on, met, met_all
+from amplint.infer.values import UNKNOWN, External, Sequence, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.frame import Frame
 
 _RAISING = (
     *(ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Await, ast.Yield),

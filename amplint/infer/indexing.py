@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from amplint.infer.bodies import nodes_below
-from amplint.infer.frame import evaluate
+from amplint.infer.dispatch import evaluate
 from amplint.infer.values import TorchName
 
 if TYPE_CHECKING:
+    from amplint.infer.definitions import Function
     from amplint.infer.frame import Frame
-    from amplint.infer.values import Function
 
 _METHODS = {
     **dict.fromkeys(("gather", "index_select", "index_add", "index_add_", "index_copy", "index_copy_"), 1),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from amplint.infer.contexts import AutocastFlag
 from amplint.infer.dtypes import BITS, BOOL, COMPLEX, FLOATS, Dtypes
-from amplint.infer.values import AutocastFlag
 
 KINDS = {
     "is_floating_point": FLOATS,

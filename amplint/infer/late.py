@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.bodies import children, nodes_below, nodes_inside, once_for_each_node
 
 if TYPE_CHECKING:
-    from amplint.infer.frame import Frame
-    from amplint.infer.values import FunctionNode
+    from amplint.infer.bodies import FunctionNode
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -67,11 +66,11 @@ def _read(function: FunctionNode) -> frozenset[str]:
     return frozenset(names)
 
 
-def changing(around: Frame, function: FunctionNode) -> frozenset[str]:
-    """Names that a function mentions and the one around it, or one further out, binds behind its definition, or again
-    in a loop."""
+def changing(around: FunctionNode, further_out: frozenset[str], function: FunctionNode) -> frozenset[str]:
+    """Names that a function mentions and the one around it binds behind its definition, or again in a loop, or that are
+    such of those ``further_out``."""
     mentioned = _read(function)
     own = function.name if not isinstance(function, ast.Lambda) else ""
-    rows = _bound(around.definition) if around.definition is not None else {}
+    rows = _bound(around)
     behind = {name for name in mentioned if rows.get(name, 0) > function.lineno}
-    return frozenset((behind | mentioned & around.late) - {own})
+    return frozenset((behind | mentioned & further_out) - {own})

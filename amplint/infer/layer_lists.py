@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.arguments import Arguments
 from amplint.infer.classes import has_unknown_base, is_module, torch_base
-from amplint.infer.frame import Frame, call, element_of, grown, options_of, unite
-from amplint.infer.values import NONE, UNKNOWN, Instance, Layer, Mapping, Sequence, Value
+from amplint.infer.definitions import Instance
+from amplint.infer.dispatch import call
+from amplint.infer.frame import Frame, grown
+from amplint.infer.joining import element_of, options_of, unite
+from amplint.infer.values import NONE, UNKNOWN, Layer, Mapping, Sequence, Value
 
 if TYPE_CHECKING:
     import ast

@@ -6,11 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.bodies import nodes_below
+from amplint.infer.dispatch import get_attribute
 from amplint.infer.values import Layer
 
 if TYPE_CHECKING:
+    from amplint.infer.definitions import Function, Instance
     from amplint.infer.frame import Frame
-    from amplint.infer.values import Function, Instance
 
 _EMBEDDINGS = frozenset(("torch.nn.Embedding", "torch.nn.EmbeddingBag"))
 
@@ -31,7 +32,7 @@ def _is_embedding(frame: Frame, receiver: Instance, path: tuple[str, ...]) -> bo
     for name in path[1:]:
         if value is None:
             return False
-        value = frame.session.machine.get_attribute(frame, value, name, ast.Name(name))
+        value = get_attribute(frame, value, name, ast.Name(name))
     return isinstance(value, Layer) and value.name in _EMBEDDINGS
 
 

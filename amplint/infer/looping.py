@@ -6,14 +6,19 @@ Where a list has few items that are known, it runs once for each, in order.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from amplint.infer.activation import Env
 from amplint.infer.bodies import nodes_below, once_for_each_node
-from amplint.infer.frame import Frame, assign, element_of, evaluate, execute
+from amplint.infer.dispatch import assign, evaluate, execute
 from amplint.infer.guards import narrow, split
+from amplint.infer.joining import element_of
 from amplint.infer.layer_lists import iterated
-from amplint.infer.meeting import Env, environment, go_on, met, met_all, unlike
+from amplint.infer.meeting import environment, go_on, met, met_all, unlike
 from amplint.infer.values import UNKNOWN, Layer, Sequence, Tensor, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.frame import Frame
 
 Loop = ast.For | ast.AsyncFor | ast.While
 MAX_PASSES = 3

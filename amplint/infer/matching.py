@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
+from amplint.infer.activation import Env
 from amplint.infer.bodies import once_for_each_node
-from amplint.infer.frame import Frame, element_of, evaluate, execute
+from amplint.infer.dispatch import evaluate, execute
 from amplint.infer.guards import narrow, split
-from amplint.infer.meeting import Env, environment, go_on, met
+from amplint.infer.joining import element_of
+from amplint.infer.meeting import environment, go_on, met
 from amplint.infer.reached import branches_met
 from amplint.infer.values import UNKNOWN, Sequence, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.frame import Frame
 
 
 def matched(frame: Frame, statement: ast.Match) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from amplint.infer.answers import ASKED, Answered, both
+from amplint.infer.activation import Env
+from amplint.infer.answered import ASKED, Answered, both
 from amplint.infer.bodies import nodes_below, once_for_each_node
-from amplint.infer.frame import merge, options_of
+from amplint.infer.definitions import Bound, Class, Function, Instance
+from amplint.infer.joining import merge, options_of
 from amplint.infer.values import (
     UNKNOWN,
-    Bound,
     Builtin,
-    Class,
     Const,
     DTypeValue,
-    Function,
-    Instance,
     Layer,
     Mapping,
     Number,
@@ -35,13 +33,6 @@ if TYPE_CHECKING:
 
 MAX_COMPARED = 12
 """Values inside each other that are compared for likeness."""
-
-
-class Env(NamedTuple):
-    """A point of a function: the scenarios that reach it, a bit each, and the variables there."""
-
-    live: int
-    variables: dict[str, Value]
 
 
 def environment(frame: Frame) -> Env:

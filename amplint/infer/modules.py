@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import layer_lists
 from amplint.infer.arguments import Arguments
+from amplint.infer.definitions import Instance
+from amplint.infer.dispatch import set_attribute
 from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, UNKNOWN_LANE, Lane
-from amplint.infer.frame import Frame, element_of, options_of, set_attribute, unite
+from amplint.infer.joining import element_of, options_of, unite
 from amplint.infer.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.operations import apply
 from amplint.infer.origins import lineage
@@ -24,7 +26,6 @@ from amplint.infer.values import (
     Const,
     Device,
     DTypeValue,
-    Instance,
     Layer,
     Made,
     Mapping,
@@ -37,6 +38,7 @@ from amplint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.infer.frame import Frame
     from amplint.infer.torch_ops import Op
     from amplint.source import Span
 

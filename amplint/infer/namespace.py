@@ -8,31 +8,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.infer.bindings import Binding, module_bindings, star_imports
 from amplint.infer.bodies import Body, attributes_set, body_of, globals_said
-from amplint.infer.lasting import Lasting, lasts, shared
+from amplint.infer.lasting import Lasting, lasts
 from amplint.infer.outline import Outline, Unparsed, outline
-from amplint.infer.values import (
-    UNKNOWN,
-    Class,
-    Const,
-    External,
-    ModuleValue,
-    Number,
-    Text,
-    TorchName,
-    Union,
-    Value,
-    extreme,
-)
+from amplint.infer.unchanging import unchanging
+from amplint.infer.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
@@ -43,7 +33,6 @@ MAX_PROJECT_BYTES = 24_000_000
 
 _GLOBAL = re.compile(r"^[ \t]+global[ \t]", re.MULTILINE)
 
-Binding = ast.stmt | ast.alias
 Evaluate = Callable[["Namespace", str, Binding], Value]
 
 _MOVED = {
@@ -113,17 +102,17 @@ class Namespace:
 
     def _bind_whole(self) -> None:
         self.bindings.clear()
-        for name, binding in _module_bindings(self.tree.body):
+        for name, binding in module_bindings(self.tree.body):
             self.bindings.setdefault(name, []).append(binding)
-        self._star_imports = tuple(_star_imports(self.tree))
+        self._star_imports = tuple(star_imports(self.tree))
 
     def _bind(self, found: Outline) -> None:
         rows: list[tuple[int, str, Binding | Unparsed]] = [(part.row, name, part) for name, part in found.named]
         for statement in found.parsed.body:
-            rows += [(statement.lineno, name, binding) for name, binding in _module_bindings([statement])]
+            rows += [(statement.lineno, name, binding) for name, binding in module_bindings([statement])]
         for _, name, binding in sorted(rows, key=lambda row: row[0]):
             self.bindings.setdefault(name, []).append(binding)
-        self._star_imports = tuple(_star_imports(found.parsed))
+        self._star_imports = tuple(star_imports(found.parsed))
 
     def parsed(self, name: str) -> list[Binding]:
         """The bindings of a name as syntax; raises SourceError where the file does not parse after all."""
@@ -227,7 +216,7 @@ class Namespace:
         if self.own:
             self.values[name] = value
             return value
-        value = shared(value)
+        value = value.closed({})
         if cut == project.cut and project.own not in needs and lasts(value):
             self.lasting[name] = Lasting(value, frozenset(needs))
             project.depends(self, name, needs)
@@ -236,13 +225,12 @@ class Namespace:
         return value
 
     def forget_values(self) -> None:
-        """Drop what was evaluated for one analysis; classes refer to their methods and back, so they are taken apart.
+        """Drop what was evaluated for one analysis.
 
         What lasts is kept, except by the file that is analysed itself: there, evaluating is what is recorded.
         """
         for value in self.values.values():
-            if isinstance(value, Class) and value.namespace is self:
-                value.members.clear()
+            value.let_go(self)
         self.values.clear()
         self.given.clear()
         self.__dict__.pop("rebound", None)
@@ -310,6 +298,17 @@ class Namespace:
         return ModuleValue(namespace) if namespace else External(name)
 
 
+@unchanging(frozen=True, slots=True, eq=False)
+class ModuleValue(Value):
+    """A module of the project, or a builtin namespace."""
+
+    namespace: Namespace
+
+    @property
+    def rests_on(self) -> Iterable[Value]:
+        return ()
+
+
 def _usual(value: Const) -> Value:
     """A value that code out of sight may have changed."""
     if isinstance(value.value, str):
@@ -333,73 +332,6 @@ def _outline(source: Source) -> Outline | None:
         return outline(_text(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _star_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
-    for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*" and statement.level <= 1:
-            yield statement
-
-
-def _module_bindings(body: list[ast.stmt]) -> Iterator[tuple[str, Binding]]:
-    """Every module-level binding, in order, with compound statements opened."""
-    opened = [iter(body)]
-    while opened:
-        statement = next(opened[-1], None)
-        if statement is None:
-            opened.pop()
-        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield statement.name, statement
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            for alias in statement.names:
-                if alias.name != "*":
-                    bound = alias.asname or alias.name.split(".")[0]
-                    yield bound, _Import.of(alias, statement)
-        elif isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                for name in _target_names(target):
-                    yield name, statement
-        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            for name in _target_names(statement.target):
-                yield name, statement
-        else:
-            opened.append(_inside(statement))
-
-
-def _inside(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """The statements of a compound one that a module's names may be bound in."""
-    if isinstance(statement, ast.If):
-        return chain(statement.body, statement.orelse)
-    if isinstance(statement, ast.Try):
-        handled = chain.from_iterable(handler.body for handler in statement.handlers)
-        return chain(statement.body, handled, statement.orelse, statement.finalbody)
-    return iter(statement.body) if isinstance(statement, (ast.With, ast.For, ast.While)) else iter(())
-
-
-class _Import(ast.alias):
-    """An alias that remembers its statement."""
-
-    statement: ast.Import | ast.ImportFrom
-
-    @staticmethod
-    def of(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> _Import:
-        bound = _Import(name=alias.name, asname=alias.asname)
-        bound.statement = statement
-        ast.copy_location(bound, alias)
-        return bound
-
-
-def import_statement(binding: Binding) -> ast.Import | ast.ImportFrom | None:
-    """The import statement of a binding that is an import."""
-    return binding.statement if isinstance(binding, _Import) else None
-
-
-def _target_names(target: ast.expr) -> Iterator[str]:
-    if isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for element in target.elts:
-            yield from _target_names(element.value if isinstance(element, ast.Starred) else element)
 
 
 def _is_file(path: Path) -> bool:

@@ -9,37 +9,33 @@ from typing import TYPE_CHECKING
 
 from amplint.infer import builtins, classes, comm_hooks, fields, layer_lists, modules, tensors, texts, torch_calls
 from amplint.infer.arguments import Arguments
-from amplint.infer.bodies import called_plainly, hands_on
+from amplint.infer.bindings import Binding, import_statement
+from amplint.infer.bodies import FunctionNode, called_plainly, hands_on
+from amplint.infer.contexts import AutocastContext, AutogradContext
 from amplint.infer.decorators import CustomDecorator, Decorated
-from amplint.infer.frame import Frame, call, evaluate, execute, merge, options_of, unite
+from amplint.infer.definitions import Bound, Class, Function, Instance, Super
+from amplint.infer.dispatch import call, evaluate, execute
+from amplint.infer.frame import Frame
+from amplint.infer.joining import merge, options_of, unite
 from amplint.infer.kinds import KINDS, asked
 from amplint.infer.late import changing
 from amplint.infer.meeting import alike, carries_dtype
-from amplint.infer.namespace import Binding, Evaluate, Namespace, import_statement
+from amplint.infer.namespace import Evaluate, ModuleValue, Namespace
 from amplint.infer.session import items_place
 from amplint.infer.values import (
     UNKNOWN,
-    AutocastContext,
-    AutogradContext,
-    Bound,
     Builtin,
-    Class,
     Const,
     Device,
     DTypeValue,
     External,
     FloatLimits,
-    Function,
-    FunctionNode,
-    Instance,
     Layer,
     Limit,
     Mapping,
-    ModuleValue,
     Number,
     Partial,
     Sequence,
-    Super,
     Tensor,
     TorchName,
     Union,
@@ -80,7 +76,8 @@ def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None)
     if owner is not None:
         closure = frame.closure or None
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-    late = changing(frame, node) if closure and frame.definition is not None else frozenset()
+    around = frame.definition
+    late = changing(around, frame.late, node) if closure and around is not None else frozenset()
     value: Value = Function(node, frame.namespace, closure, owner, name, frame if late else None, late)
     for decorator in [] if isinstance(node, ast.Lambda) else reversed(node.decorator_list):
         value = _decorate(frame, value, decorator)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from amplint.infer.frame import Frame, merge, options_of
+from amplint.infer.joining import Budget, merge, options_of
 from amplint.infer.values import UNKNOWN, Tensor, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.infer.activation import Activation
+
 OBSERVED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.AugAssign)
+
+
+class Watched(Budget, Protocol):
+    """The analysis whose expressions are observed."""
+
+    from_user: bool
+    """Whether what runs was entered as the program's user would."""
 
 
 class Observer:
@@ -26,21 +35,21 @@ class Observer:
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were not followed to their end."""
 
-    def saw(self, frame: Frame, node: ast.expr | ast.stmt, value: Value) -> None:
+    def saw(self, session: Watched, here: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
         """Note the value of a node in the scenarios that are live."""
-        if not isinstance(node, OBSERVED) or not frame.namespace.own:
+        if not isinstance(node, OBSERVED) or not here.namespace.own:
             return
         old = self._seen.get(id(node))
-        if frame.session.from_user and id(node) not in self._from_user:
+        if session.from_user and id(node) not in self._from_user:
             self._from_user.add(id(node))
             old = None
-        elif not frame.session.from_user and id(node) in self._from_user:
+        elif not session.from_user and id(node) in self._from_user:
             return
         if old is None:
-            self._seen[id(node)] = (node, value, frame.live)
-        elif old[1] is not value or old[2] != frame.live:
-            joined = merge(frame.session, old[1], old[2], value, frame.live)
-            self._seen[id(node)] = (node, joined, old[2] | frame.live)
+            self._seen[id(node)] = (node, value, here.live)
+        elif old[1] is not value or old[2] != here.live:
+            joined = merge(session, old[1], old[2], value, here.live)
+            self._seen[id(node)] = (node, joined, old[2] | here.live)
 
     def tensors(self, tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
         """Expressions that may be tensors, the tensor where one is known, and the scenarios that reach them."""

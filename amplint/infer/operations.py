@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from amplint.finding import Cause
 from amplint.infer import conflicts, drift, missing_kernels, upcasts, uses
 from amplint.infer.by_hand import aligned_by_hand, all_cast, can_be_lowered, cast_alike
+from amplint.infer.definitions import Instance
 from amplint.infer.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.facts import Operand, Sensitive
-from amplint.infer.frame import Frame, element_of, number_kind, options_of, unite
+from amplint.infer.joining import element_of, number_kind, options_of, unite
 from amplint.infer.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -25,22 +26,11 @@ from amplint.infer.results import (
 )
 from amplint.infer.torch_ops import BANNED, FP32, LOGARITHMS, LOWER, PROMOTE, Op, Rule, Slot, Watched, find_op
 from amplint.infer.traits import trait_of
-from amplint.infer.values import (
-    NONE,
-    UNKNOWN,
-    Const,
-    DTypeValue,
-    Instance,
-    Made,
-    Number,
-    Origin,
-    Sequence,
-    Tensor,
-    Value,
-)
+from amplint.infer.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments
+    from amplint.infer.frame import Frame
     from amplint.infer.strength import Strength
 
 FP32_RESULT = "fp32_out"
@@ -416,7 +406,10 @@ class _Result:
             if frame.region is not None:
                 upcasts.one_sided(frame, self.node, op, operands)
         maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
-        trait = trait_of(op.name.rpartition(".")[2], operands, self.bound) if op.gives_trait else None
+        trait = None
+        if op.gives_trait:
+            given = [(operand.value.trait, operand.node) for operand in operands]
+            trait = trait_of(op.name.rpartition(".")[2], given, self.bound)
         return Tensor(
             dtypes,
             result_dim(op, self.bound, operands),

@@ -11,8 +11,7 @@ from amplint.infer.dtypes import names_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amplint.infer.facts import Operand
-    from amplint.infer.values import Origin
+    from amplint.infer.values import Origin, Tensor
 
 MAX_CAUSES = 6
 
@@ -43,11 +42,11 @@ def lineage(origin: Origin | None, lane: int) -> Iterator[Origin]:
         origin = parent
 
 
-def causes(path: Path, operands: Iterable[Operand], lane: int) -> tuple[Cause, ...]:
-    """Where the operands' dtypes were decided in one scenario: first in the file at ``path``, in source order."""
+def causes(path: Path, tensors: Iterable[Tensor], lane: int) -> tuple[Cause, ...]:
+    """Where the tensors' dtypes were decided in one scenario: first in the file at ``path``, in source order."""
     found: list[Cause] = []
-    for operand in operands:
-        origin = deciding(operand.value.origin, lane)
+    for tensor in tensors:
+        origin = deciding(tensor.origin, lane)
         if origin is None or not origin.what:
             continue
         dtype = " or ".join(names_of(origin.dtypes[lane].mask)) or "unknown dtype"

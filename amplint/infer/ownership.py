@@ -10,23 +10,15 @@ from amplint.infer import classes, objects
 from amplint.infer.annotations import last_name, unquoted
 from amplint.infer.bodies import nodes_below
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Class, Function, Instance
 from amplint.infer.dtypes import BITS, COMPLEX, FLOATS
-from amplint.infer.frame import Frame, options_of
+from amplint.infer.frame import Frame
+from amplint.infer.joining import options_of
 from amplint.infer.layers import find_layer
 from amplint.infer.modules import CONTAINERS, MODULE_METHODS
+from amplint.infer.namespace import ModuleValue
 from amplint.infer.session import OutOfBudget
-from amplint.infer.values import (
-    UNKNOWN,
-    Class,
-    External,
-    Function,
-    Instance,
-    Layer,
-    ModuleValue,
-    Partial,
-    TorchName,
-    Value,
-)
+from amplint.infer.values import UNKNOWN, External, Layer, Partial, TorchName, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

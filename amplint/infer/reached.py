@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.facts import Kind
+from amplint.infer.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as Items
 
+    from amplint.infer.activation import Activation
     from amplint.infer.facts import Conflict
-    from amplint.infer.frame import Frame
     from amplint.source import Span
 
 
 _KINDS = (Kind.ATTENTION, Kind.INDEX_WRITE, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An operation that raises in some scenarios, in the branches that ``path`` names by ``id``, outermost first.
-
-    ``made`` is the tensor that is out of place, ``maker`` the function that made it, by file and line, both unset where
-    that is not known. ``sure``: it raises on every path. Else only where what ``maker`` made is used, as all that the
-    same call of it made then is. ``last``: whatever another tensor is, nothing behind it is reached.
-    """
-
-    node: ast.expr | ast.stmt
-    scenarios: frozenset[str]
-    path: tuple[int, ...]
-    sure: bool
-    made: tuple[str, Span] | None
-    maker: tuple[str, int] | None
-    last: bool = False
-
-
-def note_failure(frame: Frame, conflict: Conflict, *, sure: bool) -> None:
+def note_failure(frame: Activation, conflict: Conflict, *, sure: bool) -> None:
     """Note what raises for all that runs behind it: in this activation, and, outside of branches, in its callers."""
     maker = _maker_of(conflict)
     if sure or maker is not None:
@@ -45,25 +28,25 @@ def note_failure(frame: Frame, conflict: Conflict, *, sure: bool) -> None:
         _note(frame, Failure(conflict.node, scenarios, frame.path, sure, _made(conflict), maker))
 
 
-def note_missing_kernel(frame: Frame, node: ast.expr | ast.stmt, scenarios: Items[str]) -> None:
+def note_missing_kernel(frame: Activation, node: ast.expr | ast.stmt, scenarios: Items[str]) -> None:
     """Note what has no kernel for its operand: casts elsewhere do not help it, so nothing behind it is reached."""
     _note(frame, Failure(node, frozenset(scenarios), frame.path, sure=True, made=None, maker=None, last=True))
 
 
-def _note(frame: Frame, failure: Failure) -> None:
-    activation: Frame | None = frame
+def _note(frame: Activation, failure: Failure) -> None:
+    activation: Activation | None = frame
     while activation is not None and activation.function:
         activation.failures.append(replace(failure, path=activation.path))
         activation = activation.caller if not activation.path else None
 
 
-def hand_on(frame: Frame, failures: Items[Failure]) -> None:
+def hand_on(frame: Activation, failures: Items[Failure]) -> None:
     """What raises in a function that is called once more, with what it was called with before."""
     for failure in failures:
         _note(frame, failure)
 
 
-def branches_met(frame: Frame, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
+def branches_met(frame: Activation, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
     """Two branches, of these paths, were followed: what raises in both raises whichever is taken."""
     if not frame.failures or yes == no:
         return
@@ -76,7 +59,7 @@ def branches_met(frame: Frame, yes: tuple[int, ...], no: tuple[int, ...]) -> Non
                 break
 
 
-def raised_before(frame: Frame, conflict: Conflict) -> Items[int]:
+def raised_before(frame: Activation, conflict: Conflict) -> Items[int]:
     """What raises on the way to an operation in every scenario in which that would, by ``id``; nothing where it is
     reached.
 
@@ -87,7 +70,7 @@ def raised_before(frame: Frame, conflict: Conflict) -> Items[int]:
     if conflict.kind not in _KINDS and not (conflict.kind is Kind.UPCAST and made is not None):
         return ()
     rest, found = set(conflict.scenarios), []
-    activation: Frame | None = frame
+    activation: Activation | None = frame
     while activation is not None and rest:
         for failure in activation.failures:
             applies = failure.last or (failure.sure and made in (None, failure.made))

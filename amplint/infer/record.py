@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
     from collections.abc import Sequence as Items
 
+    from amplint.infer.activation import Activation
     from amplint.infer.dtypes import Dtypes, Lane
-    from amplint.infer.frame import Frame
     from amplint.infer.values import Origin, Tensor, Value
 
 
@@ -81,10 +81,10 @@ class Recorder:
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
 
-    def concerns(self, frame: Frame) -> bool:
+    def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own
 
-    def conflict(self, frame: Frame, conflict: Conflict, *, sure: bool = False) -> None:
+    def conflict(self, frame: Activation, conflict: Conflict, *, sure: bool = False) -> None:
         """Note operands that disagree. ``sure``: they do on every path, for what callers are taken to pass."""
         if not self.concerns(frame):
             return
@@ -101,7 +101,7 @@ class Recorder:
         old = self._conflicts.get(id(conflict.node))
         self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
 
-    def no_kernel(self, frame: Frame, node: ast.expr | ast.stmt, scenarios: list[str]) -> None:
+    def no_kernel(self, frame: Activation, node: ast.expr | ast.stmt, scenarios: list[str]) -> None:
         """Note an operation that raises in these scenarios for want of a kernel."""
         if self.concerns(frame):
             self._refused.add(id(node))
@@ -116,7 +116,7 @@ class Recorder:
         )
         return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
 
-    def _failed_before(self, frame: Frame, conflict: Conflict) -> ast.expr | ast.stmt:
+    def _failed_before(self, frame: Activation, conflict: Conflict) -> ast.expr | ast.stmt:
         """What fails first for the same operand: outside of branches of a function that led here, else nothing before
         the operation itself.
 
@@ -147,13 +147,13 @@ class Recorder:
                 agrees = may_agree(again)
                 self._conflicts[key] = conflict.doubted(doubts.CALLERS_AGREE) if agrees else conflict
 
-    def region(self, frame: Frame, region: Region) -> None:
+    def region(self, frame: Activation, region: Region) -> None:
         if self.concerns(frame):
             old = self._regions.get(id(region.node))
             if old is None or (region.nested and not old.nested):
                 self._regions[id(region.node)] = region
 
-    def torch_call(self, frame: Frame, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
+    def torch_call(self, frame: Activation, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         if not isinstance(node, ast.Call) or not self.concerns(frame):
             return
         call = TorchCall(node, name, frame.autocast, frame.live, frame.region, frame.in_module, arguments)
@@ -162,7 +162,13 @@ class Recorder:
             self._calls[id(node)] = call
 
     def cast(
-        self, frame: Frame, node: ast.expr, tensor: Tensor, dtypes: Dtypes, written: bool, model: Origin | None = None
+        self,
+        frame: Activation,
+        node: ast.expr,
+        tensor: Tensor,
+        dtypes: Dtypes,
+        written: bool,
+        model: Origin | None = None,
     ) -> None:
         if not isinstance(node, ast.Call) or not self.concerns(frame):
             return
@@ -177,7 +183,7 @@ class Recorder:
             )
 
     def _note_alignment(
-        self, frame: Frame, node: ast.Call, tensor: Tensor, dtypes: Dtypes, model: Origin | None
+        self, frame: Activation, node: ast.Call, tensor: Tensor, dtypes: Dtypes, model: Origin | None
     ) -> None:
         """Of what a caller passes and a parameter, or of two things that callers pass, one is cast to the dtype of the
         other."""
@@ -202,7 +208,7 @@ class Recorder:
                 scaled = origin.parents if isinstance(origin.node, ast.BinOp) else ()
                 self._multiplied.update(id(place.node) for place in (origin, *scaled))
 
-    def callers_pair(self, frame: Frame, lane: int, deciders: tuple[Decider, Decider], conflict: Conflict) -> None:
+    def callers_pair(self, frame: Activation, lane: int, deciders: tuple[Decider, Decider], conflict: Conflict) -> None:
         """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere.
 
         A parameter counts as aligned with whatever a caller passes in another method of the same class.
@@ -236,7 +242,7 @@ class Recorder:
         found = self._casts.get(id(node))
         return found.tensor if found is not None else None
 
-    def promotion(self, frame: Frame, promotion: Promotion) -> None:
+    def promotion(self, frame: Activation, promotion: Promotion) -> None:
         if self.concerns(frame):
             self._promotions.setdefault(id(promotion.node), promotion)
 
@@ -264,7 +270,7 @@ class Recorder:
         """Note an operation of the file that is checked, whatever file the kernel is called in."""
         self._apart.setdefault(id(found.node), found)
 
-    def branches(self, frame: Frame, found: BranchDtypes) -> None:
+    def branches(self, frame: Activation, found: BranchDtypes) -> None:
         if self.concerns(frame):
             self._branches.setdefault(frame.function, found)
 
@@ -379,12 +385,12 @@ def _is_named(cast: ast.Call) -> bool:
     return isinstance(value, ast.Name)
 
 
-def _class_of(frame: Frame) -> int:
+def _class_of(frame: Activation) -> int:
     """Identifies the class whose method runs."""
     return id(frame.owner.node) if frame.owner is not None else 0
 
 
-def _autocast_reaches(frame: Frame) -> bool:
+def _autocast_reaches(frame: Activation) -> bool:
     return not frame.backward or any(state.on for state in frame.autocast)
 
 

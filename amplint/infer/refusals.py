@@ -10,12 +10,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.dtypes import AUTOCASTABLE
-from amplint.infer.frame import Frame, options_of
 from amplint.infer.guards import narrow
+from amplint.infer.joining import options_of
 from amplint.infer.values import Tensor
 
 if TYPE_CHECKING:
     from amplint.infer.dtypes import Lane
+    from amplint.infer.frame import Frame
 
 
 def refused(frame: Frame, statement: ast.If, yes: int, no: int) -> bool:

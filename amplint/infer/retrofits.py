@@ -12,7 +12,8 @@ from typing import TypeGuard
 
 from amplint.infer import classes
 from amplint.infer.bodies import nodes_inside, once_for_each_node
-from amplint.infer.values import Class, External, Function, TorchName
+from amplint.infer.definitions import Class, Function
+from amplint.infer.values import External, TorchName
 
 _SIZES = frozenset(("in_features", "out_features", "embedding_dim", "num_embeddings"))
 """Attributes of a layer by which what is put around it is sized."""

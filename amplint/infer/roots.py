@@ -7,9 +7,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from amplint.infer.definitions import Class, Function
 from amplint.infer.evidence import passed_by_keyword
 from amplint.infer.namespace import LIBRARY_FOLDERS
-from amplint.infer.values import Class, Function, TorchName
+from amplint.infer.values import TorchName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

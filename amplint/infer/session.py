@@ -25,17 +25,16 @@ from amplint.infer.values import DTypeValue, Tensor, Trait, Value
 if TYPE_CHECKING:
     import ast
     from collections.abc import Hashable, Iterable, Iterator
-    from collections.abc import Sequence as Items
 
     from amplint.infer.arguments import Arguments
+    from amplint.infer.definitions import Class, Enclosing
     from amplint.infer.facts import Region
-    from amplint.infer.frame import Frame
+    from amplint.infer.failure import Failure
     from amplint.infer.namespace import Project
     from amplint.infer.observe import Observer
-    from amplint.infer.reached import Failure
     from amplint.infer.record import Recorder
     from amplint.infer.scenarios import Scenario
-    from amplint.infer.values import Class, Mapping
+    from amplint.infer.values import Mapping
 
 MAX_STEPS = 250_000
 """Expressions evaluated for one file before the rest of it is left unknown."""
@@ -66,7 +65,7 @@ class Known(NamedTuple):
     version: int
     reads: frozenset[Hashable]
     thrown: bool
-    found: frozenset[tuple[Frame, str, Hashable]]
+    found: frozenset[tuple[Enclosing, str, Hashable]]
     """What variables of functions around held that may change between calls."""
 
 
@@ -76,22 +75,6 @@ class Caller(Enum):
     USER = "the program's user, with the scenario's inputs"
     MODULE = "a module, with its inputs or with activations"
     ANY = "anything in the project"
-
-
-class Machine(Protocol):
-    """The interpreter's parts that need each other, handed down instead of imported in a ring."""
-
-    def evaluate(self, frame: Frame, node: ast.expr) -> Value: ...
-
-    def execute(self, frame: Frame, body: Items[ast.stmt]) -> None: ...
-
-    def call(self, frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value: ...
-
-    def get_attribute(self, frame: Frame, value: Value, name: str, node: ast.expr) -> Value: ...
-
-    def set_attribute(self, frame: Frame, value: Value, name: str, new: Value) -> None: ...
-
-    def assign(self, frame: Frame, target: ast.expr, value: Value) -> None: ...
 
 
 class Entered(Protocol):
@@ -126,11 +109,9 @@ class Session:
         torch_version: tuple[int, int],
         project: Project,
         recorder: Recorder,
-        machine: Machine,
         observer: Observer | None = None,
         oldest_torch: tuple[int, int] | None = None,
     ) -> None:
-        self.machine = machine
         self.observer = observer
         self.scenarios = scenarios
         self.device = device

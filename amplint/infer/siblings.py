@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.bodies import nodes_below
 from amplint.infer.decorators import Decorated
+from amplint.infer.definitions import Function
 from amplint.infer.dtypes import FLOAT32, LOW, names_of
 from amplint.infer.facts import Apart, Operand
-from amplint.infer.frame import options_of
+from amplint.infer.joining import options_of
 from amplint.infer.origins import causes, deciding
-from amplint.infer.values import Function, Origin, Tensor, Value
+from amplint.infer.values import Origin, Tensor, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -115,6 +116,6 @@ def _record(frame: Frame, wide: Operand, narrow: Operand, place: Origin, lanes: 
             kernel=kernel,
             by_autocast=bool(place.autocast >> lanes[0] & 1),
             scenarios=tuple(frame.session.scenarios[lane].name for lane in lanes),
-            causes=causes(place.source.path, (narrow,), lanes[0]),
+            causes=causes(place.source.path, (narrow.value,), lanes[0]),
         )
     )

@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from amplint.infer import uses
 from amplint.infer.branching import branch
 from amplint.infer.conflicts import index_write
-from amplint.infer.expressions import evaluate, global_value, in_place_operator
-from amplint.infer.frame import Frame, element_of, merge, options_of, unite
+from amplint.infer.definitions import Instance
+from amplint.infer.expressions import evaluate, global_value
 from amplint.infer.guards import narrow, split
 from amplint.infer.handling import entered, may_raise, tried
+from amplint.infer.joining import element_of, merge, options_of, unite
 from amplint.infer.looping import loop
 from amplint.infer.matching import matched
 from amplint.infer.meeting import alike, carries_dtype, environment
 from amplint.infer.objects import class_value, function_value, imported, set_attribute
+from amplint.infer.operators import in_place_operator
 from amplint.infer.refusals import is_something_else
 from amplint.infer.session import items_place
-from amplint.infer.values import UNKNOWN, Const, Instance, Layer, Mapping, Sequence, Tensor, Value
+from amplint.infer.values import UNKNOWN, Const, Layer, Mapping, Sequence, Tensor, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Sequence as Items
+
+    from amplint.infer.frame import Frame
 
 S = TypeVar("S", bound=ast.stmt)
 
@@ -140,7 +144,7 @@ def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
     right = evaluate(frame, statement.value)
     result = in_place_operator(frame, statement, left, right)
     if frame.session.observer is not None:
-        frame.session.observer.saw(frame, statement, result)
+        frame.session.observer.saw(frame.session, frame, statement, result)
     if isinstance(statement.target, ast.Subscript) and isinstance(evaluate(frame, statement.target.value), Tensor):
         _assign_item(frame, statement.target, result)
     else:

@@ -9,26 +9,16 @@ from typing import TYPE_CHECKING
 from amplint.infer import addresses, uses
 from amplint.infer.arguments import Arguments
 from amplint.infer.dtypes import ALIASES, BITS, BOOL, CASTS, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
-from amplint.infer.frame import Frame, options_of
+from amplint.infer.joining import options_of
 from amplint.infer.kinds import KINDS, asked
 from amplint.infer.operations import apply
 from amplint.infer.results import PYTHON, python_result
 from amplint.infer.texts import spelled
 from amplint.infer.torch_ops import find_method
-from amplint.infer.values import (
-    UNKNOWN,
-    Const,
-    Device,
-    DTypeValue,
-    Made,
-    Origin,
-    Tensor,
-    TensorMethod,
-    Trait,
-    Value,
-)
+from amplint.infer.values import UNKNOWN, Const, Device, DTypeValue, Made, Origin, Tensor, TensorMethod, Trait, Value
 
 if TYPE_CHECKING:
+    from amplint.infer.frame import Frame
     from amplint.infer.torch_ops import Op
 
 _ELSEWHERE = frozenset(("cuda", "xpu", "hpu", "ipu", "mtia", "pin_memory", "coalesce"))

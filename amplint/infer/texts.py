@@ -5,20 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.values import (
-    UNKNOWN,
-    Builtin,
-    Class,
-    Const,
-    Function,
-    Mapping,
-    Number,
-    Partial,
-    Sequence,
-    Text,
-    TorchName,
-    Value,
-)
+from amplint.infer.definitions import Class, Function
+from amplint.infer.values import UNKNOWN, Builtin, Const, Mapping, Number, Partial, Sequence, Text, TorchName, Value
 
 if TYPE_CHECKING:
     from amplint.infer.arguments import Arguments

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from amplint.infer import autocast, modules, uses
 from amplint.infer.arguments import Arguments
 from amplint.infer.decorators import Decorated, custom_decorator
+from amplint.infer.definitions import Bound, Class, Function, Instance
+from amplint.infer.dispatch import call
 from amplint.infer.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane, join
-from amplint.infer.frame import Frame, call, number_kind, options_of
+from amplint.infer.joining import number_kind, options_of
 from amplint.infer.kinds import KINDS, asked
 from amplint.infer.namespace import canonical
 from amplint.infer.operations import apply
@@ -21,15 +23,11 @@ from amplint.infer.texts import spelled
 from amplint.infer.torch_ops import find_op
 from amplint.infer.values import (
     UNKNOWN,
-    Bound,
-    Class,
     Const,
     Device,
     DTypeValue,
     External,
     FloatLimits,
-    Function,
-    Instance,
     Layer,
     Made,
     Mapping,
@@ -45,6 +43,7 @@ from amplint.infer.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from amplint.infer.frame import Frame
     from amplint.infer.session import Session
     from amplint.infer.torch_ops import Op
 

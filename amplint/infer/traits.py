@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from amplint.infer.values import Const, Trait, Value
-
-if TYPE_CHECKING:
-    from amplint.infer.facts import Operand
 
 _ALWAYS: dict[str, Trait] = {
     **dict.fromkeys(("abs", "relu", "softplus", "norm", "vector_norm", "var", "std", "sqrt"), Trait.POSITIVE),
@@ -30,12 +26,12 @@ _SQUARES = {Trait.GRADIENT: Trait.GRADIENT_SQUARE, Trait.BUCKET: Trait.BUCKET_SQ
 _EXPONENTIAL = (Trait.EXPONENTIAL, Trait.DECAY)
 
 
-def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Trait | None:
-    """What the values of an operation's result are like."""
+def trait_of(short: str, operands: list[tuple[Trait | None, ast.expr | None]], bound: dict[str, Value]) -> Trait | None:
+    """What the values of an operation's result are like; of each operand its trait and its expression are given."""
     always = _ALWAYS.get(short)
     if always is not None or not operands:
         return always
-    first = operands[0].value.trait
+    first, node = operands[0]
     if short in ("neg", "negative"):
         return negated(first)
     if short in ("pow", "square"):
@@ -50,10 +46,10 @@ def trait_of(short: str, operands: list[Operand], bound: dict[str, Value]) -> Tr
         return Trait.REST if left else Trait.BOUNDED
     if len(operands) == 1:
         return first if first is not Trait.SQUARE else Trait.POSITIVE
-    second = operands[1].value.trait
+    second, other = operands[1]
     if short in ("sub", "subtract") and second is Trait.LARGEST:
         return Trait.NEGATIVE
-    if short in ("mul", "multiply") and _same(operands[0].node, operands[1].node):
+    if short in ("mul", "multiply") and _same(node, other):
         return _squared(first)
     if short in ("mul", "multiply", "div") and first in _SIGNS and second in _SIGNS:
         positive = _SIGNS[first] == _SIGNS[second]

@@ -6,7 +6,6 @@ keys. Origins are left out of keys: where a dtype came from does not change what
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 from enum import Enum
 from sys import float_info
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING
 from amplint.infer.unchanging import unchanging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    import ast
+    from collections.abc import Hashable, Iterable
 
-    from amplint.infer.dtypes import Autocast, Dtypes
-    from amplint.infer.frame import Frame
-    from amplint.infer.namespace import Namespace
+    from amplint.infer.dtypes import Dtypes
     from amplint.source import Source, Span
 
 
@@ -72,9 +70,29 @@ class Value:
     def key(self) -> Hashable:
         return id(self)
 
+    @property
+    def rests_on(self) -> Iterable[Value] | None:
+        """The values that have to be the same in every analysis for this one to be; None where it is not, whatever
+        they are."""
+        return None
+
+    def closed(self, done: dict[int, Mapping]) -> Value:
+        """The value as another file sees it, its dicts closed to writing and open to keys that are not seen.
+
+        ``done`` holds those made so far, by ``id`` of what they are made of: a dict may hold itself.
+        """
+        return self
+
+    def let_go(self, holder: object) -> None:
+        """The module that defined it holds it no longer."""
+
 
 class _Unknown(Value):
     __slots__ = ()
+
+    @property
+    def rests_on(self) -> Iterable[Value] | None:
+        return () if self is UNKNOWN else None
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -125,6 +143,10 @@ class Const(Value):
     def key(self) -> Hashable:
         return (type(self.value), self.value)
 
+    @property
+    def rests_on(self) -> Iterable[Value]:
+        return ()
+
 
 NONE = Const(None)
 
@@ -141,6 +163,10 @@ class Text(Value):
     @property
     def key(self) -> Hashable:
         return ("text", self.usual)
+
+    @property
+    def rests_on(self) -> Iterable[Value]:
+        return ()
 
 
 LARGE, SMALL = 60000.0, 1e-3
@@ -172,6 +198,10 @@ class Number(Value):
         if self.extreme is not None:
             return ("number", self.kind, self.usual, self.extreme)
         return ("number", self.kind) if self.usual is None else ("number", self.kind, self.usual)
+
+    @property
+    def rests_on(self) -> Iterable[Value]:
+        return ()
 
 
 def extreme(value: object) -> float | None:
@@ -292,6 +322,10 @@ class Sequence(Value):
             return ("seq", keys_of(self, self.items, len(self.items)))
         return ("seqof", keys_of(self, (self.element,), 1))
 
+    @property
+    def rests_on(self) -> Iterable[Value]:
+        return self.items if self.items is not None else (self.element,)
+
     def at(self, index: int) -> Value | None:
         """The item at an index; None where it is not known which that is, or there is none."""
         known = self.items if self.items is not None else self.head if index >= 0 else self.tail
@@ -320,6 +354,19 @@ class Mapping(Value):
         names = tuple(self.items) if isinstance(held, tuple) else ()
         return ("map", names, held, keys_of(self, (self.other,), 1) if self.other else None)
 
+    @property
+    def rests_on(self) -> Iterable[Value] | None:
+        return self.items.values() if self.shared else None
+
+    def closed(self, done: dict[int, Mapping]) -> Value:
+        if self.shared:
+            return self
+        made = done.get(id(self))
+        if made is None:
+            made = done[id(self)] = Mapping({}, self.other or UNKNOWN, True)
+            made.items.update({key: held.closed(done) for key, held in self.items.items()})
+        return made
+
     def update(self, given: Value) -> None:
         """Take over what another mapping holds; anything else may hold whatever it likes."""
         if isinstance(given, Mapping):
@@ -339,6 +386,10 @@ class TorchName(Value):
     def key(self) -> Hashable:
         return ("torch", self.name)
 
+    @property
+    def rests_on(self) -> Iterable[Value]:
+        return ()
+
 
 @unchanging(frozen=True, slots=True, eq=False)
 class External(Value):
@@ -350,83 +401,9 @@ class External(Value):
     def key(self) -> Hashable:
         return ("external", self.name)
 
-
-@unchanging(frozen=True, slots=True, eq=False)
-class ModuleValue(Value):
-    """A module of the project, or a builtin namespace."""
-
-    namespace: Namespace
-
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
-
-@unchanging(frozen=True, slots=True, eq=False)
-class Function(Value):
-    """A function written in the project.
-
-    ``closure`` holds the enclosing functions' variables; ``owner`` is the class whose body defines it. ``late``: those
-    that the function around it, which ran as ``frame``, binds behind the definition.
-    """
-
-    node: FunctionNode
-    namespace: Namespace
-    closure: dict[str, Value] | None = None
-    owner: Class | None = None
-    name: str = "<lambda>"
-    frame: Frame | None = None
-    late: frozenset[str] = frozenset()
-
     @property
-    def key(self) -> Hashable:
-        if not self.closure:
-            return ("function", id(self.node))
-        return ("function", id(self.node), id(self.closure))
-
-
-@unchanging(frozen=True, slots=True, eq=False)
-class Bound(Value):
-    """A method with its instance."""
-
-    function: Function
-    instance: Value
-
-    @property
-    def key(self) -> Hashable:
-        return ("bound", self.function.key, self.instance.key)
-
-
-@dataclass(slots=True, eq=False)
-class Class(Value):
-    """A class written in the project. ``members`` are its body's bindings; ``bases`` resolved where possible."""
-
-    node: ast.ClassDef
-    namespace: Namespace
-    name: str
-    bases: tuple[Value, ...]
-    members: dict[str, Value] = field(default_factory=dict)
-    closure: dict[str, Value] | None = None
-    lineage: tuple[Value, ...] | None = None
-    """The class and its bases, once they were asked for."""
-    retrofit: bool | None = None
-    """Whether its objects add to a layer that was there before them, once that was asked."""
-
-    @property
-    def key(self) -> Hashable:
-        return ("class", id(self.node))
-
-
-@dataclass(slots=True, eq=False)
-class Instance(Value):
-    """An object of a project class. ``attributes`` is what its methods assigned so far.
-
-    ``converted`` is the dtype the whole module was converted to (``.half()``), None for the scenario's own.
-    """
-
-    cls: Class
-    attributes: dict[str, Value] = field(default_factory=dict)
-    open: bool = False
-    """Attributes may exist that the inference did not see set (an unknown base class, ``setattr``)."""
+    def rests_on(self) -> Iterable[Value]:
+        return ()
 
 
 @unchanging(frozen=True, slots=True, eq=False)
@@ -492,50 +469,9 @@ class Builtin(Value):
     def key(self) -> Hashable:
         return ("builtin", self.name, self.receiver.key if self.receiver else None)
 
-
-@unchanging(frozen=True, slots=True, eq=False)
-class AutocastFlag(Value):
-    """The answer of an autocast query, or of a comparison of dtypes: bit masks of the scenarios in which it can be
-    True, and can be False."""
-
-    on: int
-    off: int
-
     @property
-    def key(self) -> Hashable:
-        return ("flag", self.on, self.off)
-
-
-@unchanging(frozen=True, slots=True, eq=False)
-class AutocastContext(Value):
-    """An autocast context manager or decorator, not yet entered: how it changes a state, and how it was written."""
-
-    name: str
-    enter: Callable[[Autocast], Autocast]
-    dtype_given: bool
-    node: ast.expr
-    call: ast.Call | None
-    disables: bool
-
-    @property
-    def key(self) -> Hashable:
-        return ("autocast", id(self.node))
-
-
-@dataclass(slots=True, eq=False)
-class AutogradContext(Value):
-    """``ctx`` of an autograd Function: what forward stored for backward."""
-
-    attributes: dict[str, Value] = field(default_factory=dict)
-    saved: Value = UNKNOWN
-
-
-@unchanging(frozen=True, slots=True, eq=False)
-class Super(Value):
-    """``super()`` inside a method."""
-
-    instance: Value
-    owner: Class
+    def rests_on(self) -> Iterable[Value] | None:
+        return () if self.receiver is None else None
 
 
 @unchanging(frozen=True, slots=True, eq=False)
@@ -547,3 +483,7 @@ class Union(Value):
     @property
     def key(self) -> Hashable:
         return ("union", keys_of(self, self.options, len(self.options)))
+
+    @property
+    def rests_on(self) -> Iterable[Value]:
+        return self.options

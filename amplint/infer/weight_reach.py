@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from amplint.infer import classes, comm_hooks
 from amplint.infer.bodies import nodes_below
 from amplint.infer.decorators import Decorated
-from amplint.infer.frame import options_of
+from amplint.infer.definitions import Class, Function
+from amplint.infer.joining import options_of
 from amplint.infer.ownership import Method, Owners, methods
-from amplint.infer.values import Class, Function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

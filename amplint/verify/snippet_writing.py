@@ -7,7 +7,7 @@ import builtins
 from typing import TYPE_CHECKING
 
 from amplint.infer.dtypes import BOOL, INTEGERS, names_of
-from amplint.infer.frame import options_of
+from amplint.infer.joining import options_of
 from amplint.infer.values import (
     NONE,
     UNKNOWN,

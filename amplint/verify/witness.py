@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.infer.expressions import evaluate
+from amplint.infer.frame import Frame
 from amplint.infer.layers import find_layer
 from amplint.infer.record import Recorder
 from amplint.infer.session import OutOfBudget
@@ -21,9 +22,9 @@ from amplint.infer.values import TensorMethod, TorchName, Value
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from amplint.infer.activation import Activation
     from amplint.infer.dtypes import Autocast
     from amplint.infer.facts import Conflict, Operand
-    from amplint.infer.frame import Frame
     from amplint.source import Span
 
 _PLAIN = (
@@ -70,13 +71,15 @@ class Witness(Recorder):
             return sorted(found, key=lambda sight: sight.rank)
         return self._called.get(span, [])
 
-    def concerns(self, frame: Frame) -> bool:
+    def concerns(self, frame: Activation) -> bool:
         return not self._looking and super().concerns(frame)
 
-    def conflict(self, frame: Frame, conflict: Conflict, *, sure: bool = False) -> None:
+    def conflict(self, frame: Activation, conflict: Conflict, *, sure: bool = False) -> None:
         super().conflict(frame, conflict, sure=sure)
+        if conflict.elsewhere is not None or not isinstance(frame, Frame) or not self.concerns(frame):
+            return
         op = _op(conflict.op, frame)
-        if op is None or conflict.elsewhere is not None or not self.concerns(frame):
+        if op is None:
             return
         span = frame.namespace.source.span(conflict.node)
         if span in self._wanted:
@@ -93,10 +96,12 @@ class Witness(Recorder):
             )
             self._disagreeing.setdefault(span, []).append(sight)
 
-    def torch_call(self, frame: Frame, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
+    def torch_call(self, frame: Activation, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         super().torch_call(frame, name, node, arguments)
+        if not isinstance(node, ast.Call) or not isinstance(frame, Frame) or not self.concerns(frame):
+            return
         op = find_op(name, frame.session.torch_version)
-        if op is None or not isinstance(node, ast.Call) or not self.concerns(frame):
+        if op is None:
             return
         span = frame.namespace.source.span(node)
         if span in self._wanted:

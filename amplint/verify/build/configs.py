@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
@@ -17,6 +18,8 @@ from amplint.verify.build.spec import Make, Spec, realise
 _KEPT = re.compile(r"head_(dim|size)|dim_head|key_dim|len|max|pos")
 """Sizes that are not widths, and those of one head: with fewer heads the width shrinks enough."""
 _ENDINGS = ("config", "cfg", "args", "options")
+Choose = Callable[[Parameter, type, int], list[Spec]]
+"""What to try for a parameter of a class, at some depth of configurations inside each other; at least one."""
 
 
 class AnyConfig(dict[str, Any]):
@@ -49,13 +52,16 @@ class AnyConfig(dict[str, Any]):
         return dict.get(self, name, default)
 
 
-def objects(annotation: type, depth: int) -> list[Spec]:
-    """Instances of a class that an annotation names: a module, a dataclass, a configuration, anything constructible."""
+def objects(annotation: type, depth: int, choose: Choose) -> list[Spec]:
+    """Instances of a class that an annotation names: a module, a dataclass, a configuration, anything constructible.
+
+    ``choose`` gives the values of its own parameters.
+    """
     if annotation.__module__ == "builtins" or getattr(annotation, "__abstractmethods__", None):
         return []
     if issubclass(annotation, nn.Module):
         return [part(annotation)]
-    plan = _arguments(annotation, depth)
+    plan = _arguments(annotation, depth, choose)
     if plan is None:
         return []
     label = f"{annotation.__module__}.{annotation.__qualname__}"
@@ -70,8 +76,8 @@ def _made_smaller(settings: Make, by: int) -> Any:
     return shrunk(settings.call(), by)
 
 
-def unnamed(owner: type, depth: int = 0) -> list[Spec]:
-    """Configurations for a parameter of ``owner`` that has no annotation.
+def unnamed(owner: type, depth: int, choose: Choose) -> list[Spec]:
+    """Configurations for a parameter of ``owner`` that has no annotation; ``choose`` gives the values of their fields.
 
     The owner's ``config_class``; the configuration classes that its file knows, those with the longest common start of
     name first; AnyConfig.
@@ -95,7 +101,7 @@ def unnamed(owner: type, depth: int = 0) -> list[Spec]:
     beside.sort(key=lambda thing: -_shared_start(thing.__name__, owner.__name__))
     found: list[Spec] = []
     for thing in dict.fromkeys([*known, *dict.fromkeys(beside)][:4]):
-        found += objects(thing, depth + 1) if depth < 2 and thing is not owner else []
+        found += objects(thing, depth + 1, choose) if depth < 2 and thing is not owner else []
     return [*found, Make("AnyConfig()", AnyConfig)]
 
 
@@ -137,14 +143,12 @@ def smaller_value(name: str, value: Any, by: int) -> Any:
     return value
 
 
-def _arguments(annotation: type, depth: int) -> dict[str, Spec] | None:
-    from amplint.verify.build.values import candidates
-
+def _arguments(annotation: type, depth: int, choose: Choose) -> dict[str, Spec] | None:
     settings = parameters(annotation)
     plan: dict[str, Spec] = {}
     for name, parameter in settings.items():
         if parameter.default is Parameter.empty and parameter.kind not in VARIADIC:
             if parameter.kind is Parameter.POSITIONAL_ONLY:
                 return None
-            plan[name] = candidates(parameter, annotation, depth)[0]
+            plan[name] = choose(parameter, annotation, depth)[0]
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from amplint.verify.build.values import candidates
 from amplint.verify.loading import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MOST_TRIES = 120
 SECONDS_A_TRY = 10.0
@@ -161,3 +162,15 @@ class Constructor:
             if changed:
                 found.append({**plan, **changed})
         return found
+
+
+@parts.finds_arguments
+def _part_maker(kind: type[torch.nn.Module], deadline: float) -> Callable[[], Any]:
+    search = Constructor(kind, 0, deadline)
+    for plan, _, _module in search.attempts():
+        return functools.partial(search.make, plan)
+    return functools.partial(_refused, f"no {kind.__name__} could be made: {search.reason}")
+
+
+def _refused(reason: str) -> torch.nn.Module:
+    raise TypeError(reason)

@@ -16,12 +16,12 @@ from amplint.verify.build.spec import Const, Make, Plan, Spec, realise
 from amplint.verify.build.values import candidates, layer_choices
 
 if TYPE_CHECKING:
-    from amplint.verify.build.construct import Constructor
+    from amplint.verify.build.searches import ArgumentSearch
 
 Repair = tuple[float, Plan]
 
 
-def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repair]:
+def repairs(search: ArgumentSearch, plan: Plan, error: Exception) -> Iterator[Repair]:
     """Plans that may cure ``error``, each with what it costs: the smaller, the likelier."""
     text = str(error)
     trail = places(error)
@@ -50,7 +50,7 @@ def repairs(search: Constructor, plan: Plan, error: Exception) -> Iterator[Repai
             yield 3.0 + index, {**plan, name: spec}
 
 
-def _keywords(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+def _keywords(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Repair]:
     missing = re.search(r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)", text)
     if missing:
         wanted = [name for name in re.findall(r"'(\w+)'", missing[1]) if name not in plan]
@@ -61,7 +61,7 @@ def _keywords(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
         yield 0.5, {name: spec for name, spec in plan.items() if name != unexpected[1]}
 
 
-def _blamed(search: Constructor, plan: Plan, trail: list[Place]) -> list[str]:
+def _blamed(search: ArgumentSearch, plan: Plan, trail: list[Place]) -> list[str]:
     """Parameters named on the failing statements, innermost first; those in the plan before those with defaults."""
     found: list[str] = []
     for place in trail:
@@ -70,7 +70,7 @@ def _blamed(search: Constructor, plan: Plan, trail: list[Place]) -> list[str]:
     return sorted(found, key=lambda name: name not in plan)
 
 
-def _compared(search: Constructor, plan: Plan, place: Place, comparison: Comparison) -> Iterator[Repair]:
+def _compared(search: ArgumentSearch, plan: Plan, place: Place, comparison: Comparison) -> Iterator[Repair]:
     """Values that make a failed comparison hold."""
     left, right = comparison.left_value, comparison.right_value
     remainder = _remainder(place, comparison)
@@ -122,7 +122,7 @@ def _compared(search: Constructor, plan: Plan, place: Place, comparison: Compari
                 yield 0.9, {**plan, name: Const(None)}
 
 
-def _instances(search: Constructor, comparison: Comparison, plan: Plan) -> Iterator[Repair]:
+def _instances(search: ArgumentSearch, comparison: Comparison, plan: Plan) -> Iterator[Repair]:
     """``isinstance(name, Kind)``: an object of that kind."""
     if not isinstance(comparison.left, ast.Name) or comparison.left.id not in search.parameters:
         return
@@ -134,7 +134,7 @@ def _instances(search: Constructor, comparison: Comparison, plan: Plan) -> Itera
             yield 0.5 + 0.2 * rank + 0.1 * index, {**plan, name: spec}
 
 
-def of_the_library(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+def of_the_library(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Repair]:
     """``'Identity' object has no attribute 'dim'``, or a forward lacks a keyword: a module of the library instead."""
     for pattern, find in (
         (r"'(\w+)' object has no attribute '(\w+)'", parts.having),
@@ -162,7 +162,7 @@ def _remainder(place: Place, comparison: Comparison) -> tuple[int, int] | None:
     return (value, divisor) if isinstance(value, int) and isinstance(divisor, int) and divisor else None
 
 
-def _lengths(search: Constructor, plan: Plan, comparison: Comparison) -> Iterator[Repair]:
+def _lengths(search: ArgumentSearch, plan: Plan, comparison: Comparison) -> Iterator[Repair]:
     """``len(a) == n``: another length for what has the length of either side."""
     left, right = comparison.left_value, comparison.right_value
     if not (isinstance(left, int) and isinstance(right, int)):
@@ -175,7 +175,7 @@ def _lengths(search: Constructor, plan: Plan, comparison: Comparison) -> Iterato
                     yield 0.7, {**plan, name: Const(type(value)([*value, *[value[-1]] * want][:want]))}
 
 
-def _holding(search: Constructor, plan: Plan, value: Any) -> list[str]:
+def _holding(search: ArgumentSearch, plan: Plan, value: Any) -> list[str]:
     """Parameters that have ``value``: those in the plan first."""
     if isinstance(value, bool) or value is MISSING:
         return []
@@ -187,7 +187,7 @@ def _holding(search: Constructor, plan: Plan, value: Any) -> list[str]:
     return found[:4]
 
 
-def _current(search: Constructor, plan: Plan, name: str) -> Any:
+def _current(search: ArgumentSearch, plan: Plan, name: str) -> Any:
     if name in plan:
         spec = plan[name]
         return MISSING if isinstance(spec, Make) else realise(spec)
@@ -195,7 +195,7 @@ def _current(search: Constructor, plan: Plan, name: str) -> Any:
     return parameter.default if parameter is not None else MISSING
 
 
-def _registry(search: Constructor, plan: Plan, trail: list[Place], blamed: list[str]) -> Iterator[Repair]:
+def _registry(search: ArgumentSearch, plan: Plan, trail: list[Place], blamed: list[str]) -> Iterator[Repair]:
     """A failed look-up ``TABLE[name]``: the table's own keys."""
     for place in trail[:2]:
         for node in ast.walk(place.statement) if place.statement is not None else ():
@@ -210,7 +210,7 @@ def _registry(search: Constructor, plan: Plan, trail: list[Place], blamed: list[
                         yield 0.7 + 0.1 * index, {**plan, name: Const(option)}
 
 
-def _quoted(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+def _quoted(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
     """Words in quotes in the message: the values that the parameter accepts."""
     words = re.findall(r"[\"'`]([\w./-]+)[\"'`]", text)
     rejected = [name for name in plan for word in words if _current(search, plan, name) == word]
@@ -223,7 +223,7 @@ def _quoted(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> It
     yield from _given(search, plan, words)  # "`depth` must be passed"
 
 
-def after_forward(search: Constructor, plan: Plan, error: BaseException | None, text: str) -> Iterator[Repair]:
+def after_forward(search: ArgumentSearch, plan: Plan, error: BaseException | None, text: str) -> Iterator[Repair]:
     """What the error of a forward, in one line ``text``, says about the constructor's arguments.
 
     ``either size or scale_factor should be defined``: a value for each parameter named there that was left None. An
@@ -251,7 +251,7 @@ def _attributes(trail: list[Place]) -> set[str]:
     }
 
 
-def _given(search: Constructor, plan: Plan, words: list[str]) -> Iterator[Repair]:
+def _given(search: ArgumentSearch, plan: Plan, words: list[str]) -> Iterator[Repair]:
     for word in dict.fromkeys(words):
         if word in search.parameters and _current(search, plan, word) is None:
             given = [spec for spec in search.choices(word) if not (isinstance(spec, Const) and spec.value is None)]
@@ -275,7 +275,7 @@ _NEEDS_TEXT = (
 )
 
 
-def _kinds(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+def _kinds(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
     """A value of another kind where the message is about kinds."""
     names_ = blamed[:4] or list(plan)[:4]
     for rank, name in enumerate(names_):
@@ -309,7 +309,7 @@ def _kinds(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Ite
                 yield cost, {**plan, name: Const(type(value)([*value, *[value[-1]] * count][:count]))}
 
 
-def _unset(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+def _unset(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Repair]:
     """``size: int = None`` where None does not do: values for all parameters that are annotated so."""
     if "NoneType" not in text:
         return
@@ -322,7 +322,7 @@ def _unset(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
         yield 0.4, {**plan, **{name: search.choices(name)[0] for name in left}}
 
 
-def _other_objects(search: Constructor, plan: Plan, text: str) -> Iterator[Repair]:
+def _other_objects(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Repair]:
     """``'BackboneConfig' object has no attribute 'heads'``: an object of another class."""
     match = re.search(r"'(\w+)' object has no attribute", text)
     for name, spec in plan.items():
@@ -336,7 +336,7 @@ def _numbers_among(specs: list[Spec]) -> list[Const]:
     return [spec for spec in specs if isinstance(spec, Const) and type(spec.value) in (int, float)][:3]
 
 
-def _layers(search: Constructor, name: str) -> list[Spec]:
+def _layers(search: ArgumentSearch, name: str) -> list[Spec]:
     return layer_choices(name, search.target)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +15,7 @@ from amplint.verify.build.effort import OutOfTime, TooLarge, time_left, within
 from amplint.verify.build.inputs import choices_for, first_plans, main_layouts
 from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
+from amplint.verify.build.searches import Probe
 from amplint.verify.build.signatures import VARIADIC, Parameter, forward_parameters
 from amplint.verify.build.spec import Items, Plan, Spec, realise, tensors_of
 from amplint.verify.build.trace import Trace
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 SECONDS_A_TRY = 15.0
 MOST_INPUT = 2_000_000
 """Elements of all inputs together beyond which a plan is not tried."""
-
-
-@dataclass(frozen=True)
-class Probe:
-    """What came of one try: no ``error`` means that it ran and its result depends on an input."""
-
-    trace: Trace
-    error: BaseException | None
 
 
 class Forward:

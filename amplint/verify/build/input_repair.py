@@ -22,10 +22,10 @@ from amplint.verify.build.spec import Const, Items, Plan, Spec, Tensor, replaced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.verify.build.forward import Forward, Probe
+    from amplint.verify.build.searches import InputSearch, Probe
 
 
-def repairs(search: Forward, plan: Plan, probe: Probe) -> Iterator[Repair]:
+def repairs(search: InputSearch, plan: Plan, probe: Probe) -> Iterator[Repair]:
     """Plans that may cure the failure of ``probe``, each with its cost: the smaller, the likelier."""
     error = probe.error
     if error is None or not isinstance(error, Exception):
@@ -55,11 +55,11 @@ def repairs(search: Forward, plan: Plan, probe: Probe) -> Iterator[Repair]:
             yield 1.6 + 0.3 * index + 0.4 * rank, {**plan, name: spec}
 
 
-def _tensor_choices(search: Forward, plan: Plan, name: str) -> list[Spec]:
+def _tensor_choices(search: InputSearch, plan: Plan, name: str) -> list[Spec]:
     return [spec for spec in search.choices(plan, name) if not (isinstance(spec, Const) and spec.value is None)]
 
 
-def _missing(search: Forward, plan: Plan, text: str) -> Iterator[Repair]:
+def _missing(search: InputSearch, plan: Plan, text: str) -> Iterator[Repair]:
     missing = re.search(r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)", text)
     if missing:
         wanted = [name for name in re.findall(r"'(\w+)'", missing[1]) if name not in plan]
@@ -77,7 +77,7 @@ def _missing(search: Forward, plan: Plan, text: str) -> Iterator[Repair]:
         yield 0.5, {name: spec for name, spec in plan.items() if name != unexpected[1]}
 
 
-def _blamed(search: Forward, plan: Plan, trail: list[Place]) -> list[str]:
+def _blamed(search: InputSearch, plan: Plan, trail: list[Place]) -> list[str]:
     """Parameters of the forward named on the failing statements, innermost first; frames of other modules count where
     they use the same names."""
     found: list[str] = []
@@ -90,7 +90,7 @@ def _blamed(search: Forward, plan: Plan, trail: list[Place]) -> list[str]:
     ]
 
 
-def _unpacked(search: Forward, plan: Plan, probe: Probe, trail: list[Place], text: str) -> Iterator[Repair]:
+def _unpacked(search: InputSearch, plan: Plan, probe: Probe, trail: list[Place], text: str) -> Iterator[Repair]:
     """``b, c, h, w = x.shape`` and ``cos, sin = rotary``."""
     expected = re.search(r"unpack \(expected (?:at least )?(\d+)", text)
     if not trail or not (expected or "unpack non-iterable" in text or "not iterable" in text):
@@ -119,7 +119,7 @@ def _unpacked(search: Forward, plan: Plan, probe: Probe, trail: list[Place], tex
             yield 0.7, {**plan, name: Items(tuple, (spec,) * count)}
 
 
-def _indexed(search: Forward, plan: Plan, probe: Probe, place: Place) -> Iterator[Repair]:
+def _indexed(search: InputSearch, plan: Plan, probe: Probe, place: Place) -> Iterator[Repair]:
     """``x.shape[3]``: enough dimensions."""
     for node in ast.walk(place.statement) if place.statement is not None else ():
         if not isinstance(node, ast.Subscript):
@@ -161,7 +161,7 @@ _OTHER_KINDS = (
 """What messages say of the numbers in tensors, the kinds of tensors that are to blame, and the kind that is not."""
 
 
-def _kinds(search: Forward, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+def _kinds(search: InputSearch, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
     """A value of another kind where the message is about kinds."""
     for rank, name in enumerate(blamed[:4]):
         cost = 0.6 + 0.2 * rank
@@ -222,7 +222,7 @@ def _kinds(search: Forward, plan: Plan, text: str, blamed: list[str]) -> Iterato
             yield 1.0, together
 
 
-def _compared(search: Forward, plan: Plan, probe: Probe, place: Place, comparison: Comparison) -> Iterator[Repair]:
+def _compared(search: InputSearch, plan: Plan, probe: Probe, place: Place, comparison: Comparison) -> Iterator[Repair]:
     """Sizes that make a failed comparison hold."""
     left, right = comparison.left_value, comparison.right_value
     if left is MISSING or right is MISSING or isinstance(left, torch.Tensor) or isinstance(right, torch.Tensor):
@@ -267,7 +267,7 @@ def _rank_base(node: ast.expr) -> ast.expr | None:
     return None
 
 
-def _patterns(search: Forward, plan: Plan, probe: Probe, text: str) -> Iterator[Repair]:
+def _patterns(search: InputSearch, plan: Plan, probe: Probe, text: str) -> Iterator[Repair]:
     """einops: ``Error while processing rearrange-reduction pattern "b c h w -> ..."``."""
     pattern = re.search(r"pattern [\"'](.+?)->", text)
     if not pattern or "..." in pattern[1]:

@@ -11,9 +11,9 @@ from amplint.verify.build.spec import Items, Plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from amplint.verify.build.forward import Forward
     from amplint.verify.build.frames import Place
     from amplint.verify.build.reshape import Repair
+    from amplint.verify.build.searches import InputSearch
 
 COST = 0.4
 
@@ -22,7 +22,7 @@ DICTS = ("keys", "items", "values", "get")
 """What only dicts are asked for."""
 
 
-def mappings(search: Forward, plan: Plan, trail: list[Place], error: Exception) -> Iterator[Repair]:
+def mappings(search: InputSearch, plan: Plan, trail: list[Place], error: Exception) -> Iterator[Repair]:
     """A dict in the place of each input that a failing statement asks for a text key which it does not have, or for all
     its keys.
 

@@ -20,8 +20,8 @@ from amplint.verify.build.spec import Make, Plan
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.verify.build.construct import Constructor
     from amplint.verify.build.frames import Place
+    from amplint.verify.build.searches import ArgumentSearch
 
 Repair = tuple[float, Plan]
 Fields = tuple[tuple[tuple[str, ...], Any], ...]
@@ -40,7 +40,7 @@ _ITERATED = re.compile(
 )
 
 
-def fields(search: Constructor, plan: Plan, text: str, trail: list[Place]) -> Iterator[Repair]:
+def fields(search: ArgumentSearch, plan: Plan, text: str, trail: list[Place]) -> Iterator[Repair]:
     """Plans whose stand-in has a configuration or another value in the fields that failing statements read."""
     stand_ins = {name: spec for name, spec in plan.items() if isinstance(spec, Make) and _is_stand_in(spec)}
     offered = list(_offered(trail)) if stand_ins else []

@@ -20,8 +20,8 @@ from amplint.verify.build.values import candidates
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.verify.build.construct import Constructor
     from amplint.verify.build.frames import Place
+    from amplint.verify.build.searches import ArgumentSearch
 
 Repair = tuple[float, Plan]
 
@@ -50,7 +50,7 @@ _TYPES: dict[str, Any] = {
 
 
 def objects_asked_for(
-    search: Constructor, plan: Plan, text: str, trail: list[Place], blamed: list[str]
+    search: ArgumentSearch, plan: Plan, text: str, trail: list[Place], blamed: list[str]
 ) -> Iterator[Repair]:
     """Plans with an object of the kind that ``text``, the message, or the failing statement asks for."""
     yield from _modules(search, plan, text, blamed)
@@ -58,7 +58,7 @@ def objects_asked_for(
     yield from _unset_fields(plan, trail)
 
 
-def _modules(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+def _modules(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
     """``'int' object has no attribute 'in_features'``: a layer, or a module of the library, that has the attribute."""
     lacks = _LACKS.search(text)
     if lacks is None and not _NO_MODULE.search(text):
@@ -98,12 +98,12 @@ _LAYERS: dict[str, Any] = {
 }
 
 
-def _default(search: Constructor, name: str) -> Any:
+def _default(search: ArgumentSearch, name: str) -> Any:
     parameter = search.parameters.get(name)
     return parameter.default if parameter is not None else MISSING
 
 
-def _named_types(search: Constructor, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
+def _named_types(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
     """``expected a str``: a value of the type."""
     if not _EXPECTS.search(text):
         return

@@ -15,7 +15,7 @@ from amplint.verify.build.subscript_repair import SUBSCRIPTS, subscripts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.verify.build.forward import Forward
+    from amplint.verify.build.searches import InputSearch
     from amplint.verify.build.trace import Failure, Trace
 
 _BROADCAST = {
@@ -30,7 +30,7 @@ _LOGICAL = {"__invert__", "bitwise_not", "__and__", "__or__", "__xor__", "bitwis
 _MATMUL = {"matmul", "__matmul__", "bmm", "mm", "baddbmm", "__rmatmul__", "addmm"}
 
 
-def from_operation(search: Forward, plan: Plan, trace: Trace) -> Iterator[Repair]:
+def from_operation(search: InputSearch, plan: Plan, trace: Trace) -> Iterator[Repair]:
     """Plans under which the failed operation of ``trace`` gets what it needs."""
     failure = trace.failure
     if failure is None:
@@ -74,7 +74,7 @@ def from_operation(search: Forward, plan: Plan, trace: Trace) -> Iterator[Repair
 
 
 def _dimension(
-    search: Forward, plan: Plan, trace: Trace, tensor: torch.Tensor, dim: int, want: int
+    search: InputSearch, plan: Plan, trace: Trace, tensor: torch.Tensor, dim: int, want: int
 ) -> Iterator[Repair]:
     """Make ``tensor`` have ``want`` elements in ``dim``, through the inputs it came from."""
     if tensor.dim() == 0:
@@ -107,7 +107,9 @@ def _everywhere(plan: Plan, old: tuple[int, ...], new: tuple[int, ...]) -> Plan:
     return plan
 
 
-def _convolution(search: Forward, plan: Plan, trace: Trace, failure: Failure, tensor: torch.Tensor) -> Iterator[Repair]:
+def _convolution(
+    search: InputSearch, plan: Plan, trace: Trace, failure: Failure, tensor: torch.Tensor
+) -> Iterator[Repair]:
     weight = failure.argument(1, "weight")
     transposed = "transpose" in failure.name
     groups = failure.argument(6, "groups", 1)
@@ -138,7 +140,9 @@ def _grown(plan: Plan, trace: Trace, tensor: torch.Tensor) -> Iterator[Repair]:
                 yield 0.4 + 0.3 * index, replaced(plan, path, Tensor(shape, spec.kind, spec.high))
 
 
-def _channels(search: Forward, plan: Plan, trace: Trace, failure: Failure, tensor: torch.Tensor) -> Iterator[Repair]:
+def _channels(
+    search: InputSearch, plan: Plan, trace: Trace, failure: Failure, tensor: torch.Tensor
+) -> Iterator[Repair]:
     positions = {"group_norm": (2, "weight"), "prelu": (1, "weight"), "batch_norm": (1, "running_mean")}
     position, name = positions.get(failure.name, (1, "running_mean"))
     weight = failure.argument(position, name)
@@ -148,7 +152,7 @@ def _channels(search: Forward, plan: Plan, trace: Trace, failure: Failure, tenso
         yield from _dimension(search, plan, trace, tensor, 1, int(weight.shape[0]))
 
 
-def _embedding(search: Forward, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
+def _embedding(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
     indices, weight = failure.argument(0, "input"), failure.argument(1, "weight")
     if not isinstance(indices, torch.Tensor):
         return
@@ -189,7 +193,7 @@ def _indices(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
                 yield 0.5, with_kind(plan, path, "long", 2)
 
 
-def _broadcast(search: Forward, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
+def _broadcast(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
     """Operands whose shapes disagree: each made to fit each other."""
     operands = failure.tensors()[:4]
     inputs = tensors_of(plan)
@@ -216,7 +220,7 @@ def _broadcast(search: Forward, plan: Plan, trace: Trace, failure: Failure) -> I
                     yield 0.6, replaced(plan, path, Tensor(tuple(other.shape), spec.kind, spec.high))
 
 
-def _product(search: Forward, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
+def _product(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
     operands = failure.tensors()[-2:]
     if len(operands) < 2 or min(tensor.dim() for tensor in operands) < 2:
         for mine, other in zip(operands, reversed(operands), strict=True):
@@ -272,7 +276,7 @@ def _view(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
                 yield 0.6, replaced(plan, path, Tensor(shape, spec.kind, spec.high))
 
 
-def _ranks(search: Forward, plan: Plan, trace: Trace, failure: Failure, text: str) -> Iterator[Repair]:
+def _ranks(search: InputSearch, plan: Plan, trace: Trace, failure: Failure, text: str) -> Iterator[Repair]:
     """Messages that say how many dimensions were expected."""
     wanted: list[int] = []
     for pattern in (

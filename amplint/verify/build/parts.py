@@ -7,6 +7,7 @@ import functools
 import sys
 import time
 import types
+from collections.abc import Callable
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,17 @@ from amplint.verify.build.signatures import parameters, source_tree
 from amplint.verify.build.spec import Make, Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 SECONDS = 12.0
 """How long arguments for one such module are searched for."""
 MOST = 4
+Finder = Callable[[type[nn.Module], float], Callable[[], Any]]
+"""Finds, until a point in time, what constructs a class, or what raises TypeError where there is nothing."""
 
 _making: list[type] = []
 _makers: dict[type, Callable[[], Any]] = {}
+_finders: list[Finder] = []
 
 
 def part(kind: type[nn.Module]) -> Make:
@@ -51,20 +55,18 @@ def _made(kind: type[nn.Module]) -> nn.Module:
 
 def _maker(kind: type[nn.Module]) -> Callable[[], Any]:
     """What constructs ``kind``, or raises TypeError where nothing was found."""
-    from amplint.verify.build.construct import Constructor  # mutual: its search asks for parts
-
+    (find,) = _finders
     _making.append(kind)
     try:
-        search = Constructor(kind, 0, time.monotonic() + SECONDS)
-        for plan, _, _module in search.attempts():
-            return functools.partial(search.make, plan)
+        return find(kind, time.monotonic() + SECONDS)
     finally:
         _making.pop()
-    return functools.partial(_refused, f"no {kind.__name__} could be made: {search.reason}")
 
 
-def _refused(reason: str) -> nn.Module:
-    raise TypeError(reason)
+def finds_arguments(find: Finder) -> Finder:
+    """The decorated function is how arguments of parts are found: its search asks for parts in turn."""
+    _finders[:] = [find]
+    return find
 
 
 def having(target: type, name: str, attribute: str) -> list[Make]:

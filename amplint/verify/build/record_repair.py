@@ -18,16 +18,16 @@ from amplint.verify.build.spec import Items, Plan, tensors_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.verify.build.forward import Forward
     from amplint.verify.build.frames import Place
     from amplint.verify.build.reshape import Repair
+    from amplint.verify.build.searches import InputSearch
 
 MOST = 3
 COST = 0.5
 _LACKS = re.compile(r"'(?:Tensor|tuple|list|int|dict|NoneType)' object has no attribute '(\w+)'")
 
 
-def records(search: Forward, plan: Plan, text: str, trail: list[Place]) -> Iterator[Repair]:
+def records(search: InputSearch, plan: Plan, text: str, trail: list[Place]) -> Iterator[Repair]:
     """An object in the place of each input that a failing statement asks for an attribute that it does not have.
 
     First of the classes of the library that have the attribute, each made of tensors, then a plain one with all
@@ -48,7 +48,7 @@ def records(search: Forward, plan: Plan, text: str, trail: list[Place]) -> Itera
             yield COST + 0.4, {**plan, name: _record(search, plan, types.SimpleNamespace, names)}
 
 
-def _record(search: Forward, plan: Plan, kind: Any, names: list[str]) -> Items:
+def _record(search: InputSearch, plan: Plan, kind: Any, names: list[str]) -> Items:
     main = next(iter(tensors_of(plan).values()), None)
     specs = [search.choices(plan, name)[0] for name in names]
     items = [main if isinstance(spec, Items) and main is not None else spec for spec in specs]

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from amplint.verify.build import names
+from amplint.verify.build.configs import AnyConfig, objects, unnamed
 from amplint.verify.build.signatures import Parameter, compared_constants, namespace_of
 from amplint.verify.build.spec import Const, Items, Make, Spec
 
@@ -72,8 +73,6 @@ def _from_annotation(annotation: Any, name: str, owner: type, depth: int) -> lis
     if origin in _SEQUENCES or annotation in _SEQUENCES:
         return _sequences(origin or annotation, arguments, name, owner, depth)
     if origin in (dict, collections.abc.Mapping) or annotation in (dict, collections.abc.Mapping):
-        from amplint.verify.build.configs import AnyConfig  # mutual: a configuration's fields are parameters too
-
         return [Const({}), Make("AnyConfig()", AnyConfig)]
     if origin is type or annotation is type:
         return _classes(arguments[0] if arguments else nn.Module, name, owner)
@@ -109,9 +108,7 @@ def _from_class(annotation: type, name: str, owner: type, depth: int) -> list[Sp
     if annotation is nn.Module or annotation is nn.ModuleList or annotation is nn.Sequential:
         return _modules(name, owner, annotation)
     if depth < 3:
-        from amplint.verify.build.configs import objects  # mutual: a configuration's fields are parameters too
-
-        return objects(annotation, depth + 1)
+        return objects(annotation, depth + 1, candidates)
     return []
 
 
@@ -220,9 +217,7 @@ def _from_name(name: str, owner: type, depth: int) -> list[Spec]:
     if re.search(r"module$|^fn$|^body$|backbone|^net$|^model$|encoder$|decoder$|^base_layer$|^inner$|projector", word):
         return _modules(word, owner, nn.Module)
     if re.search(r"cfg$|conf(ig)?s?$|^opts?$|^args$|hparams|params$", word):
-        from amplint.verify.build.configs import unnamed
-
-        return unnamed(owner, depth)
+        return unnamed(owner, depth, candidates)
     if re.search(r"kwargs$|_dict$|mapping", word):
         return [Const({})]
     values = names.values_for(name)
