@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import Suspect
 from amplint.finding import Cause
 from amplint.infer.bodies import nodes_below
 from amplint.judge.certainty import ASSUMED
-from amplint.rule import Suspect
 
 from ._surroundings import FunctionNode, Surroundings
 

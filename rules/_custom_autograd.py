@@ -6,11 +6,11 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import Suspect
 from amplint.finding import Applicability, Edit, Place
 from amplint.infer.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
-from amplint.rule import Suspect
 from amplint.source import Location, Span
 
 from ._disagreement import short_name

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import likely_loss
+
 from ._custom_autograd import autocast_scenarios, role_of
-from ._likely import likely_loss
 from ._surroundings import FunctionNode, Surroundings, tests_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.claims.suspect import Suspect
     from amplint.infer.facts import FileFacts
-    from amplint.rule import Suspect
 
 
 def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import Suspect
 from amplint.finding import Place, Severity
-from amplint.rule import Suspect
 
 if TYPE_CHECKING:
     import ast

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import Suspect, likely_loss
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.origins import deciding, lineage
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
-from amplint.rule import Suspect
 
 from ._alignment import dtype_of_tensor
 from ._disagreement import find_expression, find_operand
 from ._following import joined
-from ._likely import likely_loss
 from ._makers import because, quoted, reason
 from ._merging import merges
 from ._rotation import rotations

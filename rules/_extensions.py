@@ -16,8 +16,8 @@ from ._disagreement import suspects_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.claims.suspect import Suspect
     from amplint.infer.facts import AutogradFunction, Conflict, FileFacts
-    from amplint.rule import Suspect
 
 _COMPILED = re.compile(r"(^|_)(C|cuda|cpp|ext|extension)$")
 """How extension modules are named, as far as their last part goes; asked only of what has no Python file."""

@@ -6,11 +6,11 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import likely_loss
 from amplint.finding import Applicability, Cause
 from amplint.infer.facts import Addressed
 
 from ._following import Follower, followers
-from ._likely import likely_loss
 from ._round_trip import RoundTrip, round_trips
 from ._surroundings import Surroundings
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
+    from amplint.claims.suspect import Suspect
     from amplint.finding import Fix
     from amplint.infer.facts import FileFacts
-    from amplint.rule import Suspect
     from amplint.visit import Visit
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ._likely import likely_loss
+from amplint.claims.suspect import likely_loss
+
 from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.claims.suspect import Suspect
     from amplint.infer.facts import FileFacts
-    from amplint.rule import Suspect
 
 _IN_PLACE = frozenset(("add_", "addmm_", "addmv_", "baddbmm_"))
 _OUT = frozenset(("add", "addmm", "addmv", "baddbmm"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import Suspect
 from amplint.finding import Cause, Edit, Severity
 from amplint.infer.facts import Kind
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
-from amplint.rule import Suspect
 
 from ._custom_autograd import (
     BACKWARD,

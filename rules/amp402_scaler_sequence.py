@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.suspect import likely_loss
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.training.steps import Step
 from amplint.rule import Example, Rule, Suspect
 
-from ._likely import likely_loss
 from ._scaler_making import for_bfloat16, made_anew
 from ._scaler_order import JUDGES
 from ._scaler_state import kept_while_off
