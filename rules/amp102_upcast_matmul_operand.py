@@ -6,17 +6,17 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, disagreement, label, suspects_of
+from amplint.claims.idle_upcasts import idle_doubts
+from amplint.claims.on_host import is_on_host
+from amplint.claims.operands import leads, wider, written_cast
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.facts import Kind
 from amplint.infer.origins import deciding
 from amplint.judge import doubts
+from amplint.rewriting.casts import alignment, same_cast
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
-from ._disagreement import suspects_of
-from ._idle_upcasts import idle_doubts
-from ._on_host import is_on_host
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, suspects_of
+from amplint.claims.operands import dtype_of, short_name
 from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
+from amplint.rewriting.nodes import find_operand
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import describe, dtype_of
-from ._disagreement import find_operand, short_name, suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

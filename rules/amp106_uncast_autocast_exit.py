@@ -6,15 +6,15 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims import one_sided_casts
+from amplint.claims.disagreement import describe, label, suspects_of
+from amplint.claims.operands import is_stable, of_layer
+from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.dtypes import FLOAT32, FLOAT64
 from amplint.infer.facts import Kind
+from amplint.rewriting.nodes import find_expression, find_operand
 from amplint.rule import Example, Rule, Suspect
-
-from . import _one_sided
-from ._alignment import describe, is_stable, label, of_layer
-from ._disagreement import find_operand, suspects_of
-from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,9 +147,9 @@ def reproduce():
             conflict: Conflict = suspect.data
             surroundings = surroundings or Surroundings.of(facts.source.tree)
             if not conflict.raises:
-                found = _one_sided.left_behind(facts, conflict, surroundings)
+                found = one_sided_casts.left_behind(facts, conflict, surroundings)
                 if found is not None and conflict.right.node is not None:
-                    text = _one_sided.message(facts, conflict, *found)
+                    text = one_sided_casts.message(facts, conflict, *found)
                     span = facts.span(conflict.right.node)
                     yield replace(suspect, span=span, node=span, message=text, data=found[0])
                 continue
@@ -176,7 +176,7 @@ def reproduce():
 
     def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
         if isinstance(suspect.data, ast.expr):
-            visit.report(suspect, _one_sided.fix(node, suspect.data, visit))
+            visit.report(suspect, _cast_this_side(node, suspect.data, visit))
         else:
             visit.report(suspect, _fix(node, suspect.data, visit))
 
@@ -212,6 +212,14 @@ def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
         if of_layer(conflict, layer):
             return _follow_layer(node, conflict, layer, given, visit)
     return _cast_all(node, conflict, visit)
+
+
+def _cast_this_side(node: cst.CSTNode, tensor: ast.expr, visit: Visit) -> Fix | None:
+    """Cast the forgotten side, where it stands in the operation itself."""
+    expression = find_expression(visit, node, tensor)
+    if expression is None:
+        return None
+    return visit.fix(Applicability.UNSAFE, "Cast this side too", visit.append(expression, ".float()"))
 
 
 def _follow_layer(node: cst.CSTNode, conflict: Conflict, layer: Operand, given: Operand, visit: Visit) -> Fix | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32
 from amplint.infer.values import UNKNOWN, Const, Device, DTypeValue, Layer, Number, TorchName
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Example, Rule, Suspect
-
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

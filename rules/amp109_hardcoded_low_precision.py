@@ -5,18 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.asked_for_dtype import OTHER, asks, mentioned, names_both, tests_of
+from amplint.claims.blanket_casts import BlanketCast, blanket_casts
+from amplint.claims.cast_receivers import is_tensor, place, shows_tensor
+from amplint.claims.harmless_halves import harmless_doubts
+from amplint.claims.named_half import NamedHalf, named_halves
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.dtypes import BITS, BOOL, INTEGERS
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._asked_for import OTHER, asks, mentioned, names_both, tests_of
-from ._blanket_casts import BlanketCast, blanket_casts
-from ._harmless_halves import harmless_doubts
-from ._named_half import NamedHalf, named_halves
-from ._receivers import is_tensor, place, shows_tensor
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

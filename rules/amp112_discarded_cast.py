@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.cast_receivers import is_tensor, place
+from amplint.claims.operands import is_stable
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Severity
 from amplint.infer.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import FORCED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import is_stable
-from ._receivers import is_tensor, place
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Severity
 from amplint.infer.dtypes import names_of
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,15 +6,16 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, suspects_of
+from amplint.claims.gradient_sums import summed_in_place
+from amplint.claims.operands import dtype_of, short_name
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
+from amplint.rewriting.casts import cast_to_lead
+from amplint.rewriting.nodes import find_operand
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import cast_to_lead, describe, dtype_of
-from ._disagreement import find_operand, short_name, suspects_of
-from ._gradient_sums import summed_in_place
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

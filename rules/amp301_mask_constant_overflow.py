@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import BITS, bits_of
-from amplint.infer.values import Const, Limit
-from amplint.judge import doubts
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._disagreement import find_expression, short_name
-from ._low_precision import (
+from amplint.claims.low_precision import (
     by_node,
     causes_of,
     doubted,
@@ -26,6 +19,13 @@ from ._low_precision import (
     quoted,
     surest,
 )
+from amplint.claims.operands import short_name
+from amplint.finding import Applicability, Severity
+from amplint.infer.dtypes import BITS, bits_of
+from amplint.infer.values import Const, Limit
+from amplint.judge import doubts
+from amplint.rewriting.nodes import find_expression
+from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

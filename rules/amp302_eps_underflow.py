@@ -7,20 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
-from amplint.infer.values import Limit, Trait
-from amplint.judge import doubts
-from amplint.judge.certainty import holding
-from amplint.rule import Example, Rule, Suspect
-
-from ._complex_parts import is_modulus
-from ._disagreement import find_expression, short_name
-from ._floors import has_floor, sums_whole
-from ._guarded import is_overridden, sums_shares
-from ._idle_epsilons import guards_gradients_alone, idle_doubts, is_of_trainer
-from ._learned import is_learned
-from ._low_precision import (
+from amplint.claims.away_from_zero import has_floor, sums_whole
+from amplint.claims.complex_parts import is_modulus
+from amplint.claims.idle_epsilons import guards_gradients_alone, idle_doubts, is_of_trainer, is_overridden, sums_shares
+from amplint.claims.learned import is_learned
+from amplint.claims.low_precision import (
     by_node,
     causes_of,
     claimed_lanes,
@@ -28,12 +19,20 @@ from ._low_precision import (
     dtype_expression,
     dtype_name,
     quoted,
+    refused_above,
     strongest,
     surest,
 )
-from ._on_host import is_on_host
-from ._refused import refused_above
-from ._surroundings import Surroundings
+from amplint.claims.on_host import is_on_host
+from amplint.claims.operands import short_name
+from amplint.claims.surroundings import Surroundings
+from amplint.finding import Applicability, Severity
+from amplint.infer.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from amplint.infer.values import Limit, Trait
+from amplint.judge import doubts
+from amplint.judge.certainty import holding
+from amplint.rewriting.nodes import find_expression
+from amplint.rule import Example, Rule, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,19 +6,9 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import BITS, LOW
-from amplint.infer.scenarios import CONTROL
-from amplint.infer.torch_ops import LOGARITHMS
-from amplint.infer.values import Const, Trait
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED
-from amplint.rule import Example, Rule, Suspect
-
-from ._choices import decides
-from ._complex_parts import is_modulus
-from ._disagreement import find_expression, find_operand, short_name
-from ._low_precision import (
+from amplint.claims.choices import decides
+from amplint.claims.complex_parts import is_modulus
+from amplint.claims.low_precision import (
     by_node,
     causes_of,
     claimed_lanes,
@@ -30,8 +20,18 @@ from ._low_precision import (
     strongest,
     surest,
 )
-from ._normalising import is_rooted
-from ._surroundings import Surroundings
+from amplint.claims.normalising import is_rooted
+from amplint.claims.operands import short_name
+from amplint.claims.surroundings import Surroundings
+from amplint.finding import Applicability, Severity
+from amplint.infer.dtypes import BITS, LOW
+from amplint.infer.scenarios import CONTROL
+from amplint.infer.torch_ops import LOGARITHMS
+from amplint.infer.values import Const, Trait
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
+from amplint.rewriting.nodes import find_expression, find_operand
+from amplint.rule import Example, Rule, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

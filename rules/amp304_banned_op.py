@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.operands import short_name
 from amplint.finding import Applicability, Cause, Edit, Severity
 from amplint.infer.torch_ops import BANNED, find_op
 from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
-
-from ._disagreement import short_name
 
 if TYPE_CHECKING:
     import ast

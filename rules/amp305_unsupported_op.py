@@ -6,17 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import BITS, LOW
-from amplint.infer.torch_ops import NO_NUMPY, find_op
-from amplint.infer.values import NONE, Const, Number
-from amplint.judge import doubts
-from amplint.rule import Example, Rule, Suspect
-
-from ._alignment import dtype_of_tensor
-from ._complex_parts import are_parts
-from ._disagreement import find_operand, short_name
-from ._low_precision import (
+from amplint.claims.complex_parts import are_parts
+from amplint.claims.low_precision import (
     by_node,
     causes_of,
     doubted,
@@ -30,8 +21,16 @@ from ._low_precision import (
     surest,
     unproven_doubted,
 )
-from ._on_host import is_on_host
-from ._surroundings import Surroundings, works_on_a_model
+from amplint.claims.on_host import is_on_host
+from amplint.claims.operands import dtype_of_tensor, short_name
+from amplint.claims.surroundings import Surroundings, works_on_a_model
+from amplint.finding import Applicability, Severity
+from amplint.infer.dtypes import BITS, LOW
+from amplint.infer.torch_ops import NO_NUMPY, find_op
+from amplint.infer.values import NONE, Const, Number
+from amplint.judge import doubts
+from amplint.rewriting.nodes import find_operand
+from amplint.rule import Example, Rule, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,15 +7,23 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.low_precision import (
+    by_node,
+    causes_of,
+    claimed_lanes,
+    doubted,
+    dtype_name,
+    quoted,
+    strongest,
+    surest,
+)
+from amplint.claims.operands import short_name
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Severity
 from amplint.infer.dtypes import LOW
 from amplint.infer.values import Trait
 from amplint.judge import doubts
 from amplint.rule import Example, Rule, Suspect
-
-from ._disagreement import short_name
-from ._low_precision import by_node, causes_of, claimed_lanes, doubted, dtype_name, quoted, strongest, surest
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,15 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.training_steps import scaled_scenarios, spelled
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.training.paths import conditions
 from amplint.infer.training.roles import Role
 from amplint.infer.training.steps import Step
 from amplint.judge.certainty import ASSUMED
 from amplint.rule import Example, Rule, Suspect
-
-from ._surroundings import Surroundings
-from ._training import scaled_scenarios, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.float32_regions import float32_regions, is_float32_without
+from amplint.claims.misused_regions import misused_regions
+from amplint.claims.recomputation import recomputed
+from amplint.claims.scaled_forwards import uncast_forwards
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.training_steps import scaled_scenarios
 from amplint.finding import Applicability, Cause, Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 from amplint.rule import Example, Rule, Suspect
-
-from ._float32_regions import float32_regions, is_float32_without
-from ._misused_regions import misused_regions
-from ._recomputation import recomputed
-from ._scaled_forward import uncast_forwards
-from ._surroundings import Surroundings
-from ._training import scaled_scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

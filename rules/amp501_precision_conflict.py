@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.precision_names import ALIASES, short_names_alone
 from amplint.finding import Applicability, Cause, Edit, Severity
 from amplint.judge.certainty import ASSUMED
 from amplint.rule import Evidence, Example, Rule, Suspect
-
-from ._precision_names import ALIASES, short_names_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

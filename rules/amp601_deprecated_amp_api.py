@@ -7,25 +7,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.autocast_queries import cuda_only_queries
+from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, LEGACY_MODULES, Legacy
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Edit, Fix, Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, Standing
 from amplint.orphans import is_exported
+from amplint.rewriting.legacy_calls import Rewrite, rewrite_annotation, rewrite_bare, rewrite_call, rewrite_partial
 from amplint.rule import Example, Rule, Suspect
-
-from ._autocast_queries import cuda_only_queries
-from ._legacy_amp import (
-    DEPRECATED_SINCE,
-    LEGACY,
-    LEGACY_MODULES,
-    Legacy,
-    Rewrite,
-    rewrite_annotation,
-    rewrite_bare,
-    rewrite_call,
-    rewrite_partial,
-)
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

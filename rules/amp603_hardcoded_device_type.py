@@ -6,15 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.cast_receivers import may_be_device
+from amplint.claims.cuda_answers import CudaAnswers
+from amplint.claims.surroundings import FunctionNode, Surroundings, tests_cuda
 from amplint.finding import Cause, Severity
 from amplint.infer.training.roles import is_autocast
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Example, Rule, Suspect
-
-from ._from_cuda import CudaAnswers
-from ._receivers import may_be_device
-from ._surroundings import FunctionNode, Surroundings, tests_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

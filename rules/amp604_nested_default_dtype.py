@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY
 from amplint.finding import Applicability, Severity
 from amplint.infer.dtypes import BITS
 from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
-
-from ._legacy_amp import DEPRECATED_SINCE, LEGACY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
