@@ -29,9 +29,10 @@ DATA = ("amplint.finding", "amplint.source")
 ROOMS = {
     "amplint.judge": DATA,
     "amplint.claims": ("amplint.infer", "amplint.judge", *DATA),
-    "amplint.rewriting": ("amplint.claims", "amplint.infer", "amplint.visit", *DATA),
+    "amplint.rewriting": ("amplint.claims", "amplint.infer", "amplint.visit", "amplint.orphans", *DATA),
 }
 """What each room imports beside its own files, for types and inside functions included."""
+LONGEST_RULE = 250
 ABOVE_INFER = ("amplint.claims", "amplint.rewriting", "amplint.rule", "amplint.visit")
 
 
@@ -61,6 +62,11 @@ def test_a_folder_of_rules_holds_rules_only() -> None:
     paths = [path for path in (ROOT / "rules").rglob("*") if "__pycache__" not in path.parts]
     assert [path.name for path in paths if not re.fullmatch(r"amp\d{3}_\w+\.py|__init__\.py", path.name)] == []
     assert graph("rules") == {module: {} for module in graph("rules")}
+
+
+def test_a_rule_is_short_enough_to_be_copied() -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "rules").glob("amp*.py")}
+    assert {name: count for name, count in lines.items() if count > LONGEST_RULE} == {}
 
 
 def test_every_kind_of_import_closes_a_circle() -> None:

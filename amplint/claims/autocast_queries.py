@@ -1,4 +1,4 @@
-"""Queries of autocast's state that ask CUDA's alone, and answers that decide nothing."""
+"""Queries of autocast's state: those that ask CUDA's alone, or do not ask whether it is on, and idle ones."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ _TENSOR_USES = frozenset(
     {"contiguous", "data_ptr", "dim", "element_size", "float", "half", "is_cuda", "is_floating_point", "ndim", "numel"}
     | {"permute", "requires_grad", "reshape", "shape", "size", "stride", "T", "t", "to", "transpose", "type_as", "view"}
 )
+_DTYPE_QUERIES = frozenset({"torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"})
+_ENABLED_QUERIES = frozenset({"torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,3 +223,14 @@ def _deciding(function: FunctionNode, apart: list[ast.stmt | None]) -> Iterator[
         if _is_dtype(node) and isinstance(node.value, ast.Name):
             yield node.value.id
         pending.extend(ast.iter_child_nodes(node))
+
+
+def unasked_dtypes(facts: FileFacts, around: Surroundings) -> Iterator[ast.Call]:
+    """Queries of autocast's dtype that are compared in functions that never ask whether it is on."""
+    asked = {id(around.function(r.node)) for r in facts.references if r.name in _ENABLED_QUERIES and r.call is not None}
+    for reference in facts.references:
+        call = reference.call
+        if call is None or reference.name not in _DTYPE_QUERIES or id(around.function(call)) in asked:
+            continue
+        if isinstance(around.parent(call), ast.Compare):
+            yield call
