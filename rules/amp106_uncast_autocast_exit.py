@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims import one_sided_casts
-from amplint.claims.autocast_exits import is_cast_to, layer_dtype, region_around
+from amplint.claims.autocast_exits import full_precision, is_cast_to, layer_dtype, region_around
 from amplint.claims.disagreement import describe, label, suspects_of
 from amplint.claims.operands import of_layer
 from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Cause, Severity
-from amplint.infer.dtypes import FLOAT32, FLOAT64
 from amplint.infer.facts import Kind
 from amplint.rewriting.nodes import find_expression, find_operand
 from amplint.rule import Example, Rule, Suspect
@@ -211,8 +210,7 @@ def _follow_layer(node: cst.CSTNode, conflict: Conflict, layer: Operand, given: 
 
 def _cast_all(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
     """Cast every operand that the code does not cast already; None where one is not written in the operation."""
-    wide = any(lane.mask & FLOAT64 for operand in conflict.operands for lane in operand.value.dtypes)
-    cast, full = (".double()", FLOAT64) if wide else (".float()", FLOAT32)
+    cast, full = full_precision(conflict)
     edits: list[Edit] = []
     for operand in conflict.operands:
         if is_cast_to(operand, full):

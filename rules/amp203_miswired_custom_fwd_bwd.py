@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.caught import is_caught
+from amplint.claims.caught import is_caught
 from amplint.claims.custom_autograd import BACKWARD, FORWARD, SINCE, readable, role_of
 from amplint.claims.decorator_makers import fixed_devices
 from amplint.claims.decorator_wiring import Wiring, every_scenario

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, is_floating, quoted
+from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, is_floating, quoted, spelled_number
 from amplint.claims.operands import short_name
 from amplint.claims.overflowing_constants import Overflow, overflows
 from amplint.finding import Applicability, Severity
-from amplint.infer.values import Const, Limit
 from amplint.rewriting.nodes import find_expression
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
@@ -159,9 +157,7 @@ def _suspect(facts: FileFacts, worst: Overflow, lanes: list[int]) -> Suspect:
 def _message(overflow: Overflow) -> str:
     number = overflow.use.numbers[overflow.parameter]
     dtype = dtype_name(overflow.operand, overflow.lanes)
-    shown = quoted(overflow.constant, "a number")
-    if not isinstance(number, Limit) and shown != f"`{number}`":
-        shown = f"{shown} ({number:g})"
+    shown = spelled_number(overflow.constant, number, "a number")
     made = overflow.operand.name == "result"
     into = f"a {dtype} tensor" if made else f"{dtype} {quoted(overflow.operand.node, 'tensor')}"
     largest = "65504" if "float16" in dtype.split() else "3.39e38"
@@ -178,22 +174,12 @@ def _fix(node: cst.CSTNode, overflow: Overflow, visit: Visit) -> Fix | None:
     found = find_expression(visit, node, constant)
     if found is None:
         return None
-    number = overflow.use.numbers[overflow.parameter]
-    negative = number.negated != (number.name == "min") if isinstance(number, Limit) else number < 0
-    function, limit = ("max", "min") if negative else ("min", "max")
+    function, limit = ("max", "min") if overflow.negative else ("min", "max")
     finfo, imports = visit.import_name("torch", "finfo")
-    safe = overflow.raises and is_floating(overflow.operand) and _is_settled(overflow, constant)
+    safe = overflow.raises and is_floating(overflow.operand) and overflow.settled
     return visit.fix(
         Applicability.SAFE if safe else Applicability.UNSAFE,
         "Keep the constant within the dtype's range",
         *imports,
         visit.replace(found, f"{function}({visit.code(found)}, {finfo}({dtype}).{limit})"),
     )
-
-
-def _is_settled(overflow: Overflow, constant: ast.expr) -> bool:
-    """Whether the constant is what it is, whatever callers pass: then it is not infinite."""
-    if isinstance(overflow.use.arguments.get(overflow.parameter), Const):
-        return not isinstance(constant, ast.Attribute)
-    of_dtype = isinstance(constant, ast.Attribute) and isinstance(constant.value, ast.Call)
-    return of_dtype or not any(isinstance(node, (ast.Name, ast.Call)) for node in ast.walk(constant))

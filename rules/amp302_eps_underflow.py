@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, quoted, strongest
+from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, quoted, spelled_number, strongest
 from amplint.claims.vanishing_epsilons import Vanishing, vanishing_epsilons
 from amplint.finding import Applicability, Severity
-from amplint.infer.values import Limit
 from amplint.rewriting.nodes import find_expression
 from amplint.rule import Example, Rule, Suspect
 
@@ -153,9 +152,7 @@ def _suspect(facts: FileFacts, found: list[Vanishing]) -> Suspect:
     worst, lanes, standing = strongest(found)
     span = facts.span(worst.use.node)
     number = worst.use.numbers[worst.parameter]
-    shown = quoted(worst.constant, "the epsilon")
-    if not isinstance(number, Limit) and shown != f"`{number}`":
-        shown = f"{shown} ({number:g})"
+    shown = spelled_number(worst.constant, number, "the epsilon")
     dtype, tensor = dtype_name(worst.operand, lanes), quoted(worst.operand.node, "the tensor")
     message = f"{shown} rounds to 0 in {dtype}, so {tensor} can still be 0"
     if worst.cubed:

@@ -9,7 +9,6 @@ from amplint.claims.operands import short_name
 from amplint.claims.prone_operations import SUMS, Prone, prone_operations, squared
 from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Severity
-from amplint.infer.torch_ops import LOGARITHMS
 from amplint.rewriting.nodes import find_expression, find_operand
 from amplint.rule import Example, Rule, Suspect
 
@@ -160,7 +159,7 @@ def _suspect(facts: FileFacts, found: list[Prone]) -> Suspect:
     span = facts.span(worst.use.node)
     short = short_name(worst.use.op)
     given = f"{short} of {dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
-    computed = "" if short.rstrip("_") in LOGARITHMS else " stays in 16 bit"
+    computed = "" if worst.is_logarithm else " stays in 16 bit"
     return Suspect(
         span=span,
         node=span,
@@ -174,7 +173,7 @@ def _suspect(facts: FileFacts, found: list[Prone]) -> Suspect:
 
 def _fix(node: cst.Call, prone: Prone, visit: Visit) -> Fix | None:
     short = short_name(prone.use.op).rstrip("_")
-    if short_name(prone.use.op).endswith("_") or short in LOGARITHMS:
+    if short_name(prone.use.op).endswith("_") or prone.is_logarithm:
         return None
     edits: list[Edit] = []
     if short in SUMS:

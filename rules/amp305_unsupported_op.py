@@ -8,8 +8,6 @@ from amplint.claims.low_precision import causes_of, dtype_name, quoted, stronges
 from amplint.claims.operands import dtype_of_tensor, short_name
 from amplint.claims.refused_operands import INITIALISATION, NUMPY, Refusal, refusals
 from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import LOW
-from amplint.infer.torch_ops import find_op
 from amplint.rewriting.nodes import find_operand
 from amplint.rule import Example, Rule, Suspect
 
@@ -153,8 +151,7 @@ def reproduce():
 def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     worst, lanes, standing = strongest(found)
     operand, span = worst.operands[0], facts.span(worst.use.node)
-    shown = [lane for lane in worst.lanes if not operand.value.dtypes[lane].mask & ~LOW]
-    given = f"{dtype_name(operand, shown)} {quoted(operand.node, 'tensor')}"
+    given = f"{dtype_name(operand, worst.low)} {quoted(operand.node, 'tensor')}"
     message = f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device}: it raises"
     if worst.use.op == NUMPY:
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
@@ -185,7 +182,6 @@ def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     """
     if refusal.use.op.startswith(INITIALISATION):
         return None
-    op = find_op(refusal.use.op, visit.facts.torch_version)
     edits = []
     for operand in refusal.operands:
         expression = find_operand(visit, node, operand)
@@ -193,8 +189,7 @@ def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
             return None
         edits.append(visit.append(expression, ".float()"))
     leader = refusal.operands[0].node
-    single = op is not None and op.result in ("first", "promote", "float")
-    dtype = dtype_of_tensor(leader) if single and leader is not None else None
+    dtype = dtype_of_tensor(leader) if refusal.gives_one_tensor(visit.facts) and leader is not None else None
     if dtype is not None:
         edits.append(visit.append(node, f".to({dtype})"))
     return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, Legacy
-from amplint.claims.legacy_uses import bound_name, legacy_uses, root_of
+from amplint.claims.legacy_uses import legacy_uses, root_of
 from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Fix, Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, Standing
-from amplint.orphans import is_exported
-from amplint.rewriting.legacy_imports import Group, groups_of
+from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
 from amplint.rule import Example, Rule, Suspect
 
 if TYPE_CHECKING:
@@ -140,7 +138,7 @@ def train(model, batch, use_amp):
             likely = use.form in ("value", "annotation") or not _is_replaceable(use.legacy, facts)
             suspect = Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
             yield suspect.doubted(doubts.NAMED_ONLY) if named_only else suspect
-        for alias, name in _unused_imports(facts, around):
+        for alias, name in unused_imports(facts, around):
             message = (
                 f"imports {name}, deprecated since torch 2.4: its replacement is {_successor(LEGACY[name], facts)}"
             )
@@ -190,14 +188,3 @@ def _successor(legacy: Legacy, facts: FileFacts) -> str:
         if since <= facts.oldest_torch
         else f"{legacy.modern} where torch is {since[0]}.{since[1]} or later"
     )
-
-
-def _unused_imports(facts: FileFacts, around: Surroundings) -> Iterable[tuple[ast.alias, str]]:
-    """Imports of deprecated names that nothing in the file reads, or that others may read out of it."""
-    read = {root_of(reference) for reference in facts.references if not isinstance(reference.node, ast.alias)}
-    for reference in facts.references:
-        alias = reference.node
-        if not isinstance(alias, ast.alias) or reference.name not in LEGACY or around.version_guarded(alias):
-            continue
-        if bound_name(reference) not in read or is_exported(facts.source, bound_name(reference)):
-            yield alias, reference.name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.operands import is_stable
 from amplint.claims.surroundings import FunctionNode, Surroundings
+from amplint.infer.dtypes import FLOAT32, FLOAT64
 
 if TYPE_CHECKING:
     from amplint.infer.facts import Conflict, FileFacts, Operand, Region
@@ -71,3 +72,9 @@ def is_cast_to(operand: Operand, dtype: int) -> bool:
     if not value.explicit or value.leaf or (value.origin is not None and value.origin.placed):
         return False
     return all(lane.exact and lane.mask == dtype for lane in value.dtypes)
+
+
+def full_precision(conflict: Conflict) -> tuple[str, int]:
+    """The cast that loses nothing of any operand, and the dtype that it gives."""
+    wide = any(lane.mask & FLOAT64 for operand in conflict.operands for lane in operand.value.dtypes)
+    return (".double()", FLOAT64) if wide else (".float()", FLOAT32)

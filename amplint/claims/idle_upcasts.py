@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.claims.on_host import is_on_host
 from amplint.claims.result_uses import uses
 from amplint.claims.surroundings import FunctionNode, Surroundings, works_on_a_model
 from amplint.infer.origins import deciding
@@ -21,10 +22,19 @@ _ENTRIES = frozenset(("forward", "__call__", "training_step", "validation_step",
 
 
 def idle_doubts(facts: FileFacts, conflict: Conflict) -> Iterator[Doubt]:
-    """Whether an upcast that autocast would undo is in a test, where weights are prepared, or is given up at once."""
+    """Why an upcast that autocast undoes may not matter.
+
+    It works on the host, makes a constant, is in a test or where weights are prepared, or is given up at once.
+    """
     around = Surroundings.of(facts.source.tree)
     node = conflict.node
     function = around.function(node)
+    if facts.device != "cpu" and any(
+        is_on_host(around, function, operand.node, through_calls=True) for operand in conflict.operands
+    ):
+        yield doubts.ON_HOST
+    if _is_constant(facts, conflict):
+        yield doubts.MAKES_CONSTANT
     if function is None or not isinstance(node, ast.expr):
         return
     if _is_compared_with_zero(around, function, node):
@@ -37,6 +47,25 @@ def idle_doubts(facts: FileFacts, conflict: Conflict) -> Iterator[Doubt]:
         yield doubts.PREPARES_WEIGHTS
     if not _names_autocast(facts) and _is_of_tests(facts.source.tree, around, function):
         yield doubts.RUN_BY_TESTS
+
+
+def _is_constant(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether a plain function makes all operands itself, and only constructors of the file use it, if anything does:
+    it makes a constant, and that before there is a region."""
+    lane = next(number for number, each in enumerate(facts.scenarios) if each.name == conflict.scenarios[0])
+    decided = [deciding(operand.value.origin, lane) for operand in conflict.operands]
+    function = Surroundings.of(facts.source.tree).function(conflict.node)
+    if function is None or not all(origin is not None and origin.made is not None for origin in decided):
+        return False
+    around = Surroundings.of(facts.source.tree)
+    if around.function(function) is not None or isinstance(around.parent(function), ast.ClassDef):
+        return False
+    users = [
+        around.function(node)
+        for node in ast.walk(facts.source.tree)
+        if isinstance(node, ast.Name) and node.id == function.name
+    ]
+    return all(user is None or user.name == "__init__" for user in users)
 
 
 def _is_foreign(facts: FileFacts, conflict: Conflict) -> bool:

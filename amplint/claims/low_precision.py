@@ -6,8 +6,8 @@ import ast
 import math
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from amplint.claims.operands import dtype_of_tensor, is_stable, short_name
-from amplint.infer.dtypes import FLOAT16, FLOATS, bits_of, names_of
+from amplint.claims.operands import dtype_of_tensor, is_stable, known_floating, short_name
+from amplint.infer.dtypes import FLOAT16, bits_of, names_of
 from amplint.infer.values import Limit
 from amplint.judge import doubts
 from amplint.judge.certainty import Standing, holding
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from amplint.claims.surroundings import Surroundings
     from amplint.finding import Cause, Doubt
-    from amplint.infer.dtypes import Lane
     from amplint.infer.facts import FileFacts, Operand, Use
 
 MAX_QUOTED = 40
@@ -122,15 +121,20 @@ def dtype_name(operand: Operand, lanes: Iterable[int]) -> str:
 
 def is_floating(operand: Operand) -> bool:
     """Whether a tensor is floating whatever callers pass: some scenario's dtype does not come from one."""
-    lanes: tuple[Lane, ...] = operand.value.dtypes
-    floats = all(lane.known and not lane.mask & ~FLOATS for lane in lanes)
-    return floats and not operand.value.maybe and any(not lane.assumed for lane in lanes[1:])
+    assumed = all(lane.assumed for lane in operand.value.dtypes[1:])
+    return known_floating(operand) and not operand.value.maybe and not assumed
 
 
 def quoted(node: ast.expr | None, other: str) -> str:
     """The expression in backquotes, or a word for it where it is long."""
     text = ast.unparse(node) if node is not None else ""
     return f"`{text}`" if text and len(text) <= MAX_QUOTED and "\n" not in text else other
+
+
+def spelled_number(constant: ast.expr | None, number: float | Limit, other: str) -> str:
+    """A constant as the code writes it, with its value where that is not what is written."""
+    shown = quoted(constant, other)
+    return shown if isinstance(number, Limit) or shown == f"`{number}`" else f"{shown} ({number:g})"
 
 
 def dtype_expression(use: Use, operand: Operand) -> str | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.infer.bodies import once_for_each_node
-from amplint.infer.dtypes import BITS, FLOATS
+from amplint.infer.dtypes import BITS, FLOATS, names_of
 
 if TYPE_CHECKING:
     from amplint.infer.facts import Conflict, FileFacts, Operand
@@ -178,6 +178,16 @@ def is_stable(node: ast.expr) -> bool:
             return False
         node = node.value
     return isinstance(node, ast.Name)
+
+
+def dtype_in(operand: Operand, lane: int) -> str:
+    """The name of an operand's dtype in one scenario, by its number."""
+    return names_of(operand.value.dtypes[lane].mask)[0]
+
+
+def known_floating(operand: Operand) -> bool:
+    """Whether an operand is known to be floating in every scenario."""
+    return all(lane.known and not lane.mask & ~FLOATS for lane in operand.value.dtypes)
 
 
 def written_cast(operand: Operand) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,11 +10,10 @@ from typing import TYPE_CHECKING
 from amplint.claims.low_precision import by_node, doubted, follows_scenario, low_lanes, surest
 from amplint.claims.operands import short_name
 from amplint.infer.dtypes import BITS, bits_of
-from amplint.infer.values import Limit
+from amplint.infer.values import Const, Limit
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator
 
     from amplint.infer.facts import FileFacts, Operand, Use
@@ -74,6 +74,22 @@ class Overflow:
     def constant(self) -> ast.expr | None:
         """The expression of the constant."""
         return self.use.nodes.get(self.parameter)
+
+    @property
+    def negative(self) -> bool:
+        """Whether it is beyond the lower end of the dtype."""
+        number = self.use.numbers[self.parameter]
+        return number.negated != (number.name == "min") if isinstance(number, Limit) else number < 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether the constant is what it is, whatever callers pass: then it is not infinite."""
+        constant = self.constant
+        if isinstance(self.use.arguments.get(self.parameter), Const):
+            return not isinstance(constant, ast.Attribute)
+        of_dtype = isinstance(constant, ast.Attribute) and isinstance(constant.value, ast.Call)
+        nodes = ast.walk(constant) if constant is not None else ()
+        return of_dtype or not any(isinstance(node, (ast.Name, ast.Call)) for node in nodes)
 
 
 def _overflow(facts: FileFacts, use: Use) -> Overflow | None:

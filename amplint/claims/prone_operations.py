@@ -50,6 +50,10 @@ class Prone:
     lanes: dict[int, Standing]
     what: str
 
+    @property
+    def is_logarithm(self) -> bool:
+        return short_name(self.use.op).rstrip("_") in LOGARITHMS
+
 
 def _prone(facts: FileFacts, use: Use) -> Prone | None:
     if not use.operands or _given_dtype(use):

@@ -20,7 +20,7 @@ from amplint.claims.low_precision import (
 from amplint.claims.on_host import is_on_host
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings, works_on_a_model
-from amplint.infer.dtypes import BITS
+from amplint.infer.dtypes import BITS, LOW
 from amplint.infer.torch_ops import NO_NUMPY, find_op
 from amplint.infer.values import NONE, Const, Number
 from amplint.judge import doubts
@@ -48,6 +48,16 @@ class Refusal:
     lanes: dict[int, Standing]
     last: tuple[int, int] | None = None
     """The last release of torch that does, where newer ones have the kernel."""
+
+    @property
+    def low(self) -> list[int]:
+        """The scenarios in which the first operand is in low precision alone."""
+        return [lane for lane in self.lanes if not self.operands[0].value.dtypes[lane].mask & ~LOW]
+
+    def gives_one_tensor(self, facts: FileFacts) -> bool:
+        """Whether the operation gives one tensor in the dtype that it computes in."""
+        op = find_op(self.use.op, facts.torch_version)
+        return op is not None and op.result in ("first", "promote", "float")
 
 
 def _refusal(facts: FileFacts, use: Use) -> Refusal | None:

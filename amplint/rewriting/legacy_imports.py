@@ -14,7 +14,10 @@ from amplint.orphans import is_exported
 from amplint.rewriting.legacy_calls import rewrite_annotation, rewrite_bare, rewrite_call, rewrite_partial
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from amplint.claims.legacy_uses import LegacyUse
+    from amplint.claims.surroundings import Surroundings
     from amplint.finding import Edit
     from amplint.infer.facts import FileFacts
     from amplint.infer.references import Reference
@@ -114,3 +117,14 @@ def _written(use: LegacyUse, source: Source, torch: str) -> Rewrite | None:
     if use.form == "partial" and isinstance(use.node, ast.Call):
         return rewrite_partial(reference, use.node, legacy, source, torch)
     return None
+
+
+def unused_imports(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.alias, str]]:
+    """Imports of deprecated names that nothing in the file reads, or that others may read out of it."""
+    read = {root_of(reference) for reference in facts.references if not isinstance(reference.node, ast.alias)}
+    for reference in facts.references:
+        alias = reference.node
+        if not isinstance(alias, ast.alias) or reference.name not in LEGACY or around.version_guarded(alias):
+            continue
+        if bound_name(reference) not in read or is_exported(facts.source, bound_name(reference)):
+            yield alias, reference.name
