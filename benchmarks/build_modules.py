@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.verify.build import CannotBuild, find_recipe
+from amplint.verify.build import CannotBuild, Deadline, find_recipe
 from amplint.verify.build.signatures import source_tree
 from amplint.verify.described import built_text, called_with
 from amplint.verify.tensors import tensors
@@ -133,11 +133,11 @@ def _build(target: type, seconds: float, answer: Connection) -> None:
     with open(os.devnull, "w") as nowhere:
         sys.stdout = sys.stderr = nowhere
         start = time.monotonic()
-        ran, why = _attempt(target, start + 0.8 * seconds)
+        ran, why = _attempt(target, Deadline.after(0.8 * seconds))
         answer.send((ran, why, time.monotonic() - start))
 
 
-def _attempt(target: type, deadline: float) -> tuple[bool, str]:
+def _attempt(target: type, deadline: Deadline) -> tuple[bool, str]:
     try:
         recipe = find_recipe(target, namespace=sys.modules[target.__module__], deadline=deadline)
     except CannotBuild as error:

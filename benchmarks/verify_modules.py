@@ -36,7 +36,7 @@ from figures import results
 from verify_pool import POOL, draw_libraries, importable
 
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, Scenario, find_scenario
-from amplint.verify.build import CannotBuild, find_recipe, variants
+from amplint.verify.build import CannotBuild, Deadline, find_recipe, variants
 from amplint.verify.cell import evaluate, plan
 from amplint.verify.described import built_text
 from amplint.verify.job import CLEAN, CONFIRMING, MODES, Job
@@ -171,8 +171,8 @@ def _in_child(target: type, scenarios: list[Scenario], seconds: float) -> tuple[
     child.start()
     there.close()
     cells: list[dict[str, Any]] = []
-    why = f"nothing within {seconds:.0f} s"
-    deadline = time.monotonic() + seconds
+    why = f"nothing within {2 * seconds:.0f} s"
+    deadline = time.monotonic() + 2 * seconds  # a busy machine is no reason
     try:
         while here.poll(max(0.0, deadline - time.monotonic())):
             answer = here.recv()
@@ -194,10 +194,10 @@ def _work(target: type, scenarios: list[Scenario], seconds: float, answer: Conne
         path = namespace.__file__ or ""
         job = Job(path, target.__name__, "cuda", "cpu", tuple(s.name for s in scenarios), results="", root="")
         where = Where("cuda", "cpu")
-        end = time.monotonic() + 0.7 * seconds
+        end = Deadline.after(0.7 * seconds)
         with where.policy():
             try:
-                recipe = find_recipe(target, namespace=namespace, deadline=time.monotonic() + 0.5 * seconds)
+                recipe = find_recipe(target, namespace=namespace, deadline=Deadline.after(0.5 * seconds))
             except CannotBuild as error:
                 answer.send(error.reason)
                 return
@@ -212,7 +212,7 @@ def _work(target: type, scenarios: list[Scenario], seconds: float, answer: Conne
                         answer.send(replace(outcome, built=text).to_json())
 
 
-def _others(recipe: Recipe, end: float) -> Iterator[tuple[str, Recipe, bool]]:
+def _others(recipe: Recipe, end: Deadline) -> Iterator[tuple[str, Recipe, bool]]:
     for variant in variants(recipe, (), end):
         yield variant.label, variant.recipe, variant.whole
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from amplint.verify.build import Built, Recipe, find_recipe
+from amplint.verify.build import Built, Deadline, Recipe, find_recipe
 
 if TYPE_CHECKING:
     import types
@@ -20,7 +19,7 @@ def recipe_of(
 ) -> Recipe:
     """A recipe for a class, by default in the namespace of the file that defines it."""
     namespace = namespace or sys.modules[target.__module__ if target is not None else __name__]
-    return find_recipe(target, namespace=namespace, deadline=time.monotonic() + seconds, **options)
+    return find_recipe(target, namespace=namespace, deadline=Deadline.after(seconds), **options)
 
 
 def built(target: type, **options: Any) -> Built:

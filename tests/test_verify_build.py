@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from build_harness import Plain, built, recipe_of
 from torch import nn
 
-from amplint.verify.build import CannotBuild, Recipe
+from amplint.verify.build import CannotBuild, Deadline, Recipe
 
 HERE = sys.modules[__name__]
 
@@ -392,6 +392,17 @@ def test_the_deadline_holds(target: type) -> None:
     with pytest.raises(CannotBuild):
         recipe_of(target, seconds=1.5)
     assert time.monotonic() - start < 6
+
+
+def test_a_deadline_counts_work_and_what_waits_ends_too() -> None:
+    patient, impatient = Deadline.after(0.05, slack=100), Deadline.after(0.05, slack=1)
+    time.sleep(0.1)
+    assert patient.left() > 0.04
+    assert impatient.left() < 0
+    assert patient.sooner(0.01).left() <= 0.01
+    while time.thread_time() < patient.processor:
+        sum(range(1000))
+    assert patient.left() <= 0
 
 
 class Points:

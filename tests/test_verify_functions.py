@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +11,7 @@ import torch.nn.functional as F
 from test_verify_cli import rows_of, verify, write
 from torch import nn
 
-from amplint.verify.build import Built, CannotBuild, find_recipe
+from amplint.verify.build import Built, CannotBuild, Deadline, find_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +49,7 @@ def bilinear(x: torch.Tensor, weight: torch.Tensor, dim: int) -> torch.Tensor:
 
 
 def made(function: Callable[..., Any]) -> Built:
-    recipe = find_recipe(function, namespace=sys.modules[__name__], deadline=time.monotonic() + 40)
+    recipe = find_recipe(function, namespace=sys.modules[__name__], deadline=Deadline.after(40))
     built = recipe.make()
     built.module(*built.args, **built.kwargs)
     return built

@@ -10,7 +10,7 @@ from build_harness import recipe_of
 from test_verify_cli import rows_of, write
 from torch import nn
 
-from amplint.verify.build import variants
+from amplint.verify.build import Deadline, variants
 from amplint.verify.build.guards import Sources
 from amplint.verify.build.variants import MOST
 
@@ -37,6 +37,8 @@ class Block(nn.Module):
         {finish}
         return x
 """
+
+NEVER = Deadline.after(float("inf"))
 
 
 def block(body: str, finish: str = "pass") -> str:
@@ -96,7 +98,7 @@ class Unannotated(nn.Module):
 
 
 def test_an_optional_without_annotation_is_a_tensor_where_the_forward_computes_with_it() -> None:
-    found = list(variants(recipe_of(Unannotated), (), deadline=float("inf")))
+    found = list(variants(recipe_of(Unannotated), (), deadline=NEVER))
     assert "context passed" in [variant.label for variant in found]
     for variant in found:
         made = variant.recipe.make()
@@ -122,7 +124,7 @@ class Options(nn.Module):
 
 def test_variants_are_bounded_run_and_differ() -> None:
     recipe = recipe_of(Options)
-    found = list(variants(recipe, (), deadline=float("inf")))
+    found = list(variants(recipe, (), deadline=NEVER))
     labels = [variant.label for variant in found]
     assert 0 < len(labels) <= MOST
     assert len(set(labels)) == len(labels)
@@ -135,13 +137,13 @@ def test_variants_are_bounded_run_and_differ() -> None:
 
 def test_only_names_the_variants_to_make() -> None:
     recipe = recipe_of(Options)
-    assert [v.label for v in variants(recipe, (), deadline=float("inf"), only=("b=False",))] == ["b=False"]
-    assert list(variants(recipe, (), deadline=float("inf"), only=())) == []
+    assert [v.label for v in variants(recipe, (), deadline=NEVER, only=("b=False",))] == ["b=False"]
+    assert list(variants(recipe, (), deadline=NEVER, only=())) == []
 
 
 def test_a_written_recipe_has_no_variants() -> None:
     recipe = recipe_of(Options, factory=lambda: (Options(4), (torch.randn(2, 4),)))
-    assert list(variants(recipe, (), deadline=float("inf"))) == []
+    assert list(variants(recipe, (), deadline=NEVER)) == []
 
 
 class Inherits(Options):

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _recipe(job: Job, tell: Callable[..., None]) -> Recipe | None:
-    from amplint.verify.build import CannotBuild, find_recipe
+    from amplint.verify.build import CannotBuild, Deadline, find_recipe
     from amplint.verify.factories import find_factory
     from amplint.verify.loading import LoadError, find, load, make_importable, module_name, overlay_files
 
@@ -64,7 +64,7 @@ def _recipe(job: Job, tell: Callable[..., None]) -> Recipe | None:
         factory = find_factory(job.factory) if job.factory else None
         namespace = load(path)
         target = find(namespace, job.name) if job.name else None
-        deadline = time.monotonic() + job.timeout * BUILD_SHARE
+        deadline = Deadline.after(job.timeout * BUILD_SHARE)
         return find_recipe(target, namespace=namespace, factory=factory, seed=job.seed, deadline=deadline)
     except LoadError as error:
         tell("cannot-build", reason=str(error), advice="")
@@ -77,18 +77,18 @@ def _run_variants(job: Job, recipe: Recipe, where: Where, tell: Callable[..., No
     """Run what is built first in every scenario, then its variants in those where something is unsettled."""
     import torch
 
-    from amplint.verify.build import variants
+    from amplint.verify.build import Deadline, variants
 
     baseline = torch.load(job.baseline) if job.baseline and Path(job.baseline).exists() else {}
     answers: dict[str, Any] = {}
     outcomes = _run_cells(job, recipe, where, tell, baseline, answers)
     settled = [claim for claim in job.claims if _settled(claim, outcomes)]
     lines = [line for line in job.lines if not any(claim.covers(*line) for claim in settled)]
-    deadline = began + job.timeout * VARIANTS_SHARE
+    deadline = Deadline.after(began + job.timeout * VARIANTS_SHARE - time.monotonic(), slack=1)
     if job.variants != () and _unsettled(job, outcomes):
         for variant in variants(recipe, lines, deadline, only=job.variants):
             left = replace(job, scenarios=_unsettled(job, outcomes))
-            if time.monotonic() > deadline or not left.scenarios:
+            if deadline.left() < 0 or not left.scenarios:
                 break
             outcomes += _run_cells(left, variant.recipe, where, tell, baseline, answers, variant)
     if job.answers is not None:

@@ -78,7 +78,7 @@ def _work(
 ) -> None:
     import torch
 
-    from amplint.verify.build import CannotBuild, find_recipe
+    from amplint.verify.build import CannotBuild, Deadline, find_recipe
     from amplint.verify.cell import evaluate, plan
     from amplint.verify.run import Where
 
@@ -93,7 +93,7 @@ def _work(
             out.flush()
 
         namespace = types.ModuleType("amplint_example")
-        deadline = time.monotonic() + timeout * BUILD_SHARE
+        deadline = Deadline.after(timeout * BUILD_SHARE)
         try:
             recipe = find_recipe(None, namespace=namespace, factory=example, seed=seed, deadline=deadline)
             built = recipe.make()

@@ -7,13 +7,12 @@ import importlib
 import inspect
 import pkgutil
 import random
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.verify.build import CannotBuild, Recipe, find_recipe
+from amplint.verify.build import CannotBuild, Deadline, Recipe, find_recipe
 from amplint.verify.build.forward import Forward, call_arguments
 from amplint.verify.build.signatures import VARIADIC, Parameter, parameters
 
@@ -90,7 +89,7 @@ class Called(torch.nn.Module):
 
 def recipe_for(target: Target, seconds: float) -> Recipe:
     """How to build and call it. Raises CannotBuild."""
-    deadline = time.monotonic() + seconds
+    deadline = Deadline.after(seconds)
     if isinstance(target.thing, type):
         return find_recipe(target.thing, namespace=inspect.getmodule(target.thing), deadline=deadline)  # type: ignore[arg-type]
     signature = parameters(target.thing)

@@ -6,8 +6,9 @@ and, for autograd Functions, ``functions``; the answer is a ``recipe``. ``spread
 matter; ``variants`` builds it otherwise, by the options that ``guards`` reads from the source.
 """
 
+from amplint.verify.build.effort import Deadline
 from amplint.verify.build.find import find_recipe
 from amplint.verify.build.recipe import Built, CannotBuild, Recipe
 from amplint.verify.build.variants import Variant, variants
 
-__all__ = ["Built", "CannotBuild", "Recipe", "Variant", "find_recipe", "variants"]
+__all__ = ["Built", "CannotBuild", "Deadline", "Recipe", "Variant", "find_recipe", "variants"]

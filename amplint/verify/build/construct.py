@@ -10,7 +10,7 @@ import torch
 
 from amplint.verify.build import constructor_repair, parts
 from amplint.verify.build.configs import smaller_value
-from amplint.verify.build.effort import LARGEST, MOST_ELEMENTS, OutOfTime, SizeGuard, TooLarge, time_left, within
+from amplint.verify.build.effort import LARGEST, MOST_ELEMENTS, OutOfTime, SizeGuard, TooLarge, within
 from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.build.signatures import VARIADIC, Parameter, constructor
@@ -21,6 +21,8 @@ from amplint.verify.loading import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from amplint.verify.build.effort import Deadline
+
 MOST_TRIES = 120
 SECONDS_A_TRY = 10.0
 _FETCHES = re.compile(r"pre_?train|download|(^|_)weights$")
@@ -29,7 +31,7 @@ _FETCHES = re.compile(r"pre_?train|download|(^|_)weights$")
 class Constructor:
     """The search for arguments of one class. ``reason`` says why the last try failed."""
 
-    def __init__(self, target: type, seed: int, deadline: float) -> None:
+    def __init__(self, target: type, seed: int, deadline: Deadline) -> None:
         self.target = target
         self.seed = seed
         self.deadline = deadline
@@ -69,7 +71,7 @@ class Constructor:
 
     def _attempts(self) -> Iterator[tuple[Plan, float, torch.nn.Module]]:
         for cost, plan in self._waiting.take():
-            if self.tries >= MOST_TRIES or time_left(self.deadline) <= 0:
+            if self.tries >= MOST_TRIES or self.deadline.left() <= 0:
                 return
             self.tries += 1
             try:
@@ -95,7 +97,7 @@ class Constructor:
     def bounded(self, plan: Plan) -> Any:
         """As make, but raises OutOfTime or TooLarge where that goes too far."""
         parts.prepare(plan.values())
-        with within(min(SECONDS_A_TRY, time_left(self.deadline))), SizeGuard(self._most):
+        with within(min(SECONDS_A_TRY, self.deadline.left())), SizeGuard(self._most):
             return self.make(plan)
 
     def make(self, plan: Plan) -> Any:
@@ -165,7 +167,7 @@ class Constructor:
 
 
 @parts.finds_arguments
-def _part_maker(kind: type[torch.nn.Module], deadline: float) -> Callable[[], Any]:
+def _part_maker(kind: type[torch.nn.Module], deadline: Deadline) -> Callable[[], Any]:
     search = Constructor(kind, 0, deadline)
     for plan, _, _module in search.attempts():
         return functools.partial(search.make, plan)

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, time_left, within
+from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, within
 from amplint.verify.build.recipe import Parts, Recipe
 
 if TYPE_CHECKING:
     import types
     from collections.abc import Iterator
+
+    from amplint.verify.build.effort import Deadline
 
 HOW = "the example in its docstring"
 SECONDS = 20.0
@@ -37,7 +39,7 @@ class _Called(BaseException):
         self.parts = parts
 
 
-def from_docstring(target: type, namespace: types.ModuleType, seed: int, deadline: float) -> Recipe | None:
+def from_docstring(target: type, namespace: types.ModuleType, seed: int, deadline: Deadline) -> Recipe | None:
     """A recipe from a docstring of ``target`` or of its ``forward``, if an example there calls an instance."""
     for text in (vars(target).get("__doc__"), getattr(vars(target).get("forward"), "__doc__", None)):
         sources = _sources(text) if isinstance(text, str) else []
@@ -45,7 +47,7 @@ def from_docstring(target: type, namespace: types.ModuleType, seed: int, deadlin
             continue
         recipe = Recipe(how=HOW, seed=seed, parts=functools.partial(_called, target, namespace, sources))
         try:
-            with within(min(SECONDS, time_left(deadline))), SizeGuard():
+            with within(min(SECONDS, deadline.left())), SizeGuard():
                 built = recipe.make()
                 if isinstance(built.module, nn.Module):
                     built.module.eval()

@@ -7,6 +7,7 @@ import math
 import signal
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,9 +45,29 @@ class TooLarge(BaseException):
     """A constructor allocates more than MOST_ELEMENTS."""
 
 
-def time_left(deadline: float) -> float:
-    """Seconds until ``deadline``, an instant of ``time.monotonic``."""
-    return deadline - time.monotonic()
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a search ends: instants of this thread's processor time and of ``time.monotonic``, whichever comes first.
+
+    The processor time is what decides, so that a busy machine builds what an idle one does.
+    """
+
+    processor: float
+    clock: float
+
+    @classmethod
+    def after(cls, seconds: float, *, slack: float = 2.0) -> Deadline:
+        """``seconds`` of work from now on, and at most ``slack`` times as many in all."""
+        return cls(time.thread_time() + seconds, time.monotonic() + slack * seconds)
+
+    def left(self) -> float:
+        """Seconds until then; not positive where it has passed."""
+        return min(self.processor - time.thread_time(), self.clock - time.monotonic())
+
+    def sooner(self, seconds: float) -> Deadline:
+        """The end of ``seconds`` of work, but not later than this one."""
+        other = Deadline.after(seconds)
+        return Deadline(min(self.processor, other.processor), min(self.clock, other.clock))
 
 
 @contextlib.contextmanager

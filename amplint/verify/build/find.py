@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import types
     from collections.abc import Callable
 
+    from amplint.verify.build.effort import Deadline
+
 
 def find_recipe(
     target: Any,
@@ -23,13 +25,13 @@ def find_recipe(
     namespace: types.ModuleType,
     factory: Callable[[], Any] | None = None,
     seed: int = 0,
-    deadline: float,
+    deadline: Deadline,
 ) -> Recipe:
     """How to build ``target``, an ``nn.Module`` or ``autograd.Function`` class, or a function, of ``namespace``.
 
     In order: ``factory``, the class's ``amplint_example``, the file's if it builds this class, the examples in its
     docstring, synthesis, the file's example if what it builds contains this class.
-    None as target asks for the file's ``amplint_example``. ``deadline`` is an instant of ``time.monotonic``.
+    None as target asks for the file's ``amplint_example``. ``deadline`` bounds the search.
 
     Raises CannotBuild.
     """
@@ -63,7 +65,7 @@ def find_recipe(
     return found
 
 
-def _completed(recipe: Recipe, seed: int, deadline: float) -> Recipe:
+def _completed(recipe: Recipe, seed: int, deadline: Deadline) -> Recipe:
     """A factory's recipe, with synthesised inputs where it gives a module alone."""
     built = examples.made(recipe)
     if built.args or built.kwargs or not isinstance(built.module, torch.nn.Module):

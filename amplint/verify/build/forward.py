@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from amplint.verify.build import input_repair
-from amplint.verify.build.effort import OutOfTime, TooLarge, time_left, within
+from amplint.verify.build.effort import OutOfTime, TooLarge, within
 from amplint.verify.build.inputs import choices_for, first_plans, main_layouts
 from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
@@ -24,6 +24,8 @@ from amplint.verify.tensors import tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from amplint.verify.build.effort import Deadline
 
 SECONDS_A_TRY = 15.0
 MOST_INPUT = 2_000_000
@@ -38,7 +40,7 @@ class Forward:
         self,
         module: nn.Module,
         seed: int,
-        deadline: float,
+        deadline: Deadline,
         *,
         signature: dict[str, Parameter] | None = None,
         choose: Callable[[str, Any], list[Spec]] | None = None,
@@ -73,12 +75,12 @@ class Forward:
         for index, plan in enumerate(first_plans(self.module, self.parameters) if first is None else first):
             waiting.push(plan, 1.5 * index)
         for _, (cost, plan) in zip(range(most_tries), waiting.take(), strict=False):
-            if time_left(self.deadline) <= 0:
+            if self.deadline.left() <= 0:
                 break
             training = False
-            start = time.monotonic()
+            start = time.thread_time()
             probe = self.probe(plan, training=False)
-            self.seconds = time.monotonic() - start
+            self.seconds = time.thread_time() - start
             if probe.error is None:
                 training = True
                 probe = self.probe(plan, training=True)
@@ -123,7 +125,7 @@ class Forward:
 
     def _run(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Probe:
         try:
-            with within(min(SECONDS_A_TRY, time_left(self.deadline))), torch.set_grad_enabled(self.gradients), trace:
+            with within(min(SECONDS_A_TRY, self.deadline.left())), torch.set_grad_enabled(self.gradients), trace:
                 result = self.module(*args, **kwargs)
         except (Exception, OutOfTime, TooLarge) as error:
             if not self.gradients and needs_gradients(error):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from amplint.verify.build.construct import Constructor
+    from amplint.verify.build.effort import Deadline
     from amplint.verify.build.spec import Plan
 
 
@@ -45,7 +46,7 @@ class Found:
                 return None
         return Found(self.search, self.plan, self.forward, inputs)
 
-    def with_plan(self, plan: Plan, deadline: float, most_tries: int, inputs: Plan | None = None) -> Found | None:
+    def with_plan(self, plan: Plan, deadline: Deadline, most_tries: int, inputs: Plan | None = None) -> Found | None:
         """Another construction with inputs that it runs with, searched for from those at hand or from ``inputs``."""
         module = self.constructed(plan)
         if module is None:

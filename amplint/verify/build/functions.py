@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -17,6 +17,9 @@ from amplint.verify.build.spec import Const, Items, Spec, Tensor
 from amplint.verify.build.synthesis import Failed
 from amplint.verify.build.values import candidates
 from amplint.verify.tensors import tensors
+
+if TYPE_CHECKING:
+    from amplint.verify.build.effort import Deadline
 
 HOW = "made from the signature of its forward"
 _W = names.FEATURES
@@ -40,7 +43,7 @@ class _Called(nn.Module):
         return result if any(True for _ in tensors(result)) else (result, args, kwargs)
 
 
-def synthesise_call(function: Any, seed: int, deadline: float) -> Recipe | Failed:
+def synthesise_call(function: Any, seed: int, deadline: Deadline) -> Recipe | Failed:
     """A recipe that calls a plain function with what its parameters' names, annotations and uses suggest."""
     signature = parameters(function)
     needed = required(signature)
@@ -90,7 +93,7 @@ class _Applied(nn.Module):
         return self.function.apply(*args)
 
 
-def synthesise_function(target: Any, seed: int, deadline: float) -> Recipe | Failed:
+def synthesise_function(target: Any, seed: int, deadline: Deadline) -> Recipe | Failed:
     """A recipe whose module is ``target.apply``: square float32 tensors first, then what the errors ask for."""
     signature = call_signature(target)
     search = Forward(_Applied(target), seed, deadline, signature=signature, choose=choices)

@@ -6,7 +6,6 @@ import ast
 import copy
 import functools
 import sys
-import time
 import types
 import typing
 from typing import Any
@@ -15,7 +14,7 @@ import torch
 from torch import nn
 
 from amplint.verify.build.construct import Constructor
-from amplint.verify.build.effort import OutOfTime, SizeGuard, TooLarge, time_left, within
+from amplint.verify.build.effort import Deadline, OutOfTime, SizeGuard, TooLarge, within
 from amplint.verify.build.forward import Forward, call_arguments
 from amplint.verify.build.found import Found
 from amplint.verify.build.recipe import Parts, Recipe, seed_everything
@@ -40,7 +39,7 @@ class _Caught(BaseException):
         self.path, self.args_, self.kwargs_ = path, args, kwargs
 
 
-def from_builder(target: type, seed: int, deadline: float) -> Iterator[Recipe]:
+def from_builder(target: type, seed: int, deadline: Deadline) -> Iterator[Recipe]:
     """Recipes from functions of the target's file whose return annotation is ``target`` or a class that uses it.
 
     Only functions that need no argument and load no weights are called.
@@ -54,7 +53,7 @@ def from_builder(target: type, seed: int, deadline: float) -> Iterator[Recipe]:
     ]
     for _, builder in sorted(builders, key=lambda pair: pair[0])[:MOST_BUILDERS]:
         try:
-            with within(min(20.0, time_left(deadline))), SizeGuard():
+            with within(min(20.0, deadline.left())), SizeGuard():
                 seed_everything(seed)
                 whole = builder()
         except (Exception, OutOfTime, TooLarge):
@@ -93,14 +92,14 @@ def _callable_alone(function: types.FunctionType) -> bool:
     return not any(p.default is p.empty and p.kind not in VARIADIC for p in found.values())
 
 
-def from_owner(target: type, seed: int, deadline: float) -> Iterator[Recipe]:
+def from_owner(target: type, seed: int, deadline: Deadline) -> Iterator[Recipe]:
     """Recipes for ``target`` as a part of the classes that use it, the easiest to construct first."""
     found = owners(target)[:MOST_OWNERS]
     for index, owner in enumerate(found):
-        left = time_left(deadline)
+        left = deadline.left()
         if left <= 0:
             return
-        share = time.monotonic() + left / (len(found) - index) if index + 1 < len(found) else deadline
+        share = deadline.sooner(left / (len(found) - index)) if index + 1 < len(found) else deadline
         search = Constructor(owner, seed, share)
         for plan, _, whole in search.attempts():
             caught = _caught_in(whole, target, seed, share)
@@ -114,14 +113,14 @@ def from_owner(target: type, seed: int, deadline: float) -> Iterator[Recipe]:
                 break
 
 
-def inside_owner(target: type, seed: int, deadline: float) -> tuple[str, Recipe] | None:
+def inside_owner(target: type, seed: int, deadline: Deadline) -> tuple[str, Recipe] | None:
     """A label and a recipe for a whole class that uses ``target`` and calls it: the first that can be built and run."""
     found = owners(target)[:MOST_INSIDE]
     for index, owner in enumerate(found):
-        left = time_left(deadline)
+        left = deadline.left()
         if left <= 0:
             return None
-        search = Constructor(owner, seed, time.monotonic() + left / (len(found) - index))
+        search = Constructor(owner, seed, deadline.sooner(left / (len(found) - index)))
         for plan, _, whole in search.attempts():
             called: list[nn.Module] = []
             for part in [part for part in whole.modules() if type(part) is target]:
@@ -185,7 +184,7 @@ def _names(thing: type) -> set[str]:
     return found | {base.__name__ for base in thing.__mro__[1:-1]}
 
 
-def _caught_in(whole: nn.Module, target: type, seed: int, deadline: float) -> _Caught | None:
+def _caught_in(whole: nn.Module, target: type, seed: int, deadline: Deadline) -> _Caught | None:
     """The first call of a ``target`` in ``whole`` that succeeds while inputs are searched for the whole."""
     paths = [path for path, part in whole.named_modules() if type(part) is target and path]
     if not paths:

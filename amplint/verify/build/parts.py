@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-import time
 import types
 from collections.abc import Callable
 from difflib import SequenceMatcher
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from amplint.verify.build.effort import Deadline
 from amplint.verify.build.signatures import parameters, source_tree
 from amplint.verify.build.spec import Make, Spec
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SECONDS = 12.0
 """How long arguments for one such module are searched for."""
 MOST = 4
-Finder = Callable[[type[nn.Module], float], Callable[[], Any]]
+Finder = Callable[[type[nn.Module], Deadline], Callable[[], Any]]
 """Finds, until a point in time, what constructs a class, or what raises TypeError where there is nothing."""
 
 _making: list[type] = []
@@ -58,7 +58,7 @@ def _maker(kind: type[nn.Module]) -> Callable[[], Any]:
     (find,) = _finders
     _making.append(kind)
     try:
-        return find(kind, time.monotonic() + SECONDS)
+        return find(kind, Deadline.after(SECONDS))
     finally:
         _making.pop()
 

@@ -7,11 +7,9 @@ operation run along the wrong dimension. Each change is kept only if the module 
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING, Any
 
 from amplint.verify.build import names
-from amplint.verify.build.effort import time_left
 from amplint.verify.build.signatures import VARIADIC
 from amplint.verify.build.spec import Const, Plan, Tensor, replaced, tensors_of
 
@@ -37,9 +35,9 @@ def spread(found: Found) -> Found:
     """``found`` with larger sizes in the place of ones, an odd length, and images wider than high, where it runs so."""
     if found.forward.seconds > _MOST_SLOW:
         return found
-    deadline = time.monotonic() + min(SECONDS, time_left(found.search.deadline) / 3)
+    deadline = found.search.deadline.sooner(min(SECONDS, found.search.deadline.left() / 3))
     for plan in _several(found):
-        if time_left(deadline) <= 0:
+        if deadline.left() <= 0:
             return found
         changed = found.with_plan(plan, deadline, _MOST_TRIES)
         if changed is not None and ones(changed.inputs) <= ones(found.inputs):
@@ -48,7 +46,7 @@ def spread(found: Found) -> Found:
                 break
     for step in (_without_ones, _odd_lengths, _oblong):
         for inputs in step(found.inputs):
-            if time_left(deadline) <= 0:
+            if deadline.left() <= 0:
                 return found
             changed = found.with_inputs(inputs)
             if changed is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from torch import nn
 
 from amplint.verify.build import constructor_repair
 from amplint.verify.build.construct import Constructor
-from amplint.verify.build.effort import OutOfTime, TooLarge, time_left
+from amplint.verify.build.effort import OutOfTime, TooLarge
 from amplint.verify.build.forward import Forward, needs_gradients
 from amplint.verify.build.found import Found
 from amplint.verify.build.owners import from_builder, from_owner
@@ -21,6 +20,7 @@ from amplint.verify.build.recipe import Recipe
 from amplint.verify.build.spread import spread
 
 if TYPE_CHECKING:
+    from amplint.verify.build.effort import Deadline
     from amplint.verify.build.spec import Plan
 
 MOST_MODULES = 16
@@ -37,14 +37,14 @@ class Failed:
     reason: str
 
 
-def synthesise(target: type[nn.Module], seed: int, deadline: float) -> Recipe | Failed:
+def synthesise(target: type[nn.Module], seed: int, deadline: Deadline) -> Recipe | Failed:
     """A recipe for the module class ``target`` that runs in eval and in train mode.
 
     Half of the time goes to the class alone, the rest to classes that use it.
     """
     if target.forward is nn.Module.forward:
         return Failed("it has no forward of its own")
-    found = _alone(target, seed, time.monotonic() + time_left(deadline) / 2)
+    found = _alone(target, seed, deadline.sooner(deadline.left() / 2))
     if isinstance(found, Recipe):
         return found
     for recipe in itertools.chain(from_builder(target, seed, deadline), from_owner(target, seed, deadline)):
@@ -53,7 +53,7 @@ def synthesise(target: type[nn.Module], seed: int, deadline: float) -> Recipe | 
     return found
 
 
-def _alone(target: type, seed: int, deadline: float) -> Recipe | Failed:
+def _alone(target: type, seed: int, deadline: Deadline) -> Recipe | Failed:
     search = Constructor(target, seed, deadline)
     reason = ""
     furthest = -1
@@ -92,7 +92,7 @@ def _faster(search: Constructor, plan: Plan, seconds: float) -> Found | None:
     return None
 
 
-def inputs_for(module: nn.Module, seed: int, deadline: float) -> tuple[Forward, Plan | None]:
+def inputs_for(module: nn.Module, seed: int, deadline: Deadline) -> tuple[Forward, Plan | None]:
     """Inputs for a module that exists."""
     forward = Forward(module, seed, deadline)
     return forward, forward.find(most_tries=160)

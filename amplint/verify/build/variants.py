@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from amplint.verify.build.effort import time_left
 from amplint.verify.build.found import FoundRecipe
 from amplint.verify.build.guards import FALSE, NONE, TRUE, Sources, Wish
 from amplint.verify.build.inputs import tensor_like
@@ -20,6 +18,7 @@ from amplint.verify.described import value_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from amplint.verify.build.effort import Deadline
     from amplint.verify.build.found import Found
     from amplint.verify.build.recipe import Recipe
 
@@ -59,7 +58,7 @@ class _Change:
 
 
 def variants(
-    recipe: Recipe, lines: Iterable[tuple[str, int]], deadline: float, *, only: Iterable[str] | None = None
+    recipe: Recipe, lines: Iterable[tuple[str, int]], deadline: Deadline, *, only: Iterable[str] | None = None
 ) -> Iterator[Variant]:
     """Variants of a synthesised recipe that run: those that options on the way to ``lines`` (file and row) ask for,
     one with every optional tensor, those of other options that the class tests, and one inside a class that owns it.
@@ -72,16 +71,16 @@ def variants(
     made = 0
     changes = (change for change in _changes(found, lines) if only is None or change.label in only)
     for change in itertools.islice(changes, _MOST_TRIED):
-        if made == MOST or time_left(deadline) <= 0:
+        if made == MOST or deadline.left() <= 0:
             break
-        changed = _changed(found, change, min(deadline, time.monotonic() + SECONDS))
+        changed = _changed(found, change, deadline.sooner(SECONDS))
         if changed is not None and confirmed(variant := changed.recipe(HOW)):
             made += 1
             yield Variant(change.label, variant)
     target, seed = found.search.target, found.search.seed
     if only is not None and not any(label.startswith(INSIDE) for label in only):
         return
-    whole = inside_owner(target, seed, min(deadline, time.monotonic() + 2 * SECONDS))
+    whole = inside_owner(target, seed, deadline.sooner(2 * SECONDS))
     if whole is not None:
         yield Variant(whole[0], whole[1], whole=True)
 
@@ -177,7 +176,7 @@ def _is_none(spec: Spec) -> bool:
     return isinstance(spec, Const) and spec.value is None
 
 
-def _changed(found: Found, change: _Change, deadline: float) -> Found | None:
+def _changed(found: Found, change: _Change, deadline: Deadline) -> Found | None:
     """What was found, built and called with other values, if it runs so and keeps them."""
     inputs = {**found.inputs, **change.inputs}
     other = found.with_plan({**found.plan, **change.plan}, deadline, _TRIES, inputs)
