@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from amplint.verify.build import CannotBuild
+from amplint.verify.build import CannotBuild, Deadline
 from amplint.verify.run import Where
 from mutants.children import child
 from mutants.edits import apply
@@ -161,7 +161,7 @@ def _of_target(
         serve(target, root, functions, where, numeric, pipe)
 
     with child(work) as running:
-        answer = running.answer(BUILD + ORIGINALS + 20)
+        answer = running.answer(2 * (BUILD + ORIGINALS) + 20)
         if not isinstance(answer, dict):
             tally.thrown_out["target: " + (answer or "no answer")[:60]] += 1
             return
@@ -173,7 +173,7 @@ def _of_target(
             except ValueError:
                 continue
             running.ask((path, after, mutation.operator, ()))
-            outcome = running.answer(MUTANT + 10)
+            outcome = running.answer(2 * MUTANT + 10)
             if outcome is None:
                 tally.thrown_out["the child ended"] += 1
                 return
@@ -251,7 +251,7 @@ def serve(target: Target, root: str, functions: Functions, where: Where, numeric
     try:
         recipe = recipe_for(target, BUILD)
         start = time.process_time()
-        known = originals(recipe, where, functions.files, time.monotonic() + ORIGINALS, numeric=numeric)
+        known = originals(recipe, where, functions.files, Deadline.after(ORIGINALS), numeric=numeric)
         seconds = time.process_time() - start
         built = recipe.make()
     except CannotBuild as error:
@@ -274,7 +274,7 @@ def serve(target: Target, root: str, functions: Functions, where: Where, numeric
             return
         work = partial(_answer, recipe, known.only(cases), where, root, functions, path, after, operator)
         with child(work) as running:
-            answer = running.answer(MUTANT)
+            answer = running.answer(2 * MUTANT)  # a busy machine is no reason
         pipe.send(answer if answer is not None else "no answer in time")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from amplint.infer.scenarios import Scenario
-    from amplint.verify.build import Recipe
+    from amplint.verify.build import Deadline, Recipe
     from amplint.verify.run import Run, Where
 
 CLEAN = 0.1
@@ -52,7 +52,7 @@ def originals(
     recipe: Recipe,
     where: Where,
     files: Iterable[str],
-    deadline: float,
+    deadline: Deadline,
     *,
     numeric: bool = True,
     scenarios: tuple[Scenario, ...] = DEFAULT_SCENARIOS,
@@ -81,11 +81,11 @@ def originals(
         reference = run(recipe, CONTROL, case, where)
         if reference.error is None:
             found.references[case] = reference
-        if time.monotonic() > deadline:
+        if deadline.left() <= 0:
             break
     for scenario in scenarios:
         _judge(found, recipe, scenario, base, where, list(found.rows))
-        if time.monotonic() > deadline:
+        if deadline.left() <= 0:
             break
     return found
 
