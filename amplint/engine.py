@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from amplint.claims.suspect import Suspect
     from amplint.infer.facts import FileFacts
-    from amplint.rule import Rule, Suspect
+    from amplint.rule_base import Rule
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
 

@@ -15,7 +15,7 @@ from amplint.unparsable import UNPARSABLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
 BUILT_IN = "amplint_rules"
 ALL = "ALL"

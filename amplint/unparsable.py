@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.claims.suspect import Suspect
 from amplint.finding import Severity
 from amplint.judge.certainty import FORCED
-from amplint.rule import Rule, Suspect, finding_of
+from amplint.rule_base import Rule, finding_of
 from amplint.source import Location, SourceError, Span
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from amplint.complex_casts import casts_complex
 from amplint.finding import Applicability, Edit, Finding, Fix, Severity
 from amplint.importing import Imports
 from amplint.orphans import without_orphans
-from amplint.rule import Rule, Suspect, finding_of
+from amplint.rule_base import Rule, finding_of
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from libcst.metadata import CodeRange
 
+    from amplint.claims.suspect import Suspect
     from amplint.infer.facts import FileFacts
 
     Visitor = Callable[[cst.CSTNode, Suspect, "Visit"], None]

@@ -18,7 +18,7 @@ from amplint.plugins import load_rules
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
 FOLDER = Path(__file__).resolve().parent / "rules"
 INDEX = "README.md"

@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, disagreement, label, suspects_of
 from amplint.claims.operands import differ, lanes_of
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind
 from amplint.rewriting.casts import alignment
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Example, Kind, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import Conflict, FileFacts, Operand
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, FileFacts, Operand, Visit
 
 _INPUTS = ("query", "key", "value")
 

@@ -10,20 +10,15 @@ from amplint.claims.disagreement import describe, disagreement, label, suspects_
 from amplint.claims.idle_upcasts import idle_doubts
 from amplint.claims.operands import leads, wider, written_cast
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Applicability, Cause, Severity
-from amplint.infer.facts import Kind
-from amplint.judge import doubts
 from amplint.rewriting.casts import alignment, same_cast
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Cause, Example, Kind, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Edit
-    from amplint.infer.facts import Conflict, FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, Edit, FileFacts, Visit
 
 _ADVICE = "torch.autocast(device_type, enabled=False) around it keeps the upcast"
 

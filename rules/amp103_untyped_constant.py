@@ -14,22 +14,16 @@ from amplint.claims.operands import dtype_of
 from amplint.claims.round_trips import RoundTrip
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.switched_off import is_projection_left_off, is_switched_off
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Addressed, Kind
-from amplint.judge import doubts
 from amplint.rewriting.casts import alignment
 from amplint.rewriting.nodes import find_call
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Addressed, Applicability, Example, Kind, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.finding import Doubt, Fix
-    from amplint.infer.facts import Conflict, FileFacts, MadeOperand
-    from amplint.source import Span
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, Doubt, FileFacts, Fix, MadeOperand, Span, Visit
 
 _FREE = EXACT | frozenset(f"torch.{name}() without dtype" for name in ("empty", "full", "rand", "randn"))
 """What may be made in low precision; ranges may not, and neither may what is computed from them."""

@@ -9,19 +9,15 @@ from amplint.claims.compiled_extensions import handed_to_extensions
 from amplint.claims.disagreement import disagreement, suspects_of
 from amplint.claims.dtypes_by_callers import aligned_elsewhere, brought_to_dtype
 from amplint.claims.operands import leads, wider
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind
-from amplint.judge import doubts
 from amplint.rewriting.casts import alignment
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import Conflict, FileFacts, Operand
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, FileFacts, Operand, Visit
 
 
 class MixedOperands(Rule):

@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, suspects_of
 from amplint.claims.operands import dtype_of, known_floating, short_name
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind
 from amplint.rewriting.nodes import find_operand
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import Conflict, FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, FileFacts, Visit
 
 
 class IndexWrite(Rule):

@@ -11,19 +11,15 @@ from amplint.claims.autocast_exits import full_precision, is_cast_to, layer_dtyp
 from amplint.claims.disagreement import describe, label, suspects_of
 from amplint.claims.operands import of_layer
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Applicability, Cause, Severity
-from amplint.infer.facts import Kind
 from amplint.rewriting.nodes import find_expression, find_operand
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Cause, Example, Kind, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Edit, Fix
-    from amplint.infer.facts import Conflict, FileFacts, Operand
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, Edit, FileFacts, Fix, Operand, Visit
 
 
 class UncastAutocastExit(Rule):

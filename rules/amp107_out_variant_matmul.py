@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, suspects_of
 from amplint.claims.operands import dtype_of, short_name
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind
-from amplint.judge import doubts
 from amplint.rewriting.casts import cast_to_lead
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import Conflict, FileFacts, Operand
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, FileFacts, Fix, Operand, Visit
 
 
 class OutVariantMatmul(Rule):

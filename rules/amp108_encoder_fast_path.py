@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.encoder_fast_paths import NEEDS_MASK, open_encoders
-from amplint.finding import Applicability, Cause, Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, holding
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import ASSUMED, Applicability, Cause, Example, Rule, Severity, Suspect, doubts, holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 class EncoderFastPath(Rule):

@@ -10,17 +10,14 @@ from amplint.claims.blanket_casts import BlanketCast, blanket_casts
 from amplint.claims.cast_receivers import place
 from amplint.claims.fixed_halves import FixedHalf, fixed_halves
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Applicability, Cause, Severity
-from amplint.judge.certainty import ASSUMED
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import ASSUMED, TENSOR_CODE, Applicability, Cause, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 class HardcodedLowPrecision(Rule):

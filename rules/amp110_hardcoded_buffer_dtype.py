@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.disagreement import suspects_of
 from amplint.claims.made_tensors import causes, message
 from amplint.claims.silent_float32 import promotions_of
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind, Promotion
 from amplint.rewriting.casts import alignment, report_promotion
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Promotion, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import Conflict, FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, FileFacts, Visit
 
 
 class HardcodedBufferDtype(Rule):

@@ -10,19 +10,16 @@ from amplint.claims.merged_weights import Merge
 from amplint.claims.operands import dtype_of_tensor
 from amplint.claims.rotary_embeddings import Rotation
 from amplint.claims.silent_float32 import merged, padded, promotions_of, rotated, widened
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Apart, Promotion
 from amplint.rewriting.casts import report_promotion
 from amplint.rewriting.nodes import find_expression
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Apart, Applicability, Example, Promotion, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 class PromoteDrift(Rule):

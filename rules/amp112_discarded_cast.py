@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.cast_receivers import place
 from amplint.claims.discarded_casts import discarded_casts
 from amplint.claims.operands import is_stable
-from amplint.finding import Applicability, Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import FORCED, holding
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import FORCED, TENSOR_CODE, Applicability, Example, Rule, Severity, Suspect, doubts, holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import CastCall, FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import CastCall, FileFacts, Visit
 
 
 class DiscardedCast(Rule):

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.operands import dtype_in
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import ASSUMED, TENSOR_CODE, Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.facts import FileFacts
+    from amplint.rule import FileFacts
 
 
 class BranchDtype(Rule):

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.custom_autograd import MEND, TOKENS, missing_both, suspect_at
-from amplint.finding import Applicability, Severity
 from amplint.rewriting.decorators import report_missing
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 class MissingCustomFwd(Rule):

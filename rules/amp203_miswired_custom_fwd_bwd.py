@@ -9,19 +9,15 @@ from amplint.claims.caught import is_caught
 from amplint.claims.custom_autograd import BACKWARD, FORWARD, SINCE, readable, role_of
 from amplint.claims.decorator_makers import fixed_devices
 from amplint.claims.decorator_wiring import Wiring, every_scenario
-from amplint.finding import Applicability, Cause, Edit, Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import FORCED, holding
 from amplint.rewriting.decorators import rewired
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import FORCED, Applicability, Cause, Edit, Example, Rule, Severity, Suspect, doubts, holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 class MiswiredCustomFwdBwd(Rule):

@@ -10,20 +10,16 @@ from amplint.claims.disagreement import describe, suspects_of
 from amplint.claims.gradient_sums import summed_in_place
 from amplint.claims.operands import dtype_of, known_floating, short_name
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind
 from amplint.rewriting.casts import cast_to_lead
 from amplint.rewriting.nodes import find_operand
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import Conflict, FileFacts, Operand
-    from amplint.visit import Visit
+    from amplint.rule import Conflict, FileFacts, Fix, Operand, Visit
 
 _CASTS = ("float", "double", "half", "bfloat16")
 

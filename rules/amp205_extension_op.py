@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.compiled_extensions import CASTS, extension_call, extensions
 from amplint.claims.custom_autograd import autocast_scenarios, readable, role_of
-from amplint.finding import Cause, Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED
-from amplint.rule import Evidence, Example, Rule, Suspect
+from amplint.rule import ASSUMED, Cause, Evidence, Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.facts import AutogradFunction, FileFacts
+    from amplint.rule import AutogradFunction, FileFacts
 
 
 class ExtensionOp(Rule):

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, is_floating, quoted, spelled_number
 from amplint.claims.operands import short_name
 from amplint.claims.overflowing_constants import Overflow, overflows
-from amplint.finding import Applicability, Severity
 from amplint.rewriting.nodes import find_expression
-from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Fix, Visit
 
 
 class MaskConstantOverflow(Rule):

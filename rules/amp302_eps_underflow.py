@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, quoted, spelled_number, strongest
 from amplint.claims.vanishing_epsilons import Vanishing, vanishing_epsilons
-from amplint.finding import Applicability, Severity
 from amplint.rewriting.nodes import find_expression
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Fix, Visit
 
 
 class EpsUnderflow(Rule):

@@ -8,18 +8,15 @@ from amplint.claims.low_precision import causes_of, dtype_name, quoted, stronges
 from amplint.claims.operands import short_name
 from amplint.claims.prone_operations import SUMS, Prone, prone_operations, squared
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Applicability, Severity
 from amplint.rewriting.nodes import find_expression, find_operand
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Edit, Fix
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import Edit, FileFacts, Fix, Visit
 _TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax", "norm", "vector_norm"))
 
 

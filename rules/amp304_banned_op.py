@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.banned_calls import SUFFIX, BannedCall, banned_calls
 from amplint.claims.operands import short_name
-from amplint.finding import Applicability, Cause, Edit, Severity
-from amplint.judge.certainty import Standing
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Cause, Edit, Example, Rule, Severity, Standing, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Fix, Visit
 
 
 class BannedOp(Rule):

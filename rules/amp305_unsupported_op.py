@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import dtype_of_tensor, short_name
 from amplint.claims.refused_operands import INITIALISATION, NUMPY, Refusal, refusals
-from amplint.finding import Applicability, Severity
 from amplint.rewriting.nodes import find_operand
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Fix, Visit
 
 
 class UnsupportedOp(Rule):

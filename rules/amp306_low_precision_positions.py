@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import short_name
 from amplint.claims.rounded_positions import Rounded, rounded_positions
-from amplint.finding import Severity
-from amplint.judge import doubts
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.facts import FileFacts
+    from amplint.rule import FileFacts
 
 
 class LowPrecisionPositions(Rule):

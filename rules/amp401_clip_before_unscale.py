@@ -6,19 +6,14 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.training_steps import TRAINING, backward_causes, scaled_scenarios, scaler_spelling
-from amplint.finding import Applicability, Severity
-from amplint.infer.training.steps import Gradients, Step
-from amplint.judge.certainty import Standing
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Example, Gradients, Rule, Severity, Standing, Step, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.steps import Moment
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Moment, Visit
 
 _SETUP = """\
 import torch

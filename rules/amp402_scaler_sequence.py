@@ -10,18 +10,14 @@ from amplint.claims.scaler_order import JUDGES
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import scaled_scenarios
-from amplint.finding import Applicability, Cause, Severity
-from amplint.infer.training.steps import Step
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Cause, Example, Rule, Severity, Step, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.steps import Moment
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Moment, Visit
 
 
 class ScalerSequence(Rule):

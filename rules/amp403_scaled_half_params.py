@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.half_models import scaled_halves
 from amplint.claims.training_steps import scaled_scenarios, spelled
-from amplint.finding import Applicability, Cause, Severity
-from amplint.judge.certainty import ASSUMED
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import ASSUMED, Applicability, Cause, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 class ScaledHalfParams(Rule):

@@ -5,22 +5,28 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Edit, Severity
-from amplint.infer.training.steps import Gradients, Step
-from amplint.judge import doubts
-from amplint.judge.certainty import Standing
-from amplint.rule import Example, Rule, Suspect
-from amplint.source import Location, Span
+from amplint.rule import (
+    Applicability,
+    Cause,
+    Edit,
+    Example,
+    Gradients,
+    Location,
+    Rule,
+    Severity,
+    Span,
+    Standing,
+    Step,
+    Suspect,
+    doubts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.steps import Moment
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Fix, Moment, Visit
 
 _TRAINS = (Step.OPTIMIZER_STEP, Step.SCALER_STEP, Step.UNSCALE)
 

@@ -13,19 +13,14 @@ from amplint.claims.scaled_forwards import uncast_forwards
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import scaled_scenarios
-from amplint.finding import Applicability, Cause, Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import FORCED
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import FORCED, Applicability, Cause, Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import libcst as cst
 
-    from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Fix, Visit
 
 _RUN_AGAIN = "runs the forward function again without the autocast state that it had: enter it here"
 _UNASKED = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.precision_names import ALIASES, short_names_alone
 from amplint.claims.precision_settings import Contradiction, contradictions
-from amplint.finding import Applicability, Edit, Severity
-from amplint.judge.certainty import ASSUMED
-from amplint.rule import Evidence, Example, Rule, Suspect
+from amplint.rule import ASSUMED, Applicability, Edit, Evidence, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.source import Span
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Span, Visit
 
 
 class PrecisionConflict(Rule):

@@ -6,15 +6,12 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.bfloat16_demands import asks_for_support, bfloat16_demands
-from amplint.finding import Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, holding
-from amplint.rule import Evidence, Example, Rule, Suspect
+from amplint.rule import ASSUMED, Evidence, Example, Rule, Severity, Suspect, doubts, holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.facts import FileFacts
+    from amplint.rule import FileFacts
 
 
 class UnguardedBf16(Rule):

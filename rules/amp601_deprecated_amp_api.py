@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, Legacy
 from amplint.claims.legacy_uses import legacy_uses, root_of
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Applicability, Fix, Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, Standing
 from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import ASSUMED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 _FIRST_OF_2 = (2, 0)

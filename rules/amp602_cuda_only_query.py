@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.autocast_queries import Query, cuda_only_queries, decides_nothing, evident_tensor
 from amplint.claims.legacy_names import DEPRECATED_SINCE
 from amplint.claims.surroundings import Surroundings
-from amplint.finding import Applicability, Edit, Severity
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, holding
 from amplint.rewriting.legacy_calls import ask_device, rename
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import ASSUMED, Applicability, Edit, Example, Rule, Severity, Suspect, doubts, holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 _DEVICE_ARGUMENT = DEPRECATED_SINCE
 """The release in which the queries took a device and the old ones became deprecated."""

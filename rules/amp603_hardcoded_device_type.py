@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.cuda_regions import cuda_regions
-from amplint.finding import Cause, Severity
-from amplint.judge.certainty import ASSUMED
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import ASSUMED, Cause, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.facts import FileFacts
+    from amplint.rule import FileFacts
 
 
 class HardcodedDeviceType(Rule):

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.default_dtype_regions import default_dtype_regions
 from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY
-from amplint.finding import Applicability, Severity
-from amplint.judge.certainty import Standing
-from amplint.rule import Example, Rule, Suspect
+from amplint.rule import Applicability, Example, Rule, Severity, Standing, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
-    from amplint.visit import Visit
+    from amplint.rule import FileFacts, Visit
 
 
 class NestedDefaultDtype(Rule):

@@ -1,7 +1,7 @@
 """The examples of rules: the pair that stands in each rule, and the files of ``fixtures/rules/``.
 
 A file is called ``bad_`` or ``good_`` and what it shows. Comments on its first lines set what an
-:class:`~amplint.rule.Example` sets, one a line in the order of :data:`SETTINGS`, with an empty line after them::
+:class:`~amplint.rule_base.Example` sets, one a line in the order of :data:`SETTINGS`, with an empty line after them::
 
     # scenario: autocast-bf16
     # device: cpu
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.scenarios import DEVICES, scenario_names
 from amplint.plugins import load_rules
-from amplint.rule import Example, Rule
+from amplint.rule_base import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

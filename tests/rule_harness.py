@@ -16,7 +16,7 @@ from amplint.visit import run_rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
     Rules = Rule | Sequence[Rule]
     Regions = Callable[[Source], Iterable[Region]]

@@ -21,7 +21,7 @@ from amplint.report import Context, plain, render
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
 JUDGE = ROOT / "amplint" / "judge"

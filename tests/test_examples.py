@@ -23,7 +23,7 @@ from amplint.engine import Options, check_file
 from amplint.finding import Applicability, FileResult, Severity
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
-from amplint.rule import CODE, HEADINGS, Evidence, Example, Rule, documentation
+from amplint.rule_base import CODE, HEADINGS, Evidence, Example, Rule, documentation
 from amplint.source import Source
 
 BAD, GOOD = every_bad(), every_good()

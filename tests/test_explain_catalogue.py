@@ -14,7 +14,7 @@ from amplint.explain.literals import longest_literal
 from amplint.explain.spelling import dtype_of
 from amplint.finding import Severity
 from amplint.plugins import load_rules
-from amplint.rule import documentation
+from amplint.rule_base import documentation
 
 FAMILIES = list(families().values())
 RULES = [rule for rule in load_rules() if rule.code != "AMP901"]

@@ -19,7 +19,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 import amplint.data
 from amplint.data.forms import FORMS
 from amplint.explain.catalogue import recognise
-from amplint.rule import Evidence
+from amplint.rule_base import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,11 +15,11 @@ from amplint.finding import Applicability, FileResult
 from amplint.fix import fix_source
 from amplint.infer.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
-from amplint.rule import Example
+from amplint.rule_base import Example
 from amplint.source import Source
 
 if TYPE_CHECKING:
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
 RULES = tuple(load_rules())
 CASES = [case for case in every_bad() if case.rule.fix is not None]

@@ -28,8 +28,9 @@ ROOMS = {
     "amplint.rewriting": ("amplint.claims", "amplint.infer", "amplint.visit", "amplint.orphans", *DATA),
 }
 """What each room imports beside its own files, for types and inside functions included."""
+RULES_MAY = ("amplint.rule", "amplint.claims", "amplint.rewriting")
 LONGEST_RULE = 250
-ABOVE_INFER = ("amplint.claims", "amplint.rewriting", "amplint.rule", "amplint.visit")
+ABOVE_INFER = ("amplint.claims", "amplint.rewriting", "amplint.rule", "amplint.rule_base", "amplint.visit")
 
 
 def inside(module: str, rooms: tuple[str, ...]) -> bool:
@@ -42,6 +43,10 @@ def test_a_room_imports_from_the_rooms_below_it(room: str) -> None:
     assert len(files) > 1
     may = (room, *ROOMS[room])
     assert [f"{module} -> {other}" for module in files for other in files[module] if not inside(other, may)] == []
+
+
+def test_rules_import_one_module_beside_claims_and_rewriting() -> None:
+    assert [module for module in rule_imports() if not inside(module, RULES_MAY)] == []
 
 
 def test_the_inference_knows_nothing_of_claims() -> None:

@@ -17,7 +17,7 @@ from amplint.source import Source, Span
 if TYPE_CHECKING:
     from disguise import Change, Program
 
-    from amplint.rule import Example
+    from amplint.rule_base import Example
 
 CASES = [*every_bad(), *every_good()]
 PLACE = "/project/module.py"

@@ -15,7 +15,7 @@ from rule_harness import expected_rows, findings, fixed, rows
 from amplint.claims.legacy_names import LEGACY
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
-from amplint.rule import HEADINGS, Example, documentation
+from amplint.rule_base import HEADINGS, Example, documentation
 from amplint.source import Source
 
 pytest.importorskip("torch")

@@ -9,7 +9,7 @@ from rule_examples import bad, good
 from rule_harness import expected_rows, findings, fixed, rows
 
 from amplint.finding import Applicability, Certainty
-from amplint.rule import HEADINGS, Example, documentation
+from amplint.rule_base import HEADINGS, Example, documentation
 
 torch = pytest.importorskip("torch")
 

@@ -16,7 +16,7 @@ from amplint.infer.analysis import analyse
 from amplint.infer.dtypes import BFLOAT16, BITS, FLOAT16, OFF, UNCERTAIN, Ambient, Autocast
 from amplint.infer.facts import Region
 from amplint.infer.references import references
-from amplint.rule import HEADINGS, Example, documentation
+from amplint.rule_base import HEADINGS, Example, documentation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

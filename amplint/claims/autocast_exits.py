@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.operands import is_stable
 from amplint.claims.surroundings import FunctionNode, Surroundings
+from amplint.infer.annotations import last_name
 from amplint.infer.dtypes import FLOAT32, FLOAT64
 
 if TYPE_CHECKING:
@@ -57,13 +58,9 @@ def _is_built_as(facts: FileFacts, layer: ast.expr, parameter: Operand) -> bool:
         return False
     for node in ast.walk(facts.source.tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and facts.span(node.value) == origin.span:
-            named = any(_last_name(target) == _last_name(layer) for target in node.targets)
-            return named and _last_name(node.value.func) not in _NO_WEIGHT
+            named = any(last_name(target) == last_name(layer) for target in node.targets)
+            return named and last_name(node.value.func) not in _NO_WEIGHT
     return False
-
-
-def _last_name(node: ast.expr) -> str | None:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
 def is_cast_to(operand: Operand, dtype: int) -> bool:

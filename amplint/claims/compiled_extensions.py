@@ -67,7 +67,7 @@ def extension_call(facts: FileFacts, function: AutogradFunction, known: dict[str
             return None
         if isinstance(node, ast.keyword) and node.arg == "dtype":
             return None
-        if found is None and isinstance(node, ast.Call) and is_extension(facts, node.func, known):
+        if found is None and isinstance(node, ast.Call) and _is_extension(facts, node.func, known):
             passed = {
                 n.id for argument in node.args for n in ast.walk(argument) if isinstance(n, ast.Name)
             } & parameters
@@ -75,7 +75,7 @@ def extension_call(facts: FileFacts, function: AutogradFunction, known: dict[str
     return found
 
 
-def is_extension(facts: FileFacts, callee: ast.expr, known: dict[str, ast.AST]) -> bool:
+def _is_extension(facts: FileFacts, callee: ast.expr, known: dict[str, ast.AST]) -> bool:
     base = callee
     while isinstance(base, ast.Attribute):
         base = base.value
@@ -101,7 +101,7 @@ def handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:
                 continue
             if extension_call(facts, function, known) is None:
                 continue
-        elif callee is None or not is_extension(facts, callee, known):
+        elif callee is None or not _is_extension(facts, callee, known):
             continue
         left, right = conflict.left, conflict.right
         operands = (

@@ -29,7 +29,7 @@ MEND = "both decorators"
 """One decorator alone is worse than none, so what mends ``forward`` mends ``backward``."""
 SINCE = (2, 4)
 """The torch release that brought ``torch.amp.custom_fwd`` and ``custom_bwd`` with their ``device_type``."""
-SHOWN = 3
+_SHOWN = 3
 """How many operations a finding names as causes."""
 _AUTOCASTS = frozenset(
     {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
@@ -181,7 +181,7 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     span = facts.source.header_span(method)
     own = function.sensitive_forward if method is function.forward else function.sensitive_backward
     own = own or function.sensitive_forward
-    causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
+    causes = tuple(_cause(operation, function) for operation in own[:_SHOWN])
     standing = ASSUMED.doubted(*_doubts(facts, function))
     place = Place(facts.path, facts.source.header_span(function.node))
     return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function, culprit=place)

@@ -25,7 +25,7 @@ def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
             yield Suspect(
                 span=span,
                 node=span,
-                message=message_of(conflict),
+                message=_message_of(conflict),
                 scenarios=conflict.scenarios,
                 standing=conflict.standing,
                 causes=conflict.causes,
@@ -37,7 +37,7 @@ def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
             )
 
 
-def message_of(conflict: Conflict) -> str:
+def _message_of(conflict: Conflict) -> str:
     """``linear gets float32 input and bfloat16 weight``."""
     left, right = conflict.left, conflict.right
     if left.name == right.name:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.parameters import last
 from amplint.claims.result_uses import uses_behind
+from amplint.infer.annotations import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 8
 _DIVISIONS = frozenset(("div", "div_", "divide", "true_divide"))
-_INVERSES = frozenset(("reciprocal", "rsqrt", "log", "log2", "log10"))
 _LIMITS = frozenset(("clamp", "clip", "clamp_min"))
 _KEEPING = frozenset(
     (
@@ -101,7 +100,7 @@ def _may_divide_returned(
     if function.name == "forward":
         return False
     several = statement.value.elts if isinstance(statement.value, ast.Tuple) else None
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and last(n.func) == function.name]
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and last_name(n.func) == function.name]
     for call in calls:
         if several is None:
             if _may_divide(tree, around, call, steps - 1):

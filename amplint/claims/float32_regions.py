@@ -55,7 +55,7 @@ def is_float32_without(call: ast.Call, facts: FileFacts, around: Surroundings) -
     region = next((a for a in around.ancestors(call) if isinstance(a, ast.With)), None)
     if region is None or not any(item.context_expr is call for item in region.items):
         return False
-    return stay_float32(region.body, facts.training.program)
+    return _stay_float32(region.body, facts.training.program)
 
 
 def _asked(reference: Reference) -> tuple[ast.Call, str | None, ast.expr] | None:
@@ -123,7 +123,7 @@ def _told_apart(dtype: ast.expr, scope: Scope) -> bool:
     return False
 
 
-def stay_float32(statements: Iterable[ast.stmt], program: Program) -> bool:
+def _stay_float32(statements: Iterable[ast.stmt], program: Program) -> bool:
     """Whether statements compute only from tensors that they cast to float32 or float64 themselves.
 
     Assignments to variables, returns and bare expressions of torch's functions, methods and operators are followed,

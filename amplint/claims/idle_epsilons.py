@@ -165,7 +165,7 @@ def _picks_from_shares(around: Surroundings, call: ast.Call) -> bool:
 
 def _holds_shares(around: Surroundings, node: ast.expr, steps: int) -> bool:
     """Whether a tensor is shares on every way, reshaped or cast or not."""
-    if is_share(around, node) or _is_of_named_activation(around, node):
+    if _is_share(around, node) or _is_of_named_activation(around, node):
         return True
     sources = _sources(around, node) if steps else []
     return bool(sources) and all(_holds_shares(around, source, steps - 1) for source in sources)
@@ -271,16 +271,16 @@ def sums_shares(around: Surroundings, node: ast.expr | None) -> bool:
     if not isinstance(node, ast.Call) or around.called(node) != "sum":
         return False
     of = around.subject(node)
-    if of is not None and is_share(around, of):
+    if of is not None and _is_share(around, of):
         return True
     function = around.function(node)
     if function is None or not isinstance(of, ast.Name):
         return False
     given = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and _gives(n, of.id)]
-    return any(is_share(around, value) for value in given)
+    return any(_is_share(around, value) for value in given)
 
 
-def is_share(around: Surroundings, node: ast.expr) -> bool:
+def _is_share(around: Surroundings, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and around.called(node) in _SHARES
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.parameters import last, passed
+from amplint.claims.parameters import passed
+from amplint.infer.annotations import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -92,7 +93,7 @@ class _Learned:
         if parameter not in names or isinstance(self.around.parent(function), ast.ClassDef):
             return False
         place = names.index(parameter)
-        calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and last(n.func) == function.name]
+        calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and last_name(n.func) == function.name]
         values = [passed(call, parameter, place) for call in calls]
         given = [value for value in values if value is not None]
         return bool(given) and len(given) == len(values) and self._all(given, steps, zeros)
@@ -112,7 +113,7 @@ class _Learned:
         if owner is None or levels == 0:
             return
         yield owner
-        names = {last(base) for base in owner.bases}
+        names = {last_name(base) for base in owner.bases}
         for statement in self.tree.body:
             if isinstance(statement, ast.ClassDef) and statement.name in names and statement is not owner:
                 yield from self._with_bases(statement, levels - 1)

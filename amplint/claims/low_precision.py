@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from amplint.finding import Cause, Doubt
     from amplint.infer.facts import FileFacts, Operand, Use
 
-MAX_QUOTED = 40
+_MAX_QUOTED = 40
 _FILLERS = {"masked_fill": "value", "fill": "value", "full_like": "fill_value", "index_fill": "value"}
 """What raises for a number that the dtype of its tensor does not hold, and the parameter of the number."""
 _LARGEST = 65504.0
@@ -128,7 +128,7 @@ def is_floating(operand: Operand) -> bool:
 def quoted(node: ast.expr | None, other: str) -> str:
     """The expression in backquotes, or a word for it where it is long."""
     text = ast.unparse(node) if node is not None else ""
-    return f"`{text}`" if text and len(text) <= MAX_QUOTED and "\n" not in text else other
+    return f"`{text}`" if text and len(text) <= _MAX_QUOTED and "\n" not in text else other
 
 
 def spelled_number(constant: ast.expr | None, number: float | Limit, other: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from amplint.infer.facts import Conflict, FileFacts, MadeOperand
 
 _LONGEST_QUOTE = 40
-LONGEST = 120
+_LONGEST = 120
 """Characters of a message in the common case; what does not fit is told by the causes."""
 _KEPT = {
     "attribute": ", in a plain attribute, which .half() and .to() pass over",
@@ -29,7 +29,7 @@ _VIEWS = frozenset(("expand", "view", "reshape", "repeat", "unsqueeze", "squeeze
 
 def because(text: str, reason: str) -> str:
     """A message with its reason, where the two are short enough to be read at a glance."""
-    return f"{text}: {reason}" if len(text) + len(reason) + 2 <= LONGEST else text
+    return f"{text}: {reason}" if len(text) + len(reason) + 2 <= _LONGEST else text
 
 
 def reason(made: MadeOperand) -> str:

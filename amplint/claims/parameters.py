@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.infer.annotations import last_name
+
 if TYPE_CHECKING:
     from amplint.claims.surroundings import FunctionNode
 
@@ -32,7 +34,7 @@ def passed_by_calls(
     spec = function.args
     positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]
     defaults = {*positional[len(positional) - len(spec.defaults) :], *(a.arg for a in spec.kwonlyargs)}
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and last(n.func) == name]
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and last_name(n.func) == name]
     if parameter is None or parameter not in defaults:
         return []
     place = positional.index(parameter) - skip if parameter in positional else None
@@ -43,11 +45,6 @@ def passed(call: ast.Call, parameter: str, place: int | None) -> ast.expr | None
     """What a call passes for a parameter, by its name or at its place."""
     named = next((keyword.value for keyword in call.keywords if keyword.arg == parameter), None)
     return call.args[place] if named is None and place is not None and len(call.args) > place else named
-
-
-def last(node: ast.expr) -> str:
-    """The last part of a name."""
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def default_of(function: FunctionNode, parameter: str) -> ast.expr | None:

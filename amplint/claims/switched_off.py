@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.parameters import default_of, kept_as, last, method, passed
+from amplint.claims.parameters import default_of, kept_as, method, passed
+from amplint.infer.annotations import last_name
 from amplint.infer.guards import COMPARISONS
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def is_projection_left_off(tree: ast.Module, around: Surroundings, node: ast.AST
         return False
     others = {ast.NotEq: layer.orelse, ast.Eq: layer.body}
     other = others.get(type(test.ops[0]))
-    if not isinstance(other, ast.Call) or last(other.func) != _NOTHING:
+    if not isinstance(other, ast.Call) or last_name(other.func) != _NOTHING:
         return False
     options = {_filled_in(_traced(made, side)) for side in (test.left, *test.comparators)} - {None}
     return any(_is_none(default_of(made, p)) and _all_leave(tree, owner.name, made, p) for p in options if p)
@@ -129,9 +130,9 @@ def _all_leave(tree: ast.Module, name: str, made: FunctionNode, parameter: str) 
     place = positional.index(parameter) - 1 if parameter in positional else None
     calls = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and any(last(base) == name for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(last_name(base) == name for base in node.bases):
             return False
-        if isinstance(node, ast.Call) and last(node.func) == name:
+        if isinstance(node, ast.Call) and last_name(node.func) == name:
             calls.append(node)
     return bool(calls) and not any(_may_pass(call, parameter, place) for call in calls)
 

@@ -17,12 +17,12 @@ from amplint.config import Config, UsageError, find_config
 from amplint.explain.rule_page import rule_page
 from amplint.infer.scenarios import SCENARIOS
 from amplint.plugins import find_rule, load_rules, nearest
-from amplint.rule import documentation
+from amplint.rule_base import documentation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
 FORMATS = ("full", "json")
 STDIN = "-"

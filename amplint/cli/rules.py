@@ -11,7 +11,7 @@ from amplint.cli.main import write_out
 from amplint.plugins import load_rules
 
 if TYPE_CHECKING:
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
 
 def as_json(rule: Rule) -> dict[str, Any]:

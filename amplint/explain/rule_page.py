@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability
-from amplint.rule import Evidence, documentation
+from amplint.rule_base import Evidence, documentation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amplint.rule import Example, Rule
+    from amplint.rule_base import Example, Rule
 
 _FIX = {
     Applicability.SAFE: "a safe fix, applied with `--fix`",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.finding import Finding
-    from amplint.rule import Rule
+    from amplint.rule_base import Rule
 
 FORMATS = ("full", "concise", "json")
 
