@@ -49,7 +49,8 @@ class HardcodedLowPrecision(Rule):
     With `--pedantic` also where nothing shows a loss: casts of masks, and of what a function of another package takes,
     which may take that dtype alone; to float16 where autocast is on, whose layers
     cast again, or for an attention whose result is cast back; to bfloat16 of what holds an exponential, for its range,
-    or of what the function makes in float32 whatever the model runs in.
+    or of what the function makes in float32 whatever the model runs in; and in functions that no
+    module runs and that get no tensor to cast, such as scripts and tests.
 
     Why it is bad
     -------------
@@ -179,7 +180,11 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
                 continue
             message, lanes, causes, standing = claim
             stored = half.receiver is not None and _is_of_state(around, half.node)
-            asked = {doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node), doubts.STORED: stored}
+            asked = {
+                doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node),
+                doubts.STORED: stored,
+                doubts.OF_NO_MODEL: not _is_of_model(facts, half, cast),
+            }
             standing = standing.doubted(*holding(asked))
             block = (around.block(half.node), half.dtype, standing.rank)
             if block in spoken:
@@ -247,6 +252,20 @@ def _is_of_float32(test: ast.expr, around: Surroundings) -> bool:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return False
     return around.is_dtype(test.left) and mentioned(test, around) == {"float32"}
+
+
+def _is_of_model(facts: FileFacts, half: NamedHalf, cast: CastCall | None) -> bool:
+    """Whether a module runs this, or a caller passes what is cast or something that it is computed from."""
+    row = half.node.lineno
+    if (cast is not None and cast.in_module) or facts.in_module(row) or facts.runs_on_weights(row):
+        return True
+    pending = [cast.tensor.origin] if cast is not None else []
+    while pending:
+        origin = pending.pop()
+        if origin is not None and isinstance(origin.node, ast.arg):
+            return True
+        pending += origin.parents if origin is not None else ()
+    return False
 
 
 def _is_rounding(around: Surroundings, node: ast.Call) -> bool:

@@ -155,6 +155,26 @@ def test_what_shows_no_loss_is_possible_only(name: str) -> None:
     assert len(check_file(Source(Path("/project/block.py"), text.encode()), options).findings) == 1
 
 
+OUTSIDE = {
+    "made for a module": (
+        "def forward(self, x):\n        y = torch.zeros(len(x), 4, dtype=torch.half)",
+        "Module",
+        True,
+    ),
+    "made for nothing": ("def run(self, n):\n        y = torch.zeros(n, 4, dtype=torch.half)", "object", False),
+    "a sample": ("def run(self, n):\n        y = torch.randn(n, 4).half()", "object", False),
+    "what is passed": ("def run(self, x: torch.Tensor):\n        y = x.half()", "object", True),
+    "what is made of it": ("def run(self, x: torch.Tensor):\n        y = x.exp().sum(0).half()", "object", True),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_function_that_no_module_runs_chooses_for_itself(name: str) -> None:
+    method, base, found = OUTSIDE[name]
+    text = f"import torch\nfrom torch.nn import Module\n\n\nclass Block({base}):\n    {method}\n        return y\n"
+    assert bool(rows("AMP109", text)) == found
+
+
 BLANKET = {
     "a dict": ("{k: v.half() for k, v in other.items()}", True),
     "a state dict": ("[v.to(dtype) for v in other.state_dict().values()]", True),

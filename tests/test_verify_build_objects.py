@@ -281,6 +281,26 @@ class FirstStep(nn.Module):
         return self.layer(x.payload) + x.seq_lens.float().mean()
 
 
+class Corners:
+    """Corners of boxes, made of nothing else."""
+
+    def __init__(self, corners: Any) -> None:
+        if corners.shape[-2:] != (4, 2):
+            raise ValueError(f"corners must be (N, 4, 2), got {corners.shape}")
+        self.centre = corners.mean(-2)
+
+
+class Centred(nn.Module):
+    """Takes an object that has a centre, of whatever class."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(dim, dim)
+
+    def forward(self, boxes: Any) -> torch.Tensor:
+        return self.layer(boxes.centre)
+
+
 class Graph(nn.Module):
     """Takes an object of no class that it knows."""
 
@@ -294,6 +314,10 @@ class Graph(nn.Module):
 
 def test_an_object_of_the_librarys_own_class() -> None:
     assert isinstance(built(FirstStep).args[0], Padded)
+
+
+def test_a_class_of_the_library_may_refuse_what_it_is_made_of() -> None:
+    assert vars(built(Centred).args[0]).keys() == {"centre"}
 
 
 def test_an_object_with_the_attributes_that_are_read() -> None:

@@ -114,7 +114,7 @@ def analyse(
         oldest=oldest_torch,
         changes=frozenset(session.changes),
         followed=project.followed,
-        on_weights=WeightReach(session, namespace, session.local_classes.values()).holds,
+        weight_reach=WeightReach(session, namespace, session.local_classes.values()),
     )
 
 

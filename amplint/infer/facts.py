@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from amplint.infer.origins import causes
 from amplint.infer.references import Reference, references
@@ -16,7 +16,7 @@ from amplint.infer.training.training import Training
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Callable, Iterable, Set
+    from collections.abc import Iterable, Set
     from pathlib import Path
 
     from amplint.finding import Cause, Certainty, Doubt, Place
@@ -299,6 +299,16 @@ class AutogradFunction:
     sensitive_backward: tuple[Sensitive, ...]
 
 
+class Reach(Protocol):
+    """Which code of a file runs on weights."""
+
+    def holds(self, row: int) -> bool:
+        """Whether what stands on a line does."""
+
+    def of_module(self, row: int) -> bool:
+        """Whether a line stands in a class that is seen to be a module."""
+
+
 @dataclass(frozen=True, eq=False)
 class FileFacts:
     """All facts about one file, under one device's cast policy, for several scenarios at once.
@@ -326,8 +336,7 @@ class FileFacts:
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()
-    on_weights: Callable[[int], bool] | None = field(default=None, repr=False, compare=False)
-    """Whether what stands on a line runs on weights; None where that is not asked."""
+    weight_reach: Reach | None = field(default=None, repr=False, compare=False)
 
     @property
     def oldest_torch(self) -> tuple[int, int]:
@@ -348,9 +357,15 @@ class FileFacts:
     def lacks_owner(self, row: int, scenarios: Iterable[str]) -> bool:
         """Whether a claim holds with half weights only, and nothing that owns weights is seen to lead to its line."""
         named = frozenset(scenarios)
-        if self.on_weights is None or any(s.autocast for s in self.scenarios if s.name in named):
-            return False
-        return not self.on_weights(row)
+        return not any(s.autocast for s in self.scenarios if s.name in named) and not self.runs_on_weights(row)
+
+    def runs_on_weights(self, row: int) -> bool:
+        """Whether something that owns weights is seen to lead to a line, or that was not asked of this file."""
+        return self.weight_reach is None or self.weight_reach.holds(row)
+
+    def in_module(self, row: int) -> bool:
+        """Whether a line stands in a class that is seen to be a module."""
+        return self.weight_reach is not None and self.weight_reach.of_module(row)
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""

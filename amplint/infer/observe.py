@@ -60,7 +60,8 @@ class Observer:
             options = options_of(value)
             tensor = next((option for option in options if isinstance(option, Tensor)), None)
             if tensor is not None or UNKNOWN in options:
-                known = UNKNOWN not in options and id(node) not in cut
+                unsure = UNKNOWN in options or (tensor is not None and tensor.unsure)
+                known = not unsure and id(node) not in cut
                 yield node, (tensor if known else None), live
 
 

@@ -50,12 +50,28 @@ class WeightReach:
     def holds(self, row: int) -> bool:
         """Whether what stands on a line runs on weights: its function does, or outside of functions its class."""
         functions, reached = self._rows
-        around = [rows for rows in functions if rows[0] <= row <= rows[1]]
+        around = [rows for rows in functions if _encloses(rows, row)]
         if any(rows in reached for rows in around):
             return True
         if around:
             return False
-        return any(first <= row <= last for first, last in map(_rows, (cls.node for cls in self._held.values())))
+        return any(_encloses(_rows(cls.node), row) for cls in self._held.values())
+
+    def of_module(self, row: int) -> bool:
+        """Whether a line stands in a class that is a module, with weights or without."""
+        around = (cls for cls in (*self._classes, *self._local) if _encloses(_rows(cls.node), row))
+        return any(map(classes.is_module, around))
+
+    @cached_property
+    def _defined(self) -> tuple[Value, ...]:
+        """What the names at the top of the file stand for."""
+        named = (self._owners.resolved(self._namespace, ast.Name(name)) for name in self._namespace.defined)
+        return tuple(option for value in named for option in options_of(value))
+
+    @cached_property
+    def _classes(self) -> tuple[Class, ...]:
+        found = self._defined
+        return tuple(value for value in found if isinstance(value, Class) and value.namespace is self._namespace)
 
     @cached_property
     def _rows(self) -> tuple[frozenset[Rows], frozenset[Rows]]:
@@ -67,10 +83,8 @@ class WeightReach:
         return every, frozenset(_rows(node) for node in own if isinstance(node, kinds))
 
     def _follow(self) -> None:
-        namespace = self._namespace
-        found = [o for name in namespace.defined for o in options_of(self._owners.resolved(namespace, ast.Name(name)))]
-        defined = [value for value in found if isinstance(value, Class) and value.namespace is namespace]
-        for value in (*found, *(member for cls in defined for member in cls.members.values())):
+        namespace, defined = self._namespace, self._classes
+        for value in (*self._defined, *(member for cls in defined for member in cls.members.values())):
             function = _undecorated(value)
             if isinstance(function, Function) and any(
                 comm_hooks.takes_bucket(function, parameter) for parameter in function.node.args.args
@@ -135,6 +149,10 @@ class WeightReach:
                     self._pending.append((binding.value, True))
             elif isinstance(binding, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self._reach(self._owners.resolved(self._namespace, name))
+
+
+def _encloses(rows: Rows, row: int) -> bool:
+    return rows[0] <= row <= rows[1]
 
 
 def _undecorated(value: Value) -> Value:

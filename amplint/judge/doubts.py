@@ -162,6 +162,11 @@ STORED = _drop("stored", "AMP109", "The tensor is one of a dict's or a module's,
 ASKED_FOR = _drop(
     "asked-for", "AMP109", "A test around the cast asks for the dtype, or for an option that callers set."
 )
+OF_NO_MODEL = _possible(
+    "of-no-model",
+    "AMP109",
+    "The function gets no tensor that is cast, and nothing that owns weights is seen to lead here: it chooses itself.",
+)
 GIVEN_AWAY = _possible(
     "given-away", "AMP109", "A function of another package takes the tensor, and may take that dtype alone."
 )

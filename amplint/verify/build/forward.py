@@ -105,7 +105,10 @@ class Forward:
 
         Where the run changed the module, as a cache does, the next run has a new one.
         """
-        args, kwargs = call_arguments(plan, self.parameters, self.seed)
+        try:
+            args, kwargs = call_arguments(plan, self.parameters, self.seed)
+        except Exception as error:  # a class of the library refuses what it is made of
+            return Probe(Trace({}, self.constants), error)
         trace = Trace(_named_tensors(plan, args, kwargs, self.parameters), self.constants)
         self.module.train(training)
         before = _settings(self.module)
