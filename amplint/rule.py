@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Cause, Doubt, Edit, Finding, Fix, Place, Severity
+from amplint.claims.suspect import Suspect
+from amplint.finding import Applicability, Finding, Fix, Severity
 from amplint.judge.doubts import CITED_EVIDENCE
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.infer.facts import FileFacts
-    from amplint.judge.certainty import Standing
-    from amplint.source import Span
+
+__all__ = ["HEADINGS", "TENSOR_CODE", "Evidence", "Example", "Rule", "Suspect", "documentation", "finding_of"]
 
 CODE = re.compile(r"[A-Z]+[0-9]{3}")
 HEADINGS = ("What it does", "Why it is bad", "How it shows", "Example", "Fix safety")
@@ -55,33 +56,6 @@ class Example:
     torch_version: str | None = None
     emulated: bool = False
     pedantic: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A place that the facts make suspicious: what the finding would say, short of its fix.
-
-    ``span`` is where the finding lies; ``node`` is the span of the syntax node whose libcst visit decides, usually the
-    same. ``standing`` says whether the facts force it, and what speaks against it. ``data`` is the rule's own.
-    ``culprit`` is what does not belong, of which several suspects make one finding, and ``also`` where it fails too.
-    """
-
-    span: Span
-    node: Span
-    message: str
-    scenarios: tuple[str, ...]
-    standing: Standing
-    causes: tuple[Cause, ...] = ()
-    severity: Severity | None = None
-    data: Any = field(default=None, compare=False)
-    of_weights: bool = True
-    """As of its rule: False where this claim rests on something else than half weights, which the source shows."""
-    culprit: Place | None = None
-    also: tuple[Place, ...] = ()
-
-    def doubted(self, *doubts: Doubt, span: Span | None = None) -> Suspect:
-        """The same, with further doubts, which are seen at ``span``."""
-        return replace(self, standing=self.standing.doubted(*doubts, span=span)) if doubts else self
 
 
 class Rule:
@@ -169,11 +143,3 @@ def finding_of(
         culprit=suspect.culprit,
         mend=rule.mend,
     )
-
-
-def replace_span(span: Span, content: str, message: str, applicability: Applicability) -> Fix:
-    """A fix of one edit."""
-    return Fix(applicability, message, (Edit(span, content),))
-
-
-Visitor = "Callable[[cst.CSTNode, Suspect, Visit], None]"

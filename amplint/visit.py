@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
-from amplint.caught import is_caught
+from amplint.claims.caught import is_caught
 from amplint.complex_casts import casts_complex
 from amplint.finding import Applicability, Edit, Finding, Fix, Severity
 from amplint.importing import Imports

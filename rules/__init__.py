@@ -1,4 +1,4 @@
-"""amplint's built-in rules, installed as the package ``amplint_rules``: one file a rule.
+"""amplint's built-in rules, installed as the package ``amplint_rules``: one file a rule and nothing else.
 
 The package is found as any third-party pack is, by its :func:`all_rules`. To add a rule, add a file with one subclass
 of :class:`amplint.rule.Rule`; no list has to be edited.
@@ -17,9 +17,8 @@ def all_rules() -> list[Rule]:
     """One instance of every rule class in this package, by code."""
     rules: list[Rule] = []
     for info in pkgutil.iter_modules(__path__):
-        if not info.name.startswith("_"):
-            module = import_module(f".{info.name}", __name__)
-            rules.extend(value() for value in vars(module).values() if _is_rule(value, module.__name__))
+        module = import_module(f".{info.name}", __name__)
+        rules.extend(value() for value in vars(module).values() if _is_rule(value, module.__name__))
     return sorted(rules, key=lambda rule: rule.code)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, disagreement, label, suspects_of
+from amplint.claims.operands import differ, lanes_of
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
+from amplint.rewriting.casts import alignment
 from amplint.rule import Example, Rule, Suspect
-
-from ._alignment import alignment, describe, differ, disagreement, label, lanes_of
-from ._disagreement import suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,24 +6,22 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, disagreement, label, suspects_of
+from amplint.claims.idle_upcasts import idle_doubts
+from amplint.claims.operands import leads, wider, written_cast
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.facts import Kind
-from amplint.infer.origins import deciding
 from amplint.judge import doubts
+from amplint.rewriting.casts import alignment, same_cast
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
 
-from ._alignment import alignment, describe, disagreement, label, leads, same_cast, wider, written_cast
-from ._disagreement import suspects_of
-from ._idle_upcasts import idle_doubts
-from ._on_host import is_on_host
-from ._surroundings import Surroundings
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Doubt, Edit
+    from amplint.finding import Edit
     from amplint.infer.facts import Conflict, FileFacts
     from amplint.visit import Visit
 
@@ -148,7 +146,7 @@ class Attention(nn.Module):
             else:
                 advice = Cause(facts.path, suspect.span, _ADVICE)
                 suspect = replace(suspect, causes=(*suspect.causes, advice))
-                yield suspect.doubted(*_doubts(facts, conflict))
+                yield suspect.doubted(*idle_doubts(facts, conflict))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(node, suspect, visit)
@@ -173,19 +171,6 @@ class Attention(nn.Module):
         visit.report(suspect, visit.fix(Applicability.UNSAFE, text, *edits), message)
 
 
-def _doubts(facts: FileFacts, conflict: Conflict) -> Iterator[Doubt]:
-    """Why an upcast that autocast undoes may not matter."""
-    around = Surroundings.of(facts.source.tree)
-    function = around.function(conflict.node)
-    if facts.device != "cpu" and any(
-        is_on_host(around, function, o.node, through_calls=True) for o in conflict.operands
-    ):
-        yield doubts.ON_HOST
-    if _is_constant(facts, conflict):
-        yield doubts.MAKES_CONSTANT
-    yield from idle_doubts(facts, conflict)
-
-
 def _is_answered(facts: FileFacts, conflict: Conflict) -> bool:
     """Whether a plain function casts one argument up in the operation itself, to meet another as it was passed: that
     callers pass it in float32 is then the likelier reading."""
@@ -197,25 +182,6 @@ def _is_answered(facts: FileFacts, conflict: Conflict) -> bool:
     stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     passed = isinstance(other.node, ast.Name) and other.node.id in arguments - stored
     return passed and not conflict.standing.proven and written_cast(upcast) is not None
-
-
-def _is_constant(facts: FileFacts, conflict: Conflict) -> bool:
-    """Whether a plain function makes all operands itself, and only constructors of the file use it, if anything does:
-    it makes a constant, and that before there is a region."""
-    lane = next(number for number, each in enumerate(facts.scenarios) if each.name == conflict.scenarios[0])
-    decided = [deciding(operand.value.origin, lane) for operand in conflict.operands]
-    function = Surroundings.of(facts.source.tree).function(conflict.node)
-    if function is None or not all(origin is not None and origin.made is not None for origin in decided):
-        return False
-    around = Surroundings.of(facts.source.tree)
-    if around.function(function) is not None or isinstance(around.parent(function), ast.ClassDef):
-        return False
-    users = [
-        around.function(node)
-        for node in ast.walk(facts.source.tree)
-        if isinstance(node, ast.Name) and node.id == function.name
-    ]
-    return all(user is None or user.name == "__init__" for user in users)
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict) -> tuple[list[Edit], str] | None:

@@ -6,18 +6,20 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.device_followers import Follower
+from amplint.claims.disagreement import suspects_of
+from amplint.claims.forgotten_dtype import forgotten
+from amplint.claims.made_tensors import EXACT, causes, is_exact, message, names_in
+from amplint.claims.operands import dtype_of
+from amplint.claims.round_trips import RoundTrip
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.switched_off import is_projection_left_off, is_switched_off
 from amplint.finding import Applicability, Severity
-from amplint.infer.facts import Kind
+from amplint.infer.facts import Addressed, Kind
 from amplint.judge import doubts
+from amplint.rewriting.casts import alignment
+from amplint.rewriting.nodes import find_call
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import alignment, dtype_of
-from ._disagreement import suspects_of
-from ._exact_constants import EXACT, is_exact, names_in
-from ._forgotten_dtype import forgotten, report_forgotten
-from ._makers import causes, find_call, message
-from ._surroundings import Surroundings
-from ._switched_off import is_projection_left_off, is_switched_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -162,7 +164,7 @@ class Right(nn.Module):
         yield from forgotten(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        if not report_forgotten(visit, node, suspect):
+        if not _report_forgotten(visit, node, suspect):
             self._report(node, suspect, visit)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
@@ -192,7 +194,7 @@ def _left_off(facts: FileFacts, conflict: Conflict) -> Iterator[tuple[Doubt, Spa
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:
     other = conflict.right if made.operand is conflict.left else conflict.left
     dtype = dtype_of(visit.facts, conflict, other)
-    safety = Applicability.SAFE if is_exact(visit, conflict, made) else Applicability.UNSAFE
+    safety = Applicability.SAFE if is_exact(visit.facts, conflict, made) else Applicability.UNSAFE
     direct = made.operand.value.origin is made.maker and made.maker.what in _FREE
     call = find_call(visit, made.maker) if direct else None
     if dtype is not None and call is not None and _bound_at(visit, conflict, made, dtype):
@@ -204,6 +206,33 @@ def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand)
             safe = safety if leader is other and len(edits) == 1 else Applicability.UNSAFE
             return visit.fix(safe, "Cast to the dtype of the other operand", *edits)
     return None
+
+
+def _report_forgotten(visit: Visit, node: cst.Call, suspect: Suspect) -> bool:
+    """Report a tensor made without the dtype that it needs, which is written out where it can be; False for any other.
+
+    ``torch.Tensor(...)`` takes no dtype.
+    """
+    found = suspect.data
+    if isinstance(found, RoundTrip):
+        visit.report(suspect, _with_dtype(visit, node, f"{found.tensor}.dtype", "Give it the dtype back too"))
+    elif isinstance(found, Follower):
+        dtype = f"{ast.unparse(found.weight)}.dtype"
+        visit.report(suspect, _with_dtype(visit, node, dtype, "Make it in the dtype of those weights"))
+    elif isinstance(found, Addressed):
+        called = found.node.func if isinstance(found.node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.attr != "Tensor":
+            dtype = f"{called.value.id}.float32"
+            visit.report(suspect, _with_dtype(visit, node, dtype, "Write out the dtype that it has by default"))
+        else:
+            visit.report(suspect)
+    else:
+        return False
+    return True
+
+
+def _with_dtype(visit: Visit, node: cst.Call, dtype: str, message: str) -> Fix:
+    return visit.fix(Applicability.UNSAFE, message, visit.add_argument(node, f"dtype={dtype}"))
 
 
 def _bound_at(visit: Visit, conflict: Conflict, made: MadeOperand, dtype: str) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.borrowed_dtype import borrowed
+from amplint.claims.compiled_extensions import handed_to_extensions
+from amplint.claims.disagreement import disagreement, suspects_of
+from amplint.claims.dtypes_by_callers import aligned_elsewhere, brought_to_dtype
+from amplint.claims.operands import leads, wider
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
 from amplint.judge import doubts
+from amplint.rewriting.casts import alignment
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import alignment, disagreement, leads, wider
-from ._borrowed_dtype import borrowed
-from ._by_callers import aligned_elsewhere, brought_to_dtype
-from ._disagreement import suspects_of
-from ._extensions import handed_to_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

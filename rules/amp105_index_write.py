@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, suspects_of
+from amplint.claims.operands import dtype_of, known_floating, short_name
 from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
+from amplint.rewriting.nodes import find_operand
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import describe, dtype_of
-from ._disagreement import find_operand, short_name, suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -137,7 +136,7 @@ class Experts(nn.Module):
         if dtype is None or written is None:
             visit.report(suspect, message=message)
             return
-        floating = all(lane.known and not lane.mask & ~FLOATS for lane in destination.value.dtypes)
+        floating = known_floating(destination)
         safe = floating and not source.value.maybe and short_name(conflict.op).endswith("_")
         fix = visit.fix(
             Applicability.SAFE if safe else Applicability.UNSAFE,

@@ -6,15 +6,15 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims import one_sided_casts
+from amplint.claims.autocast_exits import full_precision, is_cast_to, layer_dtype, region_around
+from amplint.claims.disagreement import describe, label, suspects_of
+from amplint.claims.operands import of_layer
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Cause, Severity
-from amplint.infer.dtypes import FLOAT32, FLOAT64
 from amplint.infer.facts import Kind
+from amplint.rewriting.nodes import find_expression, find_operand
 from amplint.rule import Example, Rule, Suspect
-
-from . import _one_sided
-from ._alignment import describe, is_stable, label, of_layer
-from ._disagreement import find_operand, suspects_of
-from ._surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.finding import Edit, Fix
-    from amplint.infer.facts import Conflict, FileFacts, Operand, Region
+    from amplint.infer.facts import Conflict, FileFacts, Operand
     from amplint.visit import Visit
-
-_NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
-"""Layers whose parameters have other names than those of the operation that they apply."""
 
 
 class UncastAutocastExit(Rule):
@@ -147,13 +144,13 @@ def reproduce():
             conflict: Conflict = suspect.data
             surroundings = surroundings or Surroundings.of(facts.source.tree)
             if not conflict.raises:
-                found = _one_sided.left_behind(facts, conflict, surroundings)
+                found = one_sided_casts.left_behind(facts, conflict, surroundings)
                 if found is not None and conflict.right.node is not None:
-                    text = _one_sided.message(facts, conflict, *found)
+                    text = one_sided_casts.message(facts, conflict, *found)
                     span = facts.span(conflict.right.node)
                     yield replace(suspect, span=span, node=span, message=text, data=found[0])
                 continue
-            region = _region(facts, conflict, surroundings)
+            region = region_around(facts, conflict, surroundings)
             if region is None:
                 message = f"{_operands(facts, conflict)}, which nothing casts where a caller switched autocast off"
                 yield replace(suspect, message=message)
@@ -176,29 +173,9 @@ def reproduce():
 
     def _report(self, node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
         if isinstance(suspect.data, ast.expr):
-            visit.report(suspect, _one_sided.fix(node, suspect.data, visit))
+            visit.report(suspect, _cast_this_side(node, suspect.data, visit))
         else:
             visit.report(suspect, _fix(node, suspect.data, visit))
-
-
-def _region(facts: FileFacts, conflict: Conflict, surroundings: Surroundings) -> Region | None:
-    """The region around an operation that has switched autocast off; None where it stands in a caller elsewhere."""
-    off = [
-        region
-        for region in facts.regions
-        if any(before.on and not inside.low for before, inside in zip(region.before, region.inside, strict=True))
-    ]
-    by_node = {id(region.node): region for region in off}
-    for ancestor in surroundings.ancestors(conflict.node):
-        written: list[ast.expr] = []
-        if isinstance(ancestor, ast.With | ast.AsyncWith):
-            written = [item.context_expr for item in ancestor.items]
-        elif isinstance(ancestor, FunctionNode):
-            written = ancestor.decorator_list
-        for expression in written:
-            if id(expression) in by_node:
-                return by_node[id(expression)]
-    return off[0] if len(off) == 1 else None
 
 
 def _operands(facts: FileFacts, conflict: Conflict) -> str:
@@ -214,8 +191,16 @@ def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
     return _cast_all(node, conflict, visit)
 
 
+def _cast_this_side(node: cst.CSTNode, tensor: ast.expr, visit: Visit) -> Fix | None:
+    """Cast the forgotten side, where it stands in the operation itself."""
+    expression = find_expression(visit, node, tensor)
+    if expression is None:
+        return None
+    return visit.fix(Applicability.UNSAFE, "Cast this side too", visit.append(expression, ".float()"))
+
+
 def _follow_layer(node: cst.CSTNode, conflict: Conflict, layer: Operand, given: Operand, visit: Visit) -> Fix | None:
-    dtype = _layer_dtype(visit.facts, layer)
+    dtype = layer_dtype(visit.facts, layer)
     expression = find_operand(visit, node, given)
     if dtype is None or expression is None or of_layer(conflict, given):
         return None
@@ -223,54 +208,15 @@ def _follow_layer(node: cst.CSTNode, conflict: Conflict, layer: Operand, given: 
     return visit.fix(Applicability.UNSAFE, "Cast the input to the dtype of the layer's parameters", edit)
 
 
-def _layer_dtype(facts: FileFacts, parameter: Operand) -> str | None:
-    """An expression for the dtype of a called layer.
-
-    That of the parameter itself where the layer is known to have it by that name; that of its first one where the call
-    may reach a container, or a layer that names its parameters otherwise.
-    """
-    layer = parameter.node
-    if layer is None or not is_stable(layer):
-        return None
-    if _is_built_as(facts, layer, parameter):
-        return f"{ast.unparse(layer)}.{parameter.name}.dtype"
-    return f"next({ast.unparse(layer)}.parameters()).dtype"
-
-
-def _is_built_as(facts: FileFacts, layer: ast.expr, parameter: Operand) -> bool:
-    """Whether the layer that owns the parameter is assigned, in this file, to the name that is called."""
-    origin = parameter.value.origin
-    if origin is None or origin.filename != str(facts.path):
-        return False
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and facts.span(node.value) == origin.span:
-            named = any(_last_name(target) == _last_name(layer) for target in node.targets)
-            return named and _last_name(node.value.func) not in _NO_WEIGHT
-    return False
-
-
-def _last_name(node: ast.expr) -> str | None:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
-
-
 def _cast_all(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
     """Cast every operand that the code does not cast already; None where one is not written in the operation."""
-    wide = any(lane.mask & FLOAT64 for operand in conflict.operands for lane in operand.value.dtypes)
-    cast, full = (".double()", FLOAT64) if wide else (".float()", FLOAT32)
+    cast, full = full_precision(conflict)
     edits: list[Edit] = []
     for operand in conflict.operands:
-        if _is_cast_to(operand, full):
+        if is_cast_to(operand, full):
             continue
         expression = find_operand(visit, node, operand)
         if expression is None:
             return None
         edits.append(visit.append(expression, cast))
     return visit.fix(Applicability.UNSAFE, f"Cast every operand with {cast}", *edits) if edits else None
-
-
-def _is_cast_to(operand: Operand, dtype: int) -> bool:
-    """Whether the code itself gives an operand a dtype, one that converting the module does not change."""
-    value = operand.value
-    if not value.explicit or value.leaf or (value.origin is not None and value.origin.placed):
-        return False
-    return all(lane.exact and lane.mask == dtype for lane in value.dtypes)

@@ -6,13 +6,13 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, suspects_of
+from amplint.claims.operands import dtype_of, short_name
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind
 from amplint.judge import doubts
+from amplint.rewriting.casts import cast_to_lead
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import cast_to_lead, describe, dtype_of
-from ._disagreement import short_name, suspects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

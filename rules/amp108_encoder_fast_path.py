@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import ast
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.encoder_fast_paths import NEEDS_MASK, open_encoders
 from amplint.finding import Applicability, Cause, Severity
-from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32
-from amplint.infer.values import UNKNOWN, Const, Device, DTypeValue, Layer, Number, TorchName
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Example, Rule, Suspect
 
-from ._surroundings import Surroundings
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts, TorchCall
-    from amplint.infer.values import Value
+    from amplint.infer.facts import FileFacts
     from amplint.visit import Visit
-
-_ENCODER = "torch.nn.TransformerEncoder"
-_MASK = "src_key_padding_mask"
-_NEEDS_MASK = (2, 6)
-"""From this release on only the nested tensor fails; before, the fused layer itself does."""
-
-_AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
-_CPU_AUTOCASTS = frozenset({"torch.cpu.amp.autocast", "torch.cpu.amp.autocast_mode.autocast"})
-_CLOSED_DEVICES = ("cuda", "mps")
-"""CUDA's autocast closes the fast path, and the fast path itself does not run on MPS."""
-
-_FAST_ACTIVATIONS = frozenset({"relu", "gelu", "torch.nn.functional.relu", "torch.nn.functional.gelu"})
-_FAST_LAYERS = frozenset({"torch.nn.ReLU", "torch.nn.GELU"})
-
-
-class _Use(NamedTuple):
-    """A call that hands the encoder a padding mask; ``alone`` unless an attention mask may come with it."""
-
-    node: ast.Call
-    alone: bool
 
 
 class EncoderFastPath(Rule):
@@ -100,7 +75,7 @@ class EncoderFastPath(Rule):
     """
 
     code: ClassVar[str] = "AMP108"
-    changes: ClassVar[tuple[tuple[int, int], ...]] = (_NEEDS_MASK,)
+    changes: ClassVar[tuple[tuple[int, int], ...]] = (NEEDS_MASK,)
     name: ClassVar[str] = "encoder-fast-path"
     severity: ClassVar[Severity] = Severity.ERROR
     tokens: ClassVar[tuple[str, ...]] = ("TransformerEncoder",)
@@ -169,38 +144,32 @@ def run(model, x, padding):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
-        encoders = [call for call in facts.calls if call.name == _ENCODER and "encoder_layer" in call.arguments]
-        if not scenarios or not encoders or _switched_off(facts):
-            return
-        evidence = _other_device(facts)
-        around = Surroundings.of(facts.source.tree)
-        for call in encoders:
-            opened = _open(call, facts)
-            if opened is None:
-                continue
+        for found in open_encoders(facts) if scenarios else ():
             asked = {
-                doubts.FAST_PATH_MAY_BE_SHUT: not opened,
-                doubts.CUDA_ALONE: evidence is None and facts.device == "cuda",
+                doubts.FAST_PATH_MAY_BE_SHUT: not found.known,
+                doubts.CUDA_ALONE: found.elsewhere is None and facts.device == "cuda",
             }
             standing = ASSUMED.doubted(*holding(asked))
-            causes = [*_layer_cause(call, facts)]
+            causes = []
             when = "with or without a padding mask before torch 2.6"
-            if facts.torch_version >= _NEEDS_MASK:
-                used = _use(call, facts, around)
-                if used is None:
-                    continue
-                if not used.alone:
-                    standing = standing.doubted(doubts.OTHER_MASK_TOO, span=facts.span(used.node))
+            if found.layer is not None:
+                text = "the layer's arguments leave the inference fast path open"
+                causes.append(Cause(facts.path, found.layer, text))
+            if found.masked is not None:
+                place = facts.span(found.masked.node)
+                if not found.masked.alone:
+                    standing = standing.doubted(doubts.OTHER_MASK_TOO, span=place)
                 when = "when it gets a padding mask"
-                causes.append(Cause(facts.path, facts.span(used.node), "called with src_key_padding_mask"))
-            if evidence is not None:
-                causes.append(Cause(facts.path, facts.span(evidence), "autocast on a device that need not be CUDA"))
-            span = facts.span(call.node)
+                causes.append(Cause(facts.path, place, "called with src_key_padding_mask"))
+            if found.elsewhere is not None:
+                place = facts.span(found.elsewhere)
+                causes.append(Cause(facts.path, place, "autocast on a device that need not be CUDA"))
+            span = facts.span(found.node)
             message = f"nn.TransformerEncoder raises under autocast outside of CUDA, in eval mode with no_grad, {when}"
             yield Suspect(span, span, message, scenarios, standing, tuple(causes))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        if visit.facts.torch_version < _NEEDS_MASK or any(argument.star for argument in node.args):
+        if visit.facts.torch_version < NEEDS_MASK or any(argument.star for argument in node.args):
             visit.report(suspect)
             return
         given = visit.argument(node, "enable_nested_tensor", 3)
@@ -212,159 +181,3 @@ def run(model, x, padding):
             visit.report(suspect)
             return
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Leave nested tensors out of this encoder", edit))
-
-
-def _open(call: TorchCall, facts: FileFacts) -> bool | None:
-    """Whether the constructors' arguments leave the fast path open: None if not, False if that cannot be told."""
-    layer = call.arguments["encoder_layer"]
-    if not isinstance(layer, Layer) or layer.name != "torch.nn.TransformerEncoderLayer":
-        return None
-    options = layer.options
-    if options.get("batch_first") != Const(True):
-        return None
-    dtype = options.get("dtype")
-    if isinstance(dtype, DTypeValue) and any(lane.mask & AUTOCASTABLE & ~FLOAT32 for lane in dtype.dtypes):
-        return None
-    heads = options.get("nhead", UNKNOWN)
-    answers = [
-        _differs(options.get("norm_first"), True),
-        _differs(options.get("bias"), False),
-        _differs(call.arguments.get("enable_nested_tensor"), False),
-        _is_fast(options.get("activation")),
-        heads.value % 2 == 0 if isinstance(heads, Const) and isinstance(heads.value, int) else True,
-    ]
-    if False in answers:
-        return None
-    return None not in answers and not _open_ended(call.node) and not _open_ended(_constructor(layer, facts))
-
-
-def _differs(value: Value | None, closing: bool) -> bool | None:
-    """Whether an argument is known not to close the path; None where its value is the caller's."""
-    if value is None:
-        return True
-    return bool(value.value) is not closing if isinstance(value, Const) else None
-
-
-def _is_fast(activation: Value | None) -> bool | None:
-    """Whether the fused operation knows an activation; None where it is the caller's."""
-    if activation is None:
-        return True
-    if isinstance(activation, Const):
-        return activation.value in _FAST_ACTIVATIONS
-    if isinstance(activation, TorchName):
-        return activation.name in _FAST_ACTIVATIONS
-    if isinstance(activation, Layer):
-        return activation.name in _FAST_LAYERS
-    return None
-
-
-def _constructor(layer: Layer, facts: FileFacts) -> ast.Call | None:
-    return next((c.node for c in facts.calls if c.name == layer.name and facts.span(c.node) == layer.span), None)
-
-
-def _open_ended(call: ast.Call | None) -> bool:
-    """Whether a call hands on arguments that it does not name."""
-    return call is not None and any(keyword.arg is None for keyword in call.keywords)
-
-
-def _layer_cause(call: TorchCall, facts: FileFacts) -> Iterator[Cause]:
-    layer = call.arguments["encoder_layer"]
-    if isinstance(layer, Layer) and layer.span is not None:
-        constructor = _constructor(layer, facts)
-        if constructor is not None:
-            yield Cause(facts.path, layer.span, "the layer's arguments leave the inference fast path open")
-
-
-def _use(encoder: TorchCall, facts: FileFacts, around: Surroundings) -> _Use | None:
-    """The call that gives this encoder a padding mask, preferably with nothing that would close the fast path.
-
-    Calls of the name that the encoder is assigned to decide; where there are none, any call in the file does.
-    """
-    calls = [node for node in ast.walk(facts.source.tree) if isinstance(node, ast.Call)]
-    own = _calls_of(encoder.node, calls, around)
-    uses = [use for node in own or calls if (use := _masked(node, bool(own))) is not None]
-    shielded = {id(r.call) for r in facts.references if r.name in _AUTOCASTS and r.call and _disables(r.call)}
-    uses = [use for use in uses if not _inside(use.node, shielded, around)]
-    return next((use for use in uses if use.alone), uses[0] if uses else None)
-
-
-def _calls_of(constructor: ast.Call, calls: list[ast.Call], around: Surroundings) -> list[ast.Call]:
-    """The calls of what a constructor's result is assigned to: ``self.encoder`` in its class, a name in the file."""
-    statement = around.parent(constructor)
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign | ast.NamedExpr):
-        targets = [statement.target]
-    else:
-        return []
-    spelled = {ast.unparse(target) for target in targets}
-    owner = next((a for a in around.ancestors(constructor) if isinstance(a, ast.ClassDef)), None)
-    return [
-        call
-        for call in calls
-        if ast.unparse(call.func) in spelled
-        and (owner is None or isinstance(call.func, ast.Name) or owner in around.ancestors(call))
-    ]
-
-
-def _masked(call: ast.Call, own: bool) -> _Use | None:
-    """A call with a padding mask. ``own``: it is known to call the encoder, so that positions mean something."""
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
-    positional = call.args if own and not any(isinstance(arg, ast.Starred) for arg in call.args) else []
-    padding = given.get(_MASK, positional[2] if len(positional) > 2 else None)
-    if padding is None or _is_none(padding):
-        return None
-    masks = [given.get("mask"), given.get("src_mask"), positional[1] if len(positional) > 1 else None]
-    return _Use(call, all(mask is None or _is_none(mask) for mask in masks))
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _inside(node: ast.AST, contexts: set[int], around: Surroundings) -> bool:
-    """Whether a node stands in a ``with`` block of one of these calls, or in a function that one decorates."""
-    for ancestor in around.ancestors(node):
-        if isinstance(ancestor, ast.With) and any(id(item.context_expr) in contexts for item in ancestor.items):
-            return True
-        if isinstance(ancestor, ast.FunctionDef) and any(id(d) in contexts for d in ancestor.decorator_list):
-            return True
-    return False
-
-
-def _disables(call: ast.Call) -> bool:
-    return any(k.arg == "enabled" and isinstance(k.value, ast.Constant) and not k.value.value for k in call.keywords)
-
-
-def _other_device(facts: FileFacts) -> ast.Call | None:
-    """A use of autocast that need not be CUDA's."""
-    evaluated = {id(call.node): call.arguments for call in facts.calls if call.name in _AUTOCASTS}
-    for reference in facts.references:
-        call = reference.call
-        if call is None or _disables(call):
-            continue
-        if reference.name in _CPU_AUTOCASTS:
-            return call
-        if reference.name not in _AUTOCASTS:
-            continue
-        node = next((k.value for k in call.keywords if k.arg == "device_type"), call.args[0] if call.args else None)
-        arguments = evaluated.get(id(call), {})
-        value = arguments.get("device_type", arguments.get("0", UNKNOWN))
-        if isinstance(value, Number) or node is None:
-            continue
-        kind = value.value if isinstance(value, Const) else value.type if isinstance(value, Device) else None
-        if isinstance(node, ast.Constant):
-            kind = node.value
-        if not isinstance(kind, str) or kind.partition(":")[0] not in _CLOSED_DEVICES:
-            return call
-    return None
-
-
-def _switched_off(facts: FileFacts) -> bool:
-    """Whether the file switches the fast path off for the whole process."""
-    for reference in facts.references:
-        if reference.name == "torch.backends.mha.set_fastpath_enabled" and reference.call is not None:
-            values = [*reference.call.args, *(keyword.value for keyword in reference.call.keywords)]
-            if any(isinstance(value, ast.Constant) and value.value is False for value in values):
-                return True
-    return False

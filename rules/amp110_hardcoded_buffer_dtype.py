@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import suspects_of
+from amplint.claims.made_tensors import causes, message
+from amplint.claims.silent_float32 import promotions_of
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Kind, Promotion
+from amplint.rewriting.casts import alignment, report_promotion
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import alignment
-from ._disagreement import suspects_of
-from ._drift import promotions_of, report_promotion
-from ._makers import causes, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

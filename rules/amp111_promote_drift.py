@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.device_followers import Joined
+from amplint.claims.merged_weights import Merge
+from amplint.claims.operands import dtype_of_tensor
+from amplint.claims.rotary_embeddings import Rotation
+from amplint.claims.silent_float32 import merged, padded, promotions_of, rotated, widened
 from amplint.finding import Applicability, Severity
 from amplint.infer.facts import Apart, Promotion
+from amplint.rewriting.casts import report_promotion
+from amplint.rewriting.nodes import find_expression
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._drift import (
-    cast_source,
-    merged,
-    padded,
-    promotions_of,
-    report_cast_back,
-    report_padding,
-    report_promotion,
-    rotated,
-    widened,
-)
-from ._following import Joined
-from ._merging import Merge
-from ._rotation import Rotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -177,10 +170,41 @@ def _report(node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:
     if isinstance(found, Promotion):
         report_promotion(visit, node, suspect)
     elif isinstance(found, Joined):
-        report_padding(visit, node, suspect)
+        _report_padding(visit, node, suspect)
     elif isinstance(found, Rotation):
-        report_cast_back(visit, node, suspect, found.rotated)
+        _report_cast_back(visit, node, suspect, found.rotated)
     elif isinstance(found, Merge):
-        report_cast_back(visit, node, suspect, found.weight)
+        _report_cast_back(visit, node, suspect, found.weight)
     elif isinstance(found, Apart):
-        report_cast_back(visit, node, suspect, cast_source(found.node))
+        _report_cast_back(visit, node, suspect, _cast_source(found.node))
+
+
+def _report_padding(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
+    """Report a concatenation, with a cast of the constant."""
+    join: Joined = suspect.data
+    pad = find_expression(visit, node, join.pad)
+    dtype = dtype_of_tensor(join.leader)
+    if pad is None or dtype is None:
+        visit.report(suspect)
+        return
+    edit = visit.append(pad, f".to({dtype})")
+    visit.report(suspect, visit.fix(Applicability.UNSAFE, "Cast to the dtype of the other operand", edit))
+
+
+def _report_cast_back(visit: Visit, node: cst.CSTNode, suspect: Suspect, source: ast.expr | None) -> None:
+    """Report an expression, with a cast back to the dtype of one of its operands where that can be written."""
+    dtype = dtype_of_tensor(source) if source is not None else None
+    if dtype is None:
+        visit.report(suspect)
+        return
+    edit = visit.append(node, f".to({dtype})")
+    visit.report(suspect, visit.fix(Applicability.UNSAFE, "Cast the result back to the dtype of its input", edit))
+
+
+def _cast_source(node: ast.AST) -> ast.expr | None:
+    """The tensor that a call of an operation works on: its first argument, or what it is a method of."""
+    if not isinstance(node, ast.Call):
+        return None
+    if node.args and not isinstance(node.args[0], (ast.Constant, ast.UnaryOp, ast.Starred)):
+        return node.args[0]
+    return node.func.value if isinstance(node.func, ast.Attribute) else None

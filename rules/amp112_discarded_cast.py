@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.cast_receivers import place
+from amplint.claims.discarded_casts import discarded_casts
+from amplint.claims.operands import is_stable
 from amplint.finding import Applicability, Severity
-from amplint.infer.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import FORCED, holding
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import is_stable
-from ._receivers import is_tensor, place
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
 
     from amplint.infer.facts import CastCall, FileFacts
     from amplint.visit import Visit
-
-_PROBES = frozenset(("raises", "warns", "suppress", "assertRaises", "assertRaisesRegex", "assertWarns"))
-"""Contexts of pytest, contextlib and unittest that expect their body to fail."""
 
 
 class DiscardedCast(Rule):
@@ -140,18 +135,12 @@ class Encoder(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        discarded = [cast for cast in facts.casts if cast.discarded and is_tensor(cast)]
-        around = Surroundings.of(facts.source.tree) if discarded else None
-        for cast in discarded:
-            assert around is not None
-            lanes = _changed(cast)
-            if not lanes or _is_own_dtype(around, cast.node):
-                continue
+        for cast, lanes, probes in discarded_casts(facts):
             assert isinstance(cast.node.func, ast.Attribute)
             receiver = ast.unparse(cast.node.func.value)
             asked = {
                 doubts.MAY_BE_NO_TENSOR: cast.tensor.maybe,
-                doubts.MAY_PROBE: _probes(around, cast.node),
+                doubts.MAY_PROBE: probes,
             }
             yield Suspect(
                 span=place(facts, cast.node),
@@ -176,52 +165,6 @@ class Encoder(nn.Module):
             return
         edit = visit.insert_before(node, f"{ast.unparse(target)} = ")
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Assign the result", edit))
-
-
-def _changed(cast: CastCall) -> list[int]:
-    """The scenarios in which the cast may change the dtype."""
-    lanes = []
-    for number, (before, after) in enumerate(zip(cast.tensor.dtypes, cast.dtypes, strict=True)):
-        same = before.exact and after.exact and before.mask == after.mask
-        followed = before.symbol is not None and before.symbol is after.symbol
-        if cast.live >> number & 1 and not same and not followed:
-            lanes.append(number)
-    return lanes
-
-
-def _is_own_dtype(around: Surroundings, call: ast.Call) -> bool:
-    """Whether the cast changes nothing: of what an in-place operation gives, which is its tensor, or to its own dtype.
-
-    The dtype may have been read from the tensor before, into a variable.
-    """
-    target = call.func.value if isinstance(call.func, ast.Attribute) else call
-    if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and _is_in_place(target.func.attr):
-        return True
-    own = f"{ast.unparse(target)}.dtype"
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    read = [around.only_value(value) if isinstance(value, ast.Name) else value for value in given]
-    return any(value is not None and ast.unparse(value) == own for value in read)
-
-
-def _is_in_place(method: str) -> bool:
-    op = find_op(f"torch.Tensor.{method}")
-    return op is not None and op.in_place
-
-
-def _probes(around: Surroundings, node: ast.AST) -> bool:
-    """Whether a statement may be there to see whether it fails."""
-    child = node
-    for ancestor in around.ancestors(node):
-        if isinstance(ancestor, ast.Try) and child in ancestor.body:
-            return True
-        if isinstance(ancestor, ast.With):
-            opened = [item.context_expr for item in ancestor.items]
-            if any(isinstance(region, ast.Call) and around.called(region) in _PROBES for region in opened):
-                return True
-        if isinstance(ancestor, ast.FunctionDef):
-            return False
-        child = ancestor
-    return False
 
 
 def _is_loop_variable(facts: FileFacts, target: ast.expr) -> bool:

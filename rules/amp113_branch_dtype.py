@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.operands import dtype_in
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Severity
-from amplint.infer.dtypes import names_of
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,7 +121,7 @@ class Pool(nn.Module):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         around = Surroundings.of(facts.source.tree) if facts.branches else None
         for found in facts.branches:
-            here, there = (names_of(o.value.dtypes[found.lane].mask)[0] for o in (found.tensor, found.reference))
+            here, there = (dtype_in(operand, found.lane) for operand in (found.tensor, found.reference))
             span, row = facts.span(found.node), facts.span(found.other).start.row
             suspect = Suspect(
                 span=span,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.custom_autograd import MEND, TOKENS, missing_both, suspect_at
 from amplint.finding import Applicability, Severity
+from amplint.rewriting.decorators import report_missing
 from amplint.rule import Example, Rule, Suspect
-
-from ._custom_autograd import MEND, TOKENS, missing_both, report_missing, suspect_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.caught import is_caught
+from amplint.claims.caught import is_caught
+from amplint.claims.custom_autograd import BACKWARD, FORWARD, SINCE, readable, role_of
+from amplint.claims.decorator_makers import fixed_devices
+from amplint.claims.decorator_wiring import Wiring, every_scenario
 from amplint.finding import Applicability, Cause, Edit, Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import FORCED, holding
+from amplint.rewriting.decorators import rewired
 from amplint.rule import Example, Rule, Suspect
-
-from ._custom_autograd import BACKWARD, FORWARD, SINCE, readable, role_of
-from ._decorator_makers import fixed_devices
-from ._wiring import Wiring, every_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -183,7 +183,7 @@ except TypeError:
                 yield from wiring.problems()
 
     def visit_FunctionDef(self, node: cst.FunctionDef, suspect: Suspect, visit: Visit) -> None:
-        edits = suspect.data.repair(visit) if isinstance(suspect.data, Wiring) else []
+        edits = rewired(suspect.data, visit) if isinstance(suspect.data, Wiring) else []
         message = "Put custom_fwd on forward and custom_bwd on backward"
         visit.report(suspect, visit.fix(Applicability.UNSAFE, message, *edits) if edits else None)
 

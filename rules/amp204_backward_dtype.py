@@ -6,15 +6,15 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.disagreement import describe, suspects_of
+from amplint.claims.gradient_sums import summed_in_place
+from amplint.claims.operands import dtype_of, known_floating, short_name
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import FLOATS
 from amplint.infer.facts import Kind
+from amplint.rewriting.casts import cast_to_lead
+from amplint.rewriting.nodes import find_operand
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._alignment import cast_to_lead, describe, dtype_of
-from ._disagreement import find_operand, short_name, suspects_of
-from ._gradient_sums import summed_in_place
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -190,7 +190,7 @@ def _fix(node: cst.CSTNode, conflict: Conflict, visit: Visit) -> Fix | None:
     edits = cast_to_lead(visit, node, conflict, target, cast) if cast is not None else None
     if not edits or find_operand(visit, node, gradient) is None or target.value.gradient:
         return None
-    floating = all(lane.known and not lane.mask & ~FLOATS for lane in target.value.dtypes)
+    floating = known_floating(target)
     return visit.fix(
         Applicability.SAFE if floating and not target.value.maybe else Applicability.UNSAFE,
         "Cast the gradient to the other operand's dtype",

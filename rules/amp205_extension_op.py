@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.compiled_extensions import CASTS, extension_call, extensions
+from amplint.claims.custom_autograd import autocast_scenarios, readable, role_of
 from amplint.finding import Cause, Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 from amplint.rule import Evidence, Example, Rule, Suspect
-
-from ._custom_autograd import autocast_scenarios, readable, role_of
-from ._extensions import CASTS, extension_call, extensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

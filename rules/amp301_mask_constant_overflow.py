@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, is_floating, quoted, spelled_number
+from amplint.claims.operands import short_name
+from amplint.claims.overflowing_constants import Overflow, overflows
 from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import BITS, bits_of
-from amplint.infer.values import Const, Limit
-from amplint.judge import doubts
+from amplint.rewriting.nodes import find_expression
 from amplint.rule import TENSOR_CODE, Example, Rule, Suspect
-
-from ._disagreement import find_expression, short_name
-from ._low_precision import (
-    by_node,
-    causes_of,
-    doubted,
-    dtype_expression,
-    dtype_name,
-    follows_scenario,
-    is_floating,
-    low_lanes,
-    quoted,
-    surest,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,66 +17,8 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts, Operand, Use
-    from amplint.judge.certainty import Standing
+    from amplint.infer.facts import FileFacts
     from amplint.visit import Visit
-
-_LARGEST = {
-    BITS["float16"]: 65504.0,
-    BITS["bfloat16"]: 3.3895313892515355e38,
-    BITS["float32"]: 3.4028234663852886e38,
-    BITS["float64"]: 1.7976931348623157e308,
-}
-"""The largest finite number of a dtype, by its bit: ``torch.finfo(dtype).max``."""
-
-_RAISES = {
-    "masked_fill": ("value",),
-    "fill": ("value",),
-    "full": ("fill_value",),
-    "full_like": ("fill_value",),
-    "new_full": ("fill_value",),
-    "fill_diagonal": ("fill_value",),
-    "index_fill": ("value",),
-    "scatter": ("src", "value"),
-    "pad": ("value",),
-    "threshold": ("value",),
-}
-_RAISES_ON_CPU = {
-    "clamp": ("min", "max"),
-    "clip": ("min", "max"),
-    "clamp_min": ("min",),
-    "clamp_max": ("max",),
-    "hardtanh": ("min_val", "max_val"),
-}
-_GIVES_INFINITY = {
-    "where": ("self", "input", "other"),
-    "__setitem__": ("value",),
-    "tensor": ("data",),
-    "as_tensor": ("data",),
-    "asarray": ("data",),
-    "new_tensor": ("data",),
-}
-"""The parameters of operations that take a constant: those that refuse one out of range, and those that round it.
-
-Bounds are refused by the CPU's kernels alone: CUDA's read them in float32 (``opmath_type`` in
-aten/src/ATen/native/cuda/TensorCompare.cu, which ``hardtanh`` calls too), where one beyond the dtype bounds nothing.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Overflow:
-    """A constant that does not fit: the use, the parameter it is passed by, and what is filled."""
-
-    use: Use
-    parameter: str
-    operand: Operand
-    lanes: dict[int, Standing]
-    raises: bool
-
-    @property
-    def constant(self) -> ast.expr | None:
-        """The expression of the constant."""
-        return self.use.nodes.get(self.parameter)
 
 
 class MaskConstantOverflow(Rule):
@@ -204,10 +130,8 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for uses in by_node(facts.uses):
-            found = [overflow for use in uses if (overflow := _overflow(facts, use)) is not None]
-            if found:
-                yield _suspect(facts, max(found, key=_weight), found)
+        for worst, lanes in overflows(facts):
+            yield _suspect(facts, worst, lanes)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
@@ -216,66 +140,24 @@ def reproduce():
         visit.report(suspect, _fix(node, suspect.data, visit))
 
 
-def _overflow(facts: FileFacts, use: Use) -> _Overflow | None:
-    short = short_name(use.op).rstrip("_") or use.op
-    short = "__setitem__" if use.op.endswith("__setitem__") else short
-    refused = _RAISES | _RAISES_ON_CPU if facts.device == "cpu" else _RAISES
-    dropped: _Overflow | None = None
-    for table, raises in ((refused, True), (_GIVES_INFINITY, False)):
-        for parameter in table.get(short, ()):
-            number = use.numbers.get(parameter)
-            if number is None:
-                continue
-            operand = use.operands[0]
-            lanes = surest(low_lanes(facts, use, operand, partial(_exceeds, number)))
-            if lanes and (raises or follows_scenario(facts, use) or any(each.proven for each in lanes.values())):
-                return _Overflow(use, parameter, operand, lanes, raises)
-            if lanes and dropped is None:
-                dropped = _Overflow(use, parameter, operand, doubted(lanes, doubts.ONLY_INFINITE), raises)
-    return dropped
-
-
-def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
-    """Whether a low-precision dtype cannot hold a number in one scenario."""
-    largest = _LARGEST.get(bit)
-    if largest is None or bit not in (BITS["float16"], BITS["bfloat16"]):
-        return False
-    if not isinstance(number, Limit):
-        return abs(number) > largest
-    of = number.dtypes[lane]
-    sizes = [_LARGEST.get(each, 0.0) for each in bits_of(of.mask)]
-    return number.name in ("min", "max") and of.known and all(size > largest for size in sizes)
-
-
-def _weight(overflow: _Overflow) -> tuple[bool, bool, bool, int]:
-    standings = overflow.lanes.values()
-    told, proven = any(each.told for each in standings), any(each.proven for each in standings)
-    return told, overflow.raises, proven, len(overflow.lanes)
-
-
-def _suspect(facts: FileFacts, worst: _Overflow, found: list[_Overflow]) -> Suspect:
-    standing = next(iter(worst.lanes.values()))
-    alike = [o for o in found if any(each.rank == standing.rank for each in o.lanes.values())]
-    lanes = sorted({number for overflow in alike for number in overflow.lanes})
+def _suspect(facts: FileFacts, worst: Overflow, lanes: list[int]) -> Suspect:
     span = facts.span(worst.use.node)
     return Suspect(
         span=span,
         node=span,
         message=_message(worst),
         scenarios=facts.names(lanes),
-        standing=standing,
+        standing=next(iter(worst.lanes.values())),
         causes=causes_of(facts, worst.operand, worst.lanes),
         severity=Severity.ERROR if worst.raises else Severity.WARNING,
         data=worst,
     )
 
 
-def _message(overflow: _Overflow) -> str:
+def _message(overflow: Overflow) -> str:
     number = overflow.use.numbers[overflow.parameter]
     dtype = dtype_name(overflow.operand, overflow.lanes)
-    shown = quoted(overflow.constant, "a number")
-    if not isinstance(number, Limit) and shown != f"`{number}`":
-        shown = f"{shown} ({number:g})"
+    shown = spelled_number(overflow.constant, number, "a number")
     made = overflow.operand.name == "result"
     into = f"a {dtype} tensor" if made else f"{dtype} {quoted(overflow.operand.node, 'tensor')}"
     largest = "65504" if "float16" in dtype.split() else "3.39e38"
@@ -284,7 +166,7 @@ def _message(overflow: _Overflow) -> str:
     return f"{shown} becomes infinite in {into}, which ends at {largest}"
 
 
-def _fix(node: cst.CSTNode, overflow: _Overflow, visit: Visit) -> Fix | None:
+def _fix(node: cst.CSTNode, overflow: Overflow, visit: Visit) -> Fix | None:
     """The constant within what the filled tensor's dtype can hold."""
     constant, dtype = overflow.constant, dtype_expression(overflow.use, overflow.operand)
     if constant is None or dtype is None:
@@ -292,22 +174,12 @@ def _fix(node: cst.CSTNode, overflow: _Overflow, visit: Visit) -> Fix | None:
     found = find_expression(visit, node, constant)
     if found is None:
         return None
-    number = overflow.use.numbers[overflow.parameter]
-    negative = number.negated != (number.name == "min") if isinstance(number, Limit) else number < 0
-    function, limit = ("max", "min") if negative else ("min", "max")
+    function, limit = ("max", "min") if overflow.negative else ("min", "max")
     finfo, imports = visit.import_name("torch", "finfo")
-    safe = overflow.raises and is_floating(overflow.operand) and _is_settled(overflow, constant)
+    safe = overflow.raises and is_floating(overflow.operand) and overflow.settled
     return visit.fix(
         Applicability.SAFE if safe else Applicability.UNSAFE,
         "Keep the constant within the dtype's range",
         *imports,
         visit.replace(found, f"{function}({visit.code(found)}, {finfo}({dtype}).{limit})"),
     )
-
-
-def _is_settled(overflow: _Overflow, constant: ast.expr) -> bool:
-    """Whether the constant is what it is, whatever callers pass: then it is not infinite."""
-    if isinstance(overflow.use.arguments.get(overflow.parameter), Const):
-        return not isinstance(constant, ast.Attribute)
-    of_dtype = isinstance(constant, ast.Attribute) and isinstance(constant.value, ast.Call)
-    return of_dtype or not any(isinstance(node, (ast.Name, ast.Call)) for node in ast.walk(constant))

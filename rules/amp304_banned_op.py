@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.banned_calls import SUFFIX, BannedCall, banned_calls
+from amplint.claims.operands import short_name
 from amplint.finding import Applicability, Cause, Edit, Severity
-from amplint.infer.torch_ops import BANNED, find_op
 from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
 
-from ._disagreement import short_name
-
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterable
 
     import libcst as cst
 
     from amplint.finding import Fix
-    from amplint.infer.facts import FileFacts, TorchCall
+    from amplint.infer.facts import FileFacts
     from amplint.visit import Visit
-
-_SIGMOIDS = ("sigmoid", "expit")
-_SUFFIX = "_with_logits"
-
-
-@dataclass(frozen=True, slots=True)
-class _Banned:
-    """A banned call. ``name`` is its function where the code names that itself, None where it calls a layer or alias;
-    ``sigmoid`` is the call that gives its input, a method where ``method`` says so."""
-
-    name: str | None
-    sigmoid: ast.Call | None
-    method: bool
 
 
 class BannedOp(Rule):
@@ -146,70 +130,35 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for calls in _by_node(facts):
-            lanes = {lane for call in calls for lane in _banned_lanes(facts, call)}
-            scenarios = tuple(name for name in facts.names(lanes) if name in facts.all_scenarios())
-            if scenarios:
-                yield _suspect(facts, calls, scenarios)
+        for banned, scenarios in banned_calls(facts):
+            yield _suspect(facts, banned, scenarios)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
 
 
-def _by_node(facts: FileFacts) -> Iterable[list[TorchCall]]:
-    """The calls of banned operations; several for one node where it runs in several states."""
-    found: dict[int, list[TorchCall]] = {}
-    for call in facts.calls:
-        op = find_op(call.name, facts.torch_version)
-        if op is not None and op.policy.get(facts.device) == BANNED:
-            found.setdefault(id(call.node), []).append(call)
-    return found.values()
-
-
-def _banned_lanes(facts: FileFacts, call: TorchCall) -> Iterable[int]:
-    """The scenarios in which a call runs under an autocast that the code or the module it belongs to can count on."""
-    for lane in range(len(facts.scenarios)):
-        explicit = call.region is not None and call.region.inside[lane].on
-        if call.autocast[lane].on and call.live >> lane & 1 and (explicit or call.in_module):
-            yield lane
-
-
-def _suspect(facts: FileFacts, calls: list[TorchCall], scenarios: tuple[str, ...]) -> Suspect:
-    node = calls[0].node
-    regions = [call.region for call in calls if call.region is not None and any(s.on for s in call.region.inside)]
-    causes = tuple(dict.fromkeys(Cause(facts.path, facts.span(r.node), "autocast is on from here on") for r in regions))
-    banned = _describe(facts, calls[0])
-    operation = short_name(calls[0].name)
+def _suspect(facts: FileFacts, banned: BannedCall, scenarios: tuple[str, ...]) -> Suspect:
+    span = facts.span(banned.node)
+    regions = [Cause(facts.path, facts.span(region), "autocast is on from here on") for region in banned.regions]
+    operation = short_name(banned.operation)
     cure = "leave autocast for it"
-    if find_op(calls[0].name + _SUFFIX) is not None:
-        cure = f"give {operation}{_SUFFIX} the values before the sigmoid, or {cure}"
+    if banned.takes_logits:
+        cure = f"give {operation}{SUFFIX} the values before the sigmoid, or {cure}"
     refused = f"autocast on {facts.device} refuses to run {operation}"
     if banned.name is None:
         refused = f"this runs {operation}, which autocast on {facts.device} refuses"
     return Suspect(
-        span=facts.span(node),
-        node=facts.span(node),
+        span=span,
+        node=span,
         message=f"{refused}, whatever the dtypes",
         scenarios=scenarios,
         standing=Standing(forced=bool(regions)),
-        causes=(*causes, Cause(facts.path, facts.span(node), cure)),
+        causes=(*dict.fromkeys(regions), Cause(facts.path, span, cure)),
         data=banned,
     )
 
 
-def _describe(facts: FileFacts, call: TorchCall) -> _Banned:
-    direct = any(r.call is call.node and r.name == call.name for r in facts.references)
-    given = next((keyword.value for keyword in call.node.keywords if keyword.arg == "input"), None)
-    given = given or next(iter(call.node.args), None)
-    sigmoid = next((c for c in facts.calls if c.node is given and short_name(c.name) in _SIGMOIDS), None)
-    return _Banned(
-        name=call.name if direct else None,
-        sigmoid=sigmoid.node if sigmoid is not None else None,
-        method=sigmoid is not None and sigmoid.name.startswith("torch.Tensor."),
-    )
-
-
-def _fix(node: cst.Call, banned: _Banned, visit: Visit) -> Fix | None:
+def _fix(node: cst.Call, banned: BannedCall, visit: Visit) -> Fix | None:
     """The call of the form that takes logits, where the code names the function and applies the sigmoid in the call."""
     import libcst as cst
 
@@ -226,8 +175,8 @@ def _fix(node: cst.Call, banned: _Banned, visit: Visit) -> Fix | None:
     module, _, operation = banned.name.rpartition(".")
     edits = [Edit(visit.outer_span(sigmoid), visit.code(logits))]
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == operation:
-        edits.append(visit.replace(node.func.attr, operation + _SUFFIX))
+        edits.append(visit.replace(node.func.attr, operation + SUFFIX))
     else:
-        spelled, imports = visit.import_name(module, operation + _SUFFIX)
+        spelled, imports = visit.import_name(module, operation + SUFFIX)
         edits += [*imports, visit.replace(node.func, spelled)]
-    return visit.fix(Applicability.UNSAFE, f"Call {operation}{_SUFFIX} on the logits", *edits)
+    return visit.fix(Applicability.UNSAFE, f"Call {operation}{SUFFIX} on the logits", *edits)

@@ -2,63 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
+from amplint.claims.operands import dtype_of_tensor, short_name
+from amplint.claims.refused_operands import INITIALISATION, NUMPY, Refusal, refusals
 from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import BITS, LOW
-from amplint.infer.torch_ops import NO_NUMPY, find_op
-from amplint.infer.values import NONE, Const, Number
-from amplint.judge import doubts
+from amplint.rewriting.nodes import find_operand
 from amplint.rule import Example, Rule, Suspect
-
-from ._alignment import dtype_of_tensor
-from ._complex_parts import are_parts
-from ._disagreement import find_operand, short_name
-from ._low_precision import (
-    by_node,
-    causes_of,
-    doubted,
-    dtype_name,
-    follows_scenario,
-    in_autograd_function,
-    is_floating,
-    low_lanes,
-    quoted,
-    strongest,
-    surest,
-    unproven_doubted,
-)
-from ._on_host import is_on_host
-from ._surroundings import Surroundings, works_on_a_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.finding import Doubt, Fix
-    from amplint.infer.facts import FileFacts, Operand, Use
-    from amplint.judge.certainty import Standing
+    from amplint.finding import Fix
+    from amplint.infer.facts import FileFacts
     from amplint.visit import Visit
-
-_NUMPY = "torch.Tensor.numpy"
-_COMPLEX = "torch.complex"
-_INITIALISATION = "torch.nn.init."
-_PROMOTING = ("promote", "float", "complex", "real")
-"""Results of operations that bring their operands to one dtype first: a float32 one lets the others in."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """An operation with the operands that it refuses, and in which scenarios it does."""
-
-    use: Use
-    operands: tuple[Operand, ...]
-    lanes: dict[int, Standing]
-    last: tuple[int, int] | None = None
-    """The last release of torch that does, where newer ones have the kernel."""
 
 
 class UnsupportedOp(Rule):
@@ -181,94 +141,28 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for uses in by_node(facts.uses):
-            found = [refusal for use in uses if (refusal := _refusal(facts, use)) is not None]
-            if found:
-                yield _suspect(facts, found)
+        for found in refusals(facts):
+            yield _suspect(facts, found)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
 
 
-def _refusal(facts: FileFacts, use: Use) -> _Refusal | None:
-    op = find_op(use.op, facts.torch_version)
-    refused = NO_NUMPY if use.op == _NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
-    older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
-    bits = {BITS[name] for name in refused or older}
-    if not bits or _raises_anyway(use) or (op is not None and op.runs_large(use.arguments)):
-        return None
-    lanes: dict[int, Standing] = {}
-    operands = []
-    for operand in use.operands:
-        if operand.value.maybe and (operand is not use.operands[0] or use.op.startswith("torch.Tensor.")):
-            continue
-        low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
-        if not follows_scenario(facts, use):
-            low = unproven_doubted(low, doubts.OUTSIDE_A_MODULE)
-        if use.op == _NUMPY and not is_floating(operand):
-            low = unproven_doubted(low, doubts.MAY_BE_INTEGERS)
-        if low:
-            operands.append((operand, low))
-            lanes.update({n: c for n, c in low.items() if n not in lanes or not lanes[n].proven})
-    if op is not None and not op.strict and op.result in _PROMOTING:
-        given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
-        lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
-    if use.op == _COMPLEX and are_parts(
-        Surroundings.of(facts.source.tree), use.nodes.get("real"), use.nodes.get("imag")
-    ):
-        lanes = unproven_doubted(lanes, doubts.OF_COMPLEX)
-    if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
-        surroundings = Surroundings.of(facts.source.tree)
-        function = surroundings.function(use.node)
-        if any(is_on_host(surroundings, function, operand.node) for operand, _ in operands):
-            lanes = _under_autocast_doubted(facts, lanes, doubts.ON_HOST)
-        if not use.in_module and works_on_a_model(function):
-            lanes = _under_autocast_doubted(facts, lanes, doubts.PREPARES_A_MODEL)
-        if not use.in_module and _is_other_method(facts, use, surroundings):
-            lanes = _under_autocast_doubted(facts, lanes, doubts.METHOD_OF_NO_MODULE)
-    if not lanes:
-        return None
-    lanes = surest(lanes)
-    last = min(max(older.values()), facts.torch_version) if older else None
-    if last is not None:
-        lanes = doubted(unproven_doubted(lanes, doubts.OLDER_AND_ASSUMED), doubts.OLDER_RELEASE)
-    elif use.op.startswith(_INITIALISATION):
-        lanes = doubted(lanes, doubts.INITIALISES)
-    return _Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
-
-
-def _under_autocast_doubted(facts: FileFacts, lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
-    return {n: each.doubted(doubt) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
-
-
-def _is_other_method(facts: FileFacts, use: Use, surroundings: Surroundings) -> bool:
-    """Whether an operation stands in a method of a class that is neither a module nor an autograd Function."""
-    function = surroundings.function(use.node)
-    method = function is not None and isinstance(surroundings.parent(function), ast.ClassDef)
-    return method and not in_autograd_function(facts, use)
-
-
-def _raises_anyway(use: Use) -> bool:
-    """``stft`` of a real tensor raises in every dtype where ``return_complex`` is not given."""
-    return short_name(use.op) == "stft" and "return_complex" not in use.arguments
-
-
-def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
+def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     worst, lanes, standing = strongest(found)
     operand, span = worst.operands[0], facts.span(worst.use.node)
-    shown = [lane for lane in worst.lanes if not operand.value.dtypes[lane].mask & ~LOW]
-    given = f"{dtype_name(operand, shown)} {quoted(operand.node, 'tensor')}"
+    given = f"{dtype_name(operand, worst.low)} {quoted(operand.node, 'tensor')}"
     message = f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device}: it raises"
-    if worst.use.op == _NUMPY:
+    if worst.use.op == NUMPY:
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
-    elif worst.use.op.startswith(_INITIALISATION):
+    elif worst.use.op.startswith(INITIALISATION):
         message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"
     elif worst.last is not None:
         release = f"torch {worst.last[0]}.{worst.last[1]}"
         message = (
             f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device} in {release}: it raises there"
         )
-    cited = worst.last is not None or worst.use.op.startswith(_INITIALISATION)
+    cited = worst.last is not None or worst.use.op.startswith(INITIALISATION)
     return Suspect(
         span=span,
         node=span,
@@ -281,14 +175,13 @@ def _suspect(facts: FileFacts, found: list[_Refusal]) -> Suspect:
     )
 
 
-def _fix(node: cst.Call, refusal: _Refusal, visit: Visit) -> Fix | None:
+def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     """The operation in float32, and its result in the operand's dtype again where it is one tensor.
 
     What initialises in place would fill a copy.
     """
-    if refusal.use.op.startswith(_INITIALISATION):
+    if refusal.use.op.startswith(INITIALISATION):
         return None
-    op = find_op(refusal.use.op, visit.facts.torch_version)
     edits = []
     for operand in refusal.operands:
         expression = find_operand(visit, node, operand)
@@ -296,8 +189,7 @@ def _fix(node: cst.Call, refusal: _Refusal, visit: Visit) -> Fix | None:
             return None
         edits.append(visit.append(expression, ".float()"))
     leader = refusal.operands[0].node
-    single = op is not None and op.result in ("first", "promote", "float")
-    dtype = dtype_of_tensor(leader) if single and leader is not None else None
+    dtype = dtype_of_tensor(leader) if refusal.gives_one_tensor(visit.facts) and leader is not None else None
     if dtype is not None:
         edits.append(visit.append(node, f".to({dtype})"))
     return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits)

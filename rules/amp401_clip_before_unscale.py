@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.training_steps import TRAINING, backward_causes, scaled_scenarios, scaler_spelling
 from amplint.finding import Applicability, Severity
 from amplint.infer.training.steps import Gradients, Step
 from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
-
-from ._training import TRAINING, backward_causes, scaled_scenarios, scaler_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.needless_scalers import for_bfloat16, kept_while_off, made_anew
+from amplint.claims.scaler_order import JUDGES
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.suspect import likely_loss
+from amplint.claims.training_steps import scaled_scenarios
 from amplint.finding import Applicability, Cause, Severity
 from amplint.infer.training.steps import Step
 from amplint.rule import Example, Rule, Suspect
-
-from ._likely import likely_loss
-from ._scaler_making import for_bfloat16, made_anew
-from ._scaler_order import JUDGES
-from ._scaler_state import kept_while_off
-from ._surroundings import Surroundings
-from ._training import scaled_scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Fix
     from amplint.infer.facts import FileFacts
-    from amplint.infer.training.steps import Around, Moment
+    from amplint.infer.training.steps import Moment
     from amplint.visit import Visit
 
 _TRAINS = (Step.OPTIMIZER_STEP, Step.SCALER_STEP, Step.UNSCALE)
@@ -176,14 +176,22 @@ def penalty(model, x):
             standing = Standing(forced=all(region.certain for region in regions))
             if moment.event.gradients == (Gradients.MANAGED,):
                 standing = standing.doubted(doubts.MANAGED)
-            yield Suspect(span, span, message, scenarios, standing, causes, data=(moment, regions))
+            yield Suspect(
+                span,
+                span,
+                message,
+                scenarios,
+                standing,
+                causes,
+                data=(moment, {facts.span(region.node) for region in regions}),
+            )
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         moment, regions = suspect.data
         visit.report(suspect, _dedented(node, moment, regions, visit))
 
 
-def _dedented(node: cst.Call, moment: Moment, regions: list[Around], visit: Visit) -> Fix | None:
+def _dedented(node: cst.Call, moment: Moment, regions: set[Span], visit: Visit) -> Fix | None:
     """Move the backward pass, and what follows it, out of the ``with`` block that it stands in directly."""
     import libcst as cst
 
@@ -196,8 +204,7 @@ def _dedented(node: cst.Call, moment: Moment, regions: list[Around], visit: Visi
         return None
     if not isinstance(region, cst.With) or len(region.items) != 1 or region.asynchronous is not None:
         return None
-    entered = {visit.facts.span(around.node) for around in regions}
-    if entered != {visit.span(region.items[0].item)}:
+    if regions != {visit.span(region.items[0].item)}:
         return None
     index = next(i for i, statement in enumerate(block.body) if statement is line)
     if index == 0 or not _only_steps(moment, visit, visit.span(line).start.row, visit.span(region).end.row):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.autocast_queries import unasked_dtypes
+from amplint.claims.float32_regions import float32_regions, is_float32_without
+from amplint.claims.misused_regions import misused_regions
+from amplint.claims.recomputation import recomputed
+from amplint.claims.scaled_forwards import uncast_forwards
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.suspect import likely_loss
+from amplint.claims.training_steps import scaled_scenarios
 from amplint.finding import Applicability, Cause, Severity
 from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, FORCED, Standing
+from amplint.judge.certainty import FORCED
 from amplint.rule import Example, Rule, Suspect
-
-from ._float32_regions import float32_regions, is_float32_without
-from ._misused_regions import misused_regions
-from ._recomputation import recomputed
-from ._scaled_forward import uncast_forwards
-from ._surroundings import Surroundings
-from ._training import scaled_scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from amplint.infer.facts import FileFacts
     from amplint.visit import Visit
 
-_DTYPE_QUERIES = frozenset({"torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"})
-_ENABLED_QUERIES = frozenset({"torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"})
-_Found = tuple[ast.expr, str, Severity, Standing, tuple[Cause, ...], tuple[str, ...], str]
+_RUN_AGAIN = "runs the forward function again without the autocast state that it had: enter it here"
+_UNASKED = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
+_UNCAST = "runs the forward pass in float32, though its loss is scaled for float16: open an autocast region"
 
 
 class AutocastScope(Rule):
@@ -167,14 +168,19 @@ def step(model, x, use_amp):
         if not every:
             return
         around = Surroundings.of(facts.source.tree)
-        found: list[_Found] = [*_misused(facts, around, every), *_recomputed(facts, around, every)]
-        found += _unasked(facts, around, every)
-        found += _in_float32(facts, around, every)
-        found += _uncast_forwards(facts, scaled_scenarios(facts))
-        for node, message, severity, standing, causes, scenarios, fix in found:
-            if scenarios:
-                span = facts.span(node)
-                yield Suspect(span, span, message, scenarios, standing, causes, severity, data=fix)
+        for node, misuse in misused_regions(facts, around):
+            severity, span = Severity.ERROR if misuse.raises else Severity.WARNING, facts.span(node)
+            yield Suspect(span, span, misuse.message(node), every, FORCED, severity=severity, data=misuse.fix)
+        for region, kept in recomputed(facts, around):
+            cause = Cause(facts.path, facts.span(kept), "kept for the backward pass here")
+            yield likely_loss(facts, region, _RUN_AGAIN, every, (cause,))
+        for call in unasked_dtypes(facts, around):
+            yield likely_loss(facts, call, _UNASKED, every)
+        yield from _in_float32(facts, around, every)
+        scaled = scaled_scenarios(facts)
+        for call, scaling in uncast_forwards(facts) if scaled else ():
+            cause = Cause(facts.path, facts.span(scaling), "the loss is scaled here")
+            yield likely_loss(facts, call, _UNCAST, scaled, (cause,))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         if suspect.data == "float32":
@@ -205,27 +211,19 @@ def step(model, x, use_amp):
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Enter both", visit.replace(node, both)))
 
 
-def _misused(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
-    """Regions that raise, are given a dtype in the wrong place, are joined by ``and``, or are never entered."""
-    for node, defect in misused_regions(facts, around):
-        severity = Severity.ERROR if defect.raises else Severity.WARNING
-        yield node, defect.message(node), severity, FORCED, (), scenarios, defect.fix
-
-
-def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
+def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[Suspect]:
     for call, dtype, source in float32_regions(facts, around):
         if source is None:
             message = "only CUDA's autocast takes float32, elsewhere this warns and is off: pass enabled=False"
-            without = is_float32_without(call, facts, around)
-            standing = ASSUMED.doubted(doubts.STAYS_FLOAT32) if without else ASSUMED
-            yield call, message, Severity.WARNING, standing, (), scenarios, ""
+            suspect = likely_loss(facts, call, message, scenarios)
+            yield suspect.doubted(doubts.STAYS_FLOAT32) if is_float32_without(call, facts, around) else suspect
             continue
         wanted = ast.unparse(dtype)
         message = (
             f"autocast in {wanted} casts up on CUDA, and elsewhere warns and is off, if that is float32: pass enabled="
         )
         cause = Cause(facts.path, facts.span(source), "float32 where the model is")
-        yield call, message, Severity.WARNING, ASSUMED, (cause,), scenarios, "float32"
+        yield likely_loss(facts, call, message, scenarios, (cause,), "float32")
 
 
 def _enabled_in_16_bit(node: cst.Call, visit: Visit) -> Fix | None:
@@ -245,31 +243,3 @@ def _with_type(node: cst.Call, visit: Visit) -> Fix | None:
         return None
     edit = visit.replace(device.value, f"{visit.code(device.value)}.type")
     return visit.fix(Applicability.UNSAFE, "Pass its type", edit)
-
-
-def _unasked(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
-    """Comparisons of autocast's dtype in functions that never ask whether it is on."""
-    asked = {id(around.function(r.node)) for r in facts.references if r.name in _ENABLED_QUERIES and r.call is not None}
-    for reference in facts.references:
-        call = reference.call
-        if call is None or reference.name not in _DTYPE_QUERIES or id(around.function(call)) in asked:
-            continue
-        if isinstance(around.parent(call), ast.Compare):
-            message = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
-            yield call, message, Severity.WARNING, ASSUMED, (), scenarios, ""
-
-
-def _recomputed(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ...]) -> Iterator[_Found]:
-    """Calls in a Function's backward of what its forward was given to call."""
-    for region, kept in recomputed(facts, around):
-        message = "runs the forward function again without the autocast state that it had: enter it here"
-        cause = Cause(facts.path, facts.span(kept), "kept for the backward pass here")
-        yield region, message, Severity.WARNING, ASSUMED, (cause,), scenarios, ""
-
-
-def _uncast_forwards(facts: FileFacts, scenarios: tuple[str, ...]) -> Iterator[_Found]:
-    """The model's call behind a loss that is scaled, in a file that has no autocast and no other 16-bit setting."""
-    for call, scaled in uncast_forwards(facts):
-        message = "runs the forward pass in float32, though its loss is scaled for float16: open an autocast region"
-        cause = Cause(facts.path, facts.span(scaled), "the loss is scaled here")
-        yield call, message, Severity.WARNING, ASSUMED, (cause,), scenarios, ""

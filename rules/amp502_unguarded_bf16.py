@@ -5,25 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.bfloat16_demands import asks_for_support, bfloat16_demands
 from amplint.finding import Severity
-from amplint.infer.training.roles import is_autocast
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 from amplint.rule import Evidence, Example, Rule, Suspect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from amplint.infer.facts import FileFacts
-
-_ASKS = frozenset(
-    (
-        *("is_bf16_supported", "get_device_capability", "get_device_properties", "is_bfloat16_supported"),
-        *("is_torch_bf16_gpu_available", "is_torch_bf16_available", "is_bf16_available", "has_bf16_support"),
-    )
-)
-"""What torch, accelerate, transformers and unsloth call it, under whatever name it is imported."""
-_SETTINGS = {"bf16": (True,), "mixed_precision": ("bf16",), "precision": ("bf16", "bf16-mixed", "bf16-true")}
 
 
 class UnguardedBf16(Rule):
@@ -124,41 +115,13 @@ if __name__ == "__main__":
             return
         if not any(_is_main_guard(statement) for statement in facts.source.tree.body):
             return
-        first = min(_demands(facts), key=lambda call: (call.lineno, call.col_offset), default=None)
+        first = min(bfloat16_demands(facts), key=lambda call: (call.lineno, call.col_offset), default=None)
         if first is not None:
             span = facts.span(first)
             message = "demands bfloat16 without asking torch.cuda.is_bf16_supported()"
-            asked = any(_asks(node) for node in ast.walk(facts.source.tree))
+            asked = asks_for_support(facts.source.tree)
             yield Suspect(span, span, message, scenarios, ASSUMED.doubted(*holding({doubts.SUPPORT_ASKED: asked})))
-
-
-def _asks(node: ast.AST) -> bool:
-    """Whether a node imports or reads what says whether a GPU supports bfloat16."""
-    return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", "")) in _ASKS and not isinstance(
-        node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    )
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test)
-
-
-def _demands(facts: FileFacts) -> Iterator[ast.Call]:
-    """The calls that ask CUDA for bfloat16."""
-    names = {id(reference.node): reference.name for reference in facts.references}
-    for node in ast.walk(facts.source.tree):
-        if not isinstance(node, ast.Call):
-            continue
-        given = {keyword.arg: keyword.value for keyword in node.keywords}
-        name = names.get(id(node.func))
-        if is_autocast(name):
-            device = given.get("device_type", node.args[0] if node.args else None)
-            cuda = name is not None and name.startswith("torch.cuda.")
-            cuda = cuda or (isinstance(device, ast.Constant) and device.value == "cuda")
-            dtype = given.get("dtype")
-            if cuda and dtype is not None and names.get(id(dtype)) == "torch.bfloat16":
-                yield node
-        elif not (isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
-            found = ((given.get(key), values) for key, values in _SETTINGS.items())
-            if any(isinstance(v, ast.Constant) and any(v.value is w or v.value == w for w in ws) for v, ws in found):
-                yield node

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.finding import Applicability, Edit, Fix, Severity
+from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, Legacy
+from amplint.claims.legacy_uses import legacy_uses, root_of
+from amplint.claims.surroundings import Surroundings
+from amplint.finding import Applicability, Fix, Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, Standing
-from amplint.orphans import is_exported
+from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
 from amplint.rule import Example, Rule, Suspect
-
-from ._autocast_queries import cuda_only_queries
-from ._legacy_amp import (
-    DEPRECATED_SINCE,
-    LEGACY,
-    LEGACY_MODULES,
-    Legacy,
-    Rewrite,
-    rewrite_annotation,
-    rewrite_bare,
-    rewrite_call,
-    rewrite_partial,
-)
-from ._surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,65 +19,10 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.infer.facts import FileFacts
-    from amplint.infer.references import Reference
-    from amplint.source import Source
     from amplint.visit import Visit
 
+
 _FIRST_OF_2 = (2, 0)
-_SILENCED = re.compile(r"#.*(amplint:\s*ignore|noqa\s*($|[^:\s])|noqa:.*AMP)", re.IGNORECASE)
-
-
-@dataclass(slots=True, eq=False)
-class _Use:
-    """One use of a deprecated name in the file; ``node`` is where its finding lies."""
-
-    reference: Reference
-    legacy: Legacy
-    form: str
-    node: ast.expr
-    exact: bool = True
-    """No precondition is in doubt; else a rewrite is unsafe."""
-
-    def rewrite(self, source: Source, torch: str) -> Rewrite | None:
-        reference, legacy = self.reference, self.legacy
-        if self.form == "call":
-            return rewrite_call(reference, legacy, source, torch)
-        if self.form == "bare":
-            return rewrite_bare(reference, legacy, source, torch)
-        if self.form == "annotation":
-            return rewrite_annotation(reference, legacy, source, torch)
-        if self.form == "partial" and isinstance(self.node, ast.Call):
-            return rewrite_partial(reference, self.node, legacy, source, torch)
-        return None
-
-
-@dataclass(slots=True, eq=False)
-class _Group:
-    """The uses through one imported name, whose imports go when all of them are rewritten."""
-
-    uses: list[_Use] = field(default_factory=list)
-    _done: _Rewritten | None = None
-
-    def rewritten(self, visit: Visit) -> _Rewritten:
-        """The rewrites of all uses, made once for all their findings."""
-        if self._done is None:
-            imports: list[Edit] = []
-            rewrites = {id(use): _rewrite(use, visit, imports) for use in self.uses}
-            self._done = _Rewritten(rewrites, tuple(dict.fromkeys(imports)))
-        return self._done
-
-
-class _Rewritten:
-    """How the uses of a group are rewritten, by ``id``, and what that needs imported."""
-
-    def __init__(self, rewrites: dict[int, Rewrite | None], imports: tuple[Edit, ...]) -> None:
-        self.rewrites = rewrites
-        self.imports = imports
-        made = [rewrite for rewrite in rewrites.values() if rewrite is not None]
-        self.whole = len(made) == len(rewrites)
-        """Whether all uses can be rewritten: then they are so together, as the import goes."""
-        self.edits = tuple(sorted({*imports, *(edit for rewrite in made for edit in rewrite.edits)}))
-        self.safe = all(rewrite.applicability is Applicability.SAFE for rewrite in made)
 
 
 class DeprecatedAmpApi(Rule):
@@ -195,19 +126,19 @@ def train(model, batch, use_amp):
         if not any(r.name in LEGACY or r.name.rpartition(".")[0] in LEGACY for r in facts.references):
             return
         around = Surroundings.of(facts.source.tree)
-        uses = _uses(facts, around)
-        groups = _groups(facts, around, uses)
+        uses = legacy_uses(facts, around)
+        groups = groups_of(facts, uses)
         named_only = all(use.form == "annotation" for use in uses)
         for use in uses:
             old = use.reference.name
             message = f"{old} is deprecated since torch 2.4: use {_successor(use.legacy, facts)}"
             span = facts.source.span(use.node)
-            group = groups.get(_root(use.reference), _Group([use]))
-            data = (use, group if use in group.uses else _Group([use]))
+            group = groups.get(root_of(use.reference), Group([use]))
+            data = (use, group if use in group.uses else Group([use]))
             likely = use.form in ("value", "annotation") or not _is_replaceable(use.legacy, facts)
             suspect = Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
             yield suspect.doubted(doubts.NAMED_ONLY) if named_only else suspect
-        for alias, name in _unused_imports(facts, around):
+        for alias, name in unused_imports(facts, around):
             message = (
                 f"imports {name}, deprecated since torch 2.4: its replacement is {_successor(LEGACY[name], facts)}"
             )
@@ -257,134 +188,3 @@ def _successor(legacy: Legacy, facts: FileFacts) -> str:
         if since <= facts.oldest_torch
         else f"{legacy.modern} where torch is {since[0]}.{since[1]} or later"
     )
-
-
-def _rewrite(use: _Use, visit: Visit, imports: list[Edit]) -> Rewrite | None:
-    """The rewrite of one use with the file's own spelling of torch, which ``imports`` makes available.
-
-    None where a release that the file has to run with lacks what it would name.
-    """
-    if use.legacy.successor_since > visit.facts.oldest_torch:
-        return None
-    written = ast.unparse(use.reference.node)
-    torch, dot, rest = written.partition(".")
-    if dot and use.reference.name == f"torch.{rest}":
-        return use.rewrite(visit.source, torch)
-    torch, edits = visit.import_name("torch")
-    rewrite = use.rewrite(visit.source, torch)
-    if rewrite is not None:
-        imports += edits
-    return rewrite
-
-
-def _uses(facts: FileFacts, around: Surroundings) -> list[_Use]:
-    """The uses to report, in source order."""
-    of_602 = {id(query.call) for query in cuda_only_queries(facts, around)}
-    by_version = {
-        _local(reference)
-        for reference in facts.references
-        if isinstance(reference.node, ast.alias) and around.version_guarded(reference.node)
-    }
-    compared: set[str] = set()
-    uses = []
-    for reference in facts.references:
-        node, legacy = reference.node, LEGACY.get(reference.name)
-        if legacy is None or isinstance(node, ast.alias) or not isinstance(getattr(node, "ctx", None), ast.Load):
-            continue
-        if _is_compared(node, around):
-            compared.add(legacy.target)
-        if reference.call is not None and id(reference.call) in of_602:
-            continue
-        if around.version_guarded(node) or _root(reference) in by_version:
-            continue
-        uses.append(_use(reference, node, legacy, around))
-    scripted = any(reference.name.startswith("torch.jit") for reference in facts.references)
-    for use in uses:
-        target = use.legacy.target
-        use.exact = target not in compared and not (scripted and target == "is_autocast_enabled")
-    return uses
-
-
-def _use(reference: Reference, node: ast.expr, legacy: Legacy, around: Surroundings) -> _Use:
-    if reference.call is not None:
-        # Quotes inside an f-string would end it before Python 3.12, so a call in one has no rewrite.
-        quoted = any(isinstance(ancestor, ast.JoinedStr) for ancestor in around.ancestors(node))
-        return _Use(reference, legacy, "quoted call" if quoted else "call", reference.call)
-    parent = around.parent(node)
-    if isinstance(parent, ast.Call) and parent.args[:1] == [node] and _is_partial(parent.func):
-        return _Use(reference, legacy, "partial", parent)
-    if reference.decorates is not None:
-        return _Use(reference, legacy, "bare", node)
-    return _Use(reference, legacy, "annotation" if around.in_annotation(node) else "value", node)
-
-
-def _is_partial(callee: ast.expr) -> bool:
-    return ast.unparse(callee) in ("partial", "functools.partial")
-
-
-def _is_compared(node: ast.expr, around: Surroundings) -> bool:
-    """Whether a class is asked for by identity: ``isinstance``, a comparison, a base class."""
-    for ancestor in around.ancestors(node):
-        if isinstance(ancestor, ast.Call) and ast.unparse(ancestor.func) in ("isinstance", "issubclass"):
-            return True
-        if isinstance(ancestor, ast.ClassDef):
-            return node in ancestor.bases
-        if isinstance(ancestor, ast.Compare):
-            return True
-        if isinstance(ancestor, ast.Call | ast.stmt):
-            return False
-    return False
-
-
-def _root(reference: Reference) -> str:
-    node = reference.node
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _local(reference: Reference) -> str:
-    """The name that an import binds."""
-    assert isinstance(reference.node, ast.alias)
-    return reference.node.asname or reference.node.name.partition(".")[0]
-
-
-def _groups(facts: FileFacts, around: Surroundings, uses: list[_Use]) -> dict[str, _Group]:
-    """By local name: the uses of imports that can go, because every use is to be rewritten."""
-    groups: dict[str, _Group] = {}
-    reads: dict[str, int] = {}
-    imports: dict[str, list[Reference]] = {}
-    for reference in facts.references:
-        if isinstance(reference.node, ast.alias):
-            imports.setdefault(_local(reference), []).append(reference)
-        else:
-            reads[_root(reference)] = reads.get(_root(reference), 0) + 1
-    source = facts.source
-    for local, found in imports.items():
-        members = [use for use in uses if _root(use.reference) == local and not _silenced(use, source)]
-        removable = all(r.name in LEGACY or (r.name in LEGACY_MODULES and _binds_itself(r)) for r in found)
-        if members and removable and len(members) == reads.get(local, 0) and not is_exported(source, local):
-            groups[local] = _Group(members)
-    return groups
-
-
-def _binds_itself(reference: Reference) -> bool:
-    """``import torch.cuda.amp`` binds torch; with a name of its own, or out of torch.cuda, it binds the module."""
-    assert isinstance(reference.node, ast.alias)
-    return isinstance(reference.statement, ast.ImportFrom) or reference.node.asname is not None
-
-
-def _silenced(use: _Use, source: Source) -> bool:
-    span = source.span(use.node)
-    return any(_SILENCED.search(source.line(row)) for row in range(span.start.row, span.end.row + 1))
-
-
-def _unused_imports(facts: FileFacts, around: Surroundings) -> Iterable[tuple[ast.alias, str]]:
-    """Imports of deprecated names that nothing in the file reads, or that others may read out of it."""
-    read = {_root(reference) for reference in facts.references if not isinstance(reference.node, ast.alias)}
-    for reference in facts.references:
-        alias = reference.node
-        if not isinstance(alias, ast.alias) or reference.name not in LEGACY or around.version_guarded(alias):
-            continue
-        if _local(reference) not in read or is_exported(facts.source, _local(reference)):
-            yield alias, reference.name

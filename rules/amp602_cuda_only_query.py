@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.autocast_queries import Query, cuda_only_queries, decides_nothing, evident_tensor
+from amplint.claims.legacy_names import DEPRECATED_SINCE
+from amplint.claims.surroundings import Surroundings
 from amplint.finding import Applicability, Edit, Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
+from amplint.rewriting.legacy_calls import ask_device, rename
 from amplint.rule import Example, Rule, Suspect
-
-from ._autocast_queries import Query, cuda_only_queries, evident_tensor
-from ._legacy_amp import DEPRECATED_SINCE, ask_device, rename
-from ._surroundings import Surroundings
-from ._undone_casts import decides_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.default_dtype_regions import default_dtype_regions
+from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY
 from amplint.finding import Applicability, Severity
-from amplint.infer.dtypes import BITS
 from amplint.judge.certainty import Standing
 from amplint.rule import Example, Rule, Suspect
-
-from ._legacy_amp import DEPRECATED_SINCE, LEGACY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts, Region
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.facts import FileFacts
     from amplint.visit import Visit
 
 
@@ -135,25 +132,8 @@ def train(block, x):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        lanes: dict[int, set[int]] = {}
-        inherits: set[int] = set()
-        calls: dict[int, tuple[ast.Call, str]] = {}
-        for region in facts.regions:
-            default = _default(region)
-            if default is None or region.call is None:
-                continue
-            for lane, scenario in enumerate(facts.scenarios):
-                if _differs(region, lane, scenario, BITS[default]):
-                    lanes.setdefault(id(region.call), set()).add(lane)
-                    calls[id(region.call)] = region.call, region.name
-                    if region.before[lane].on:
-                        inherits.add(id(region.call))
-        for key, (call, name) in calls.items():
-            scenarios = tuple(n for n in facts.names(lanes[key]) if n in facts.all_scenarios())
-            if not scenarios:
-                continue
+        for call, name, scenarios, inherit in default_dtype_regions(facts):
             legacy = LEGACY[name]
-            inherit = key in inherits
             place = "the region around it" if inherit else "the program around it"
             message = f"{name}() computes in {legacy.default_dtype} whatever the dtype of {place}"
             span = facts.source.span(call)
@@ -168,28 +148,3 @@ def train(block, x):
         argument = visit.add_argument(node, f'dtype={torch}.get_autocast_dtype("{device}")')
         fix = visit.fix(Applicability.UNSAFE, "Inherit the dtype of the region around", *edits, argument)
         visit.report(suspect, fix)
-
-
-def _default(region: Region) -> str | None:
-    """The default dtype of a nested legacy region that falls back to it, else None."""
-    legacy = LEGACY.get(region.name)
-    if legacy is None or region.dtype_given or not region.nested or region.call is None:
-        return None
-    starred = any(isinstance(arg, ast.Starred) for arg in region.call.args)
-    if starred or any(keyword.arg is None for keyword in region.call.keywords):
-        return None
-    enabled = [*region.call.args[:1], *(k.value for k in region.call.keywords if k.arg == "enabled")]
-    if any(isinstance(value, ast.Constant) and not value.value for value in enabled):
-        return None
-    return legacy.default_dtype
-
-
-def _differs(region: Region, lane: int, scenario: Scenario, default: int) -> bool:
-    """Whether the region computes in another low dtype than the program around it in one scenario."""
-    before, inside = region.before[lane], region.inside[lane]
-    if before.unknown or inside.low != default:
-        return False
-    if before.on:
-        return before.low != default
-    around = scenario.autocast or scenario.parameters
-    return around in ("float16", "bfloat16") and BITS[around] != default

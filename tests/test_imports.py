@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
+import pytest
 from conftest import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -19,8 +21,48 @@ def test_there_are_no_circles() -> None:
     assert circles(AMPLINT) == []
 
 
-def test_there_are_no_circles_of_rules() -> None:
-    assert circles(graph("rules")) == []
+DATA = ("amplint.finding", "amplint.source")
+ROOMS = {
+    "amplint.judge": DATA,
+    "amplint.claims": ("amplint.infer", "amplint.judge", *DATA),
+    "amplint.rewriting": ("amplint.claims", "amplint.infer", "amplint.visit", "amplint.orphans", *DATA),
+}
+"""What each room imports beside its own files, for types and inside functions included."""
+LONGEST_RULE = 250
+ABOVE_INFER = ("amplint.claims", "amplint.rewriting", "amplint.rule", "amplint.visit")
+
+
+def inside(module: str, rooms: tuple[str, ...]) -> bool:
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_from_the_rooms_below_it(room: str) -> None:
+    files = {module: imported for module, imported in AMPLINT.items() if inside(module, (room,))}
+    assert len(files) > 1
+    may = (room, *ROOMS[room])
+    assert [f"{module} -> {other}" for module in files for other in files[module] if not inside(other, may)] == []
+
+
+def test_the_inference_knows_nothing_of_claims() -> None:
+    found = {module: imported for module, imported in AMPLINT.items() if inside(module, ("amplint.infer",))}
+    assert [f"{module} -> {other}" for module in found for other in found[module] if inside(other, ABOVE_INFER)] == []
+
+
+def test_claims_rest_on_facts_and_not_on_the_lossless_source() -> None:
+    imports = re.compile(r"(import|from) libcst")
+    assert [path.name for path in (ROOT / "amplint" / "claims").glob("*.py") if imports.search(path.read_text())] == []
+
+
+def test_a_folder_of_rules_holds_rules_only() -> None:
+    paths = [path for path in (ROOT / "rules").rglob("*") if "__pycache__" not in path.parts]
+    assert [path.name for path in paths if not re.fullmatch(r"amp\d{3}_\w+\.py|__init__\.py", path.name)] == []
+    assert graph("rules") == {module: {} for module in graph("rules")}
+
+
+def test_a_rule_is_short_enough_to_be_copied() -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "rules").glob("amp*.py")}
+    assert {name: count for name, count in lines.items() if count > LONGEST_RULE} == {}
 
 
 def test_every_kind_of_import_closes_a_circle() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amplint_rules._legacy_amp import LEGACY
 from amplint_rules.amp601_deprecated_amp_api import DeprecatedAmpApi
 from amplint_rules.amp602_cuda_only_query import CudaOnlyQuery
 from rule_examples import bad, good
 from rule_harness import expected_rows, findings, fixed, rows
 
+from amplint.claims.legacy_names import LEGACY
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
 from amplint.rule import HEADINGS, Example, documentation

@@ -300,13 +300,11 @@ class AutogradFunction:
 
 
 class Reach(Protocol):
-    """Which code of a file runs on weights."""
+    """What runs on weights in one file, by line."""
 
-    def holds(self, row: int) -> bool:
-        """Whether what stands on a line does."""
+    def holds(self, row: int) -> bool: ...
 
-    def of_module(self, row: int) -> bool:
-        """Whether a line stands in a class that is seen to be a module."""
+    def of_module(self, row: int) -> bool: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,6 +335,7 @@ class FileFacts:
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()
     weight_reach: Reach | None = field(default=None, repr=False, compare=False)
+    """Whether what stands on a line runs on weights; None where that is not asked."""
 
     @property
     def oldest_torch(self) -> tuple[int, int]:

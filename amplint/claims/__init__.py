@@ -1,0 +1,1 @@
+"""From facts to suspects: the detectors, and the questions about facts that several rules ask."""

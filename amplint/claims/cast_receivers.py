@@ -1,0 +1,131 @@
+"""What a cast is called on, where the inference does not know: a tensor, by how it is used, or perhaps a module."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.source import Location, Span
+
+if TYPE_CHECKING:
+    from amplint.claims.surroundings import Surroundings
+    from amplint.infer.facts import CastCall, FileFacts
+
+_TENSOR_METHODS = frozenset(
+    (
+        *("t", "view", "reshape", "permute", "transpose", "contiguous", "expand", "unsqueeze", "squeeze", "flatten"),
+        *("sum", "mean", "clamp", "exp", "log", "sqrt", "softmax", "sigmoid", "detach", "clone", "repeat", "argmax"),
+    )
+)
+_OF_TENSORS = frozenset(("shape", "ndim", "is_cuda", "dim", "numel", "is_floating_point", "new_zeros", "new_ones"))
+"""What only a tensor has of what can be cast."""
+_ANY_OBJECT = frozenset(("torch.compile", "torch.save", "torch.load", "torch.jit.script", "torch.jit.trace"))
+_OF_MODULES = frozenset(("requires_grad_", "apply_"))
+
+
+def is_tensor(cast: CastCall) -> bool:
+    """Whether what is cast is a tensor: the inference knows it as one, or a method of tensors or arithmetic made it."""
+    if not cast.tensor.maybe:
+        return True
+    assert isinstance(cast.node.func, ast.Attribute)
+    node = cast.node.func.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        in_place = name.endswith("_") and not name.startswith("_") and name not in _OF_MODULES
+        return in_place or name in _TENSOR_METHODS
+    return isinstance(node, ast.BinOp)
+
+
+def shows_tensor(around: Surroundings, node: ast.Call) -> bool:
+    """Whether source shows that what is cast is a tensor: by what made it, what is done with the result, or with it."""
+    assert isinstance(node.func, ast.Attribute)
+    receiver, parent = node.func.value, around.parent(node)
+    if isinstance(receiver, (ast.BinOp, ast.Compare)) or _calls_torch(receiver) or _is_slice(receiver):
+        return True
+    if isinstance(receiver, ast.Call) and getattr(receiver.func, "attr", "") in _TENSOR_METHODS:
+        return True
+    if isinstance(parent, ast.BinOp) or (
+        isinstance(parent, ast.Call) and parent.func is not node and _calls_torch(parent)
+    ):
+        return True
+    if isinstance(parent, ast.Attribute) and parent.attr in _TENSOR_METHODS | _OF_TENSORS:
+        return True
+    function = around.function(node)
+    if function is None or not isinstance(receiver, (ast.Name, ast.Attribute)):
+        return False
+    text = ast.unparse(receiver)
+    if any(answer and _is_tensor_test(test, text) for test, answer in around.tests(node)):
+        return True
+    return any(_treats_as_tensor(around, other) for other in ast.walk(function) if _is_same(other, receiver, text))
+
+
+def may_be_device(around: Surroundings, node: ast.expr) -> bool:
+    """Whether what ``to`` gets alone may be a device: a variable that is no dtype, and in no use of it a tensor."""
+    function = around.function(node)
+    if not isinstance(node, ast.Name) or function is None or around.is_dtype(node):
+        return False
+    spec = function.args
+    annotations = (a.annotation for a in (*spec.args, *spec.kwonlyargs) if a.arg == node.id)
+    if any(annotation is not None and "Tensor" in ast.unparse(annotation) for annotation in annotations):
+        return False
+    uses = [other for other in ast.walk(function) if isinstance(other, ast.Name) and other.id == node.id]
+    return not any(_treats_as_tensor(around, use) and not _asks_about_device(around, use) for use in uses)
+
+
+def _asks_about_device(around: Surroundings, use: ast.Name) -> bool:
+    """``torch.device(x)``, ``torch.autocast(x)``, ``torch.cuda.synchronize(x)``."""
+    parent = around.parent(use)
+    name = around.torch_name(parent.func) if isinstance(parent, ast.Call) else ""
+    return name in ("torch.device", "torch.autocast", "torch.amp.autocast") or name.startswith("torch.cuda.")
+
+
+def _is_tensor_test(test: ast.expr, text: str) -> bool:
+    """``isinstance(x, torch.Tensor)``, ``torch.is_tensor(x)``."""
+    if not isinstance(test, ast.Call) or not test.args or ast.unparse(test.args[0]) != text:
+        return False
+    name = ast.unparse(test.func)
+    return name == "torch.is_tensor" or (name == "isinstance" and ast.unparse(test.args[1]).endswith("Tensor"))
+
+
+def _is_same(node: ast.AST, receiver: ast.expr, text: str) -> bool:
+    return type(node) is type(receiver) and ast.unparse(node) == text
+
+
+def _treats_as_tensor(around: Surroundings, node: ast.AST) -> bool:
+    parent = around.parent(node)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _TENSOR_METHODS | _OF_TENSORS
+    if isinstance(parent, ast.BinOp):
+        return True
+    if isinstance(parent, ast.Subscript):
+        return parent.value is node and _is_slice(parent)
+    return isinstance(parent, ast.Call) and node in parent.args and _calls_torch(parent)
+
+
+def _is_slice(node: ast.AST) -> bool:
+    """``x[..., None]``, ``x[:, 0]``: what only tensors and arrays take."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Tuple)
+        and any(
+            isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, Ellipsis))
+            for part in node.slice.elts
+        )
+    )
+
+
+def _calls_torch(node: ast.AST) -> bool:
+    """A call of a function of torch, by the name it usually has."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func)
+    return name.startswith(("torch.", "F.", "nn.functional.")) and name not in _ANY_OBJECT
+
+
+def place(facts: FileFacts, node: ast.Call) -> Span:
+    """Where a cast lies: the whole call, but of a chain over several lines only the method's name and arguments."""
+    span = facts.span(node)
+    if not isinstance(node.func, ast.Attribute):
+        return span
+    end = facts.span(node.func).end
+    return span if end.row == span.start.row else Span(Location(end.row, end.column - len(node.func.attr)), span.end)

@@ -1,0 +1,235 @@
+"""Autograd Functions under autocast: the two decorators as written, and Functions that have neither."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from amplint.claims.operands import short_name
+from amplint.claims.result_uses import uses
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.suspect import Suspect
+from amplint.finding import Place
+from amplint.infer.torch_ops import find_op
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.finding import Cause, Doubt
+    from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
+    from amplint.infer.references import Reference
+
+
+FORWARD, BACKWARD = "custom_fwd", "custom_bwd"
+TOKENS = ("autograd", "Function")
+MEND = "both decorators"
+"""One decorator alone is worse than none, so what mends ``forward`` mends ``backward``."""
+SINCE = (2, 4)
+"""The torch release that brought ``torch.amp.custom_fwd`` and ``custom_bwd`` with their ``device_type``."""
+SHOWN = 3
+"""How many operations a finding names as causes."""
+_AUTOCASTS = frozenset(
+    {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
+    | {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast"}
+)
+_QUERIES = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype"),
+        *("get_autocast_gpu_dtype", "get_autocast_cpu_dtype"),
+    )
+)
+_DIFFERENTIATORS = frozenset({"torch.autograd.grad", "torch.func.grad", "torch.func.grad_and_value", "torch.func.vjp"})
+_MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """One of the two decorators as written. ``name`` is its torch name where it is written by it, None behind another
+    name of the file; ``device_type`` and ``cast_inputs`` are the source of its arguments."""
+
+    role: str
+    node: ast.expr
+    name: str | None
+    device_type: str | None
+    cast_inputs: ast.expr | None
+
+    @property
+    def device(self) -> str | None:
+        """The device type where it is written out."""
+        if self.device_type is None:
+            return None
+        try:
+            value = ast.literal_eval(self.device_type)
+        except (ValueError, SyntaxError):
+            return None
+        return value if isinstance(value, str) else None
+
+
+def role_of(name: str | None) -> str | None:
+    """Which of the two decorators a torch name is."""
+    if name is None or not name.startswith("torch."):
+        return None
+    short = short_name(name)
+    return short if short in (FORWARD, BACKWARD) else None
+
+
+def readable(function: AutogradFunction) -> bool:
+    """Whether it is known what every decorator of forward and backward does."""
+    return all(d.name is not None for d in (*function.forward_decorators, *function.backward_decorators))
+
+
+def customs(facts: FileFacts, decorators: tuple[DecoratorFact, ...]) -> tuple[Custom, ...]:
+    """Those of a method's decorators that carry autocast's state, outermost first."""
+    names = {id(r.call or r.node): r.name for r in facts.references if r.decorates is not None}
+    found = []
+    for decorator in decorators:
+        role = role_of(decorator.name)
+        if role is None:
+            continue
+        name = names.get(id(decorator.node))
+        if role_of(name) is None:
+            name = None
+        given: dict[str | None, ast.expr] = {}
+        if isinstance(decorator.node, ast.Call):
+            if decorator.node.args and isinstance(decorator.node.args[0], ast.Constant):
+                given["device_type"] = decorator.node.args[0]
+            given.update((keyword.arg, keyword.value) for keyword in decorator.node.keywords)
+        device = facts.source.segment(facts.source.span(given["device_type"])) if "device_type" in given else None
+        if name is not None and name.startswith("torch.cuda."):
+            device = '"cuda"'
+        found.append(Custom(role, decorator.node, name, device, given.get("cast_inputs")))
+    return tuple(found)
+
+
+def autocast_scenarios(facts: FileFacts) -> tuple[str, ...]:
+    """The judged scenarios in which autocast is on."""
+    return tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
+
+
+def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
+    """Functions that autocast reaches and that have neither of the two decorators."""
+    decorated = {r.decorates for r in facts.references if role_of(r.name) is not None} - {None}
+    for function in facts.autograd_functions:
+        if function.forward is None or function.backward is None or not readable(function):
+            continue
+        if any(role_of(d.name) for d in (*function.forward_decorators, *function.backward_decorators)):
+            continue
+        if function.setup_context in decorated or _regions_in(facts, function.backward):
+            continue
+        if _only_raises(function.backward):
+            continue
+        forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
+        forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
+        if forward:
+            yield replace(function, sensitive_forward=forward)
+
+
+def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensitive, ...]) -> tuple[Sensitive, ...]:
+    """Without the operations of other Functions of the file that it applies: no gradient of theirs comes through it."""
+    others = [facts.span(other.node) for other in facts.autograd_functions if other.node is not function.node]
+    return tuple(
+        operation
+        for operation in operations
+        if operation.cause.filename != facts.path or not any(other.contains(operation.cause.span) for other in others)
+    )
+
+
+def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
+    """Whether nothing but comparisons use what an operation gives: that has no gradient, and decides no dtype."""
+    around = Surroundings.of(facts.source.tree)
+    nodes = [node for node in ast.walk(facts.source.tree) if isinstance(node, (ast.Call, ast.BinOp))]
+    node = next((n for n in nodes if facts.span(n) == operation.cause.span), None)
+    function = around.function(node) if node is not None else None
+    if node is None or function is None or operation.cause.filename != facts.path:
+        return False
+    found = list(uses(around, function, node))
+    return bool(found) and all(isinstance(around.parent(use), ast.Compare) for use in found)
+
+
+def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
+    """Whether forward has autograd differentiate there and then, and backward does only arithmetic with the result, or
+    calls of torch that autocast has no say in."""
+    names = {id(r.node): r.name for r in facts.references}
+    if not any(names.get(id(node)) in _DIFFERENTIATORS for node in ast.walk(forward)):
+        return False
+    for node in ast.walk(backward):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.MatMult, ast.Pow)):
+            return False
+        if not isinstance(node, ast.Call):
+            continue
+        if not isinstance(node.func, ast.Attribute):
+            return False
+        name = names.get(id(node.func))
+        op = find_op(name or f"torch.Tensor.{node.func.attr}", facts.torch_version)
+        if name not in _MAKERS and (op is None or facts.device in op.policy):
+            return False
+    return True
+
+
+def _only_raises(method: ast.FunctionDef) -> bool:
+    """Whether a method refuses to be called."""
+    first = next((s for s in method.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))), None)
+    return isinstance(first, ast.Raise)
+
+
+def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.FunctionDef, message: str) -> Suspect:
+    """A finding at a method's ``def``; its causes are the first operations that autocast decides about."""
+    span = facts.source.header_span(method)
+    own = function.sensitive_forward if method is function.forward else function.sensitive_backward
+    own = own or function.sensitive_forward
+    causes = tuple(_cause(operation, function) for operation in own[:SHOWN])
+    standing = ASSUMED.doubted(*_doubts(facts, function))
+    place = Place(facts.path, facts.source.header_span(function.node))
+    return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function, culprit=place)
+
+
+def _doubts(facts: FileFacts, function: AutogradFunction) -> list[Doubt]:
+    """Why autocast may decide nothing in a Function without decorators."""
+    forward, backward, in_backward = function.forward, function.backward, function.sensitive_backward
+    assert forward is not None
+    assert backward is not None
+    return holding(
+        {
+            doubts.ASKS_FOR_AUTOCAST: _asks_for_autocast(facts, forward),
+            doubts.ALIGNED_BY_HAND: bool(in_backward) and all(operation.by_hand for operation in in_backward),
+            doubts.DIFFERENTIATED: not in_backward and _is_settled(facts, forward, backward),
+            doubts.OPERANDS_UNKNOWN: not any(operation.known for operation in function.sensitive_forward),
+            doubts.CAST_BY_HAND: bool(in_backward) and all(each.by_hand or each.all_cast for each in in_backward),
+        }
+    )
+
+
+def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:
+    forward = any(operation is own for own in function.sensitive_forward)
+    where = "in forward, where autocast is on" if forward else "in backward, where autocast is off"
+    return replace(operation.cause, message=f"{short_name(operation.name)} {where}")
+
+
+def _regions_in(facts: FileFacts, method: ast.FunctionDef) -> list[Reference]:
+    """Autocast contexts that a method opens, or that decorate it."""
+    inside = {id(node) for node in ast.walk(method)}
+    return [r for r in facts.references if r.name in _AUTOCASTS and r.call is not None and id(r.call) in inside]
+
+
+def _asks_for_autocast(facts: FileFacts, method: ast.FunctionDef) -> bool:
+    """Whether a method looks at autocast's state, and so has its own way with it."""
+    inside = {id(node) for node in ast.walk(method)}
+    return any(r.name in _QUERIES and id(r.node) in inside for r in facts.references)
+
+
+def _ambient(facts: FileFacts, method: ast.FunctionDef, operations: tuple[Sensitive, ...]) -> tuple[Sensitive, ...]:
+    """The operations that are not inside an autocast context of the method itself."""
+    own = {id(r.call) for r in _regions_in(facts, method)}
+    if own & {id(decorator) for decorator in method.decorator_list}:
+        return ()
+    covered = [
+        facts.source.span(node)
+        for node in ast.walk(method)
+        if isinstance(node, ast.With) and any(id(item.context_expr) in own for item in node.items)
+    ]
+    causes = ((operation, operation.cause) for operation in operations)
+    return tuple(o for o, c in causes if c.filename != facts.path or not any(s.contains(c.span) for s in covered))

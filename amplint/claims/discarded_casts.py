@@ -1,0 +1,75 @@
+"""Casts whose result is thrown away: which of them would change a dtype, and which may be there to fail."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.claims.cast_receivers import is_tensor
+from amplint.claims.surroundings import Surroundings
+from amplint.infer.torch_ops import find_op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.facts import CastCall, FileFacts
+
+_PROBES = frozenset(("raises", "warns", "suppress", "assertRaises", "assertRaisesRegex", "assertWarns"))
+"""Contexts of pytest, contextlib and unittest that expect their body to fail."""
+
+
+def _changed(cast: CastCall) -> list[int]:
+    """The scenarios in which the cast may change the dtype."""
+    lanes = []
+    for number, (before, after) in enumerate(zip(cast.tensor.dtypes, cast.dtypes, strict=True)):
+        same = before.exact and after.exact and before.mask == after.mask
+        followed = before.symbol is not None and before.symbol is after.symbol
+        if cast.live >> number & 1 and not same and not followed:
+            lanes.append(number)
+    return lanes
+
+
+def _is_own_dtype(around: Surroundings, call: ast.Call) -> bool:
+    """Whether the cast changes nothing: of what an in-place operation gives, which is its tensor, or to its own dtype.
+
+    The dtype may have been read from the tensor before, into a variable.
+    """
+    target = call.func.value if isinstance(call.func, ast.Attribute) else call
+    if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and _is_in_place(target.func.attr):
+        return True
+    own = f"{ast.unparse(target)}.dtype"
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    read = [around.only_value(value) if isinstance(value, ast.Name) else value for value in given]
+    return any(value is not None and ast.unparse(value) == own for value in read)
+
+
+def _is_in_place(method: str) -> bool:
+    op = find_op(f"torch.Tensor.{method}")
+    return op is not None and op.in_place
+
+
+def _probes(around: Surroundings, node: ast.AST) -> bool:
+    """Whether a statement may be there to see whether it fails."""
+    child = node
+    for ancestor in around.ancestors(node):
+        if isinstance(ancestor, ast.Try) and child in ancestor.body:
+            return True
+        if isinstance(ancestor, ast.With):
+            opened = [item.context_expr for item in ancestor.items]
+            if any(isinstance(region, ast.Call) and around.called(region) in _PROBES for region in opened):
+                return True
+        if isinstance(ancestor, ast.FunctionDef):
+            return False
+        child = ancestor
+    return False
+
+
+def discarded_casts(facts: FileFacts) -> Iterator[tuple[CastCall, list[int], bool]]:
+    """The thrown-away casts of tensors, in which scenarios they may change the dtype, and whether they may probe."""
+    discarded = [cast for cast in facts.casts if cast.discarded and is_tensor(cast)]
+    around = Surroundings.of(facts.source.tree) if discarded else None
+    for cast in discarded:
+        assert around is not None
+        lanes = _changed(cast)
+        if lanes and not _is_own_dtype(around, cast.node):
+            yield cast, lanes, _probes(around, cast.node)

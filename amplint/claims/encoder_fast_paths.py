@@ -1,0 +1,222 @@
+"""Transformer encoders whose inference fast path is open to the autocast of devices other than CUDA."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint.claims.surroundings import Surroundings
+from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32
+from amplint.infer.values import UNKNOWN, Const, Device, DTypeValue, Layer, Number, TorchName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.facts import FileFacts, TorchCall
+    from amplint.infer.values import Value
+    from amplint.source import Span
+
+_ENCODER = "torch.nn.TransformerEncoder"
+_MASK = "src_key_padding_mask"
+NEEDS_MASK = (2, 6)
+"""From this release on only the nested tensor fails; before, the fused layer itself does."""
+_AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
+_CPU_AUTOCASTS = frozenset({"torch.cpu.amp.autocast", "torch.cpu.amp.autocast_mode.autocast"})
+_CLOSED_DEVICES = ("cuda", "mps")
+"""CUDA's autocast closes the fast path, and the fast path itself does not run on MPS."""
+_FAST_ACTIVATIONS = frozenset({"relu", "gelu", "torch.nn.functional.relu", "torch.nn.functional.gelu"})
+_FAST_LAYERS = frozenset({"torch.nn.ReLU", "torch.nn.GELU"})
+
+
+class Masked(NamedTuple):
+    """A call that hands the encoder a padding mask; ``alone`` unless an attention mask may come with it."""
+
+    node: ast.Call
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEncoder:
+    """An encoder that a call makes with its fast path open.
+
+    ``known``: nothing in the arguments is left to a caller. ``layer`` is where its layer is made, ``masked`` the call
+    with a padding mask, where the release of torch needs one, and ``elsewhere`` a use of autocast that need not be
+    CUDA's.
+    """
+
+    node: ast.Call
+    known: bool
+    layer: Span | None
+    masked: Masked | None
+    elsewhere: ast.Call | None
+
+
+def _open(call: TorchCall, facts: FileFacts) -> bool | None:
+    """Whether the constructors' arguments leave the fast path open: None if not, False if that cannot be told."""
+    layer = call.arguments["encoder_layer"]
+    if not isinstance(layer, Layer) or layer.name != "torch.nn.TransformerEncoderLayer":
+        return None
+    options = layer.options
+    if options.get("batch_first") != Const(True):
+        return None
+    dtype = options.get("dtype")
+    if isinstance(dtype, DTypeValue) and any(lane.mask & AUTOCASTABLE & ~FLOAT32 for lane in dtype.dtypes):
+        return None
+    heads = options.get("nhead", UNKNOWN)
+    answers = [
+        _differs(options.get("norm_first"), True),
+        _differs(options.get("bias"), False),
+        _differs(call.arguments.get("enable_nested_tensor"), False),
+        _is_fast(options.get("activation")),
+        heads.value % 2 == 0 if isinstance(heads, Const) and isinstance(heads.value, int) else True,
+    ]
+    if False in answers:
+        return None
+    return None not in answers and not _open_ended(call.node) and not _open_ended(_constructor(layer, facts))
+
+
+def _differs(value: Value | None, closing: bool) -> bool | None:
+    """Whether an argument is known not to close the path; None where its value is the caller's."""
+    if value is None:
+        return True
+    return bool(value.value) is not closing if isinstance(value, Const) else None
+
+
+def _is_fast(activation: Value | None) -> bool | None:
+    """Whether the fused operation knows an activation; None where it is the caller's."""
+    if activation is None:
+        return True
+    if isinstance(activation, Const):
+        return activation.value in _FAST_ACTIVATIONS
+    if isinstance(activation, TorchName):
+        return activation.name in _FAST_ACTIVATIONS
+    if isinstance(activation, Layer):
+        return activation.name in _FAST_LAYERS
+    return None
+
+
+def _constructor(layer: Layer, facts: FileFacts) -> ast.Call | None:
+    return next((c.node for c in facts.calls if c.name == layer.name and facts.span(c.node) == layer.span), None)
+
+
+def _open_ended(call: ast.Call | None) -> bool:
+    """Whether a call hands on arguments that it does not name."""
+    return call is not None and any(keyword.arg is None for keyword in call.keywords)
+
+
+def _layer_span(call: TorchCall, facts: FileFacts) -> Span | None:
+    """Where the encoder's layer is made, if that is in this file."""
+    layer = call.arguments["encoder_layer"]
+    return layer.span if isinstance(layer, Layer) and _constructor(layer, facts) is not None else None
+
+
+def _masked_call(encoder: TorchCall, facts: FileFacts, around: Surroundings) -> Masked | None:
+    """The call that gives this encoder a padding mask, preferably with nothing that would close the fast path.
+
+    Calls of the name that the encoder is assigned to decide; where there are none, any call in the file does.
+    """
+    calls = [node for node in ast.walk(facts.source.tree) if isinstance(node, ast.Call)]
+    own = _calls_of(encoder.node, calls, around)
+    uses = [use for node in own or calls if (use := _masked(node, bool(own))) is not None]
+    shielded = {id(r.call) for r in facts.references if r.name in _AUTOCASTS and r.call and _disables(r.call)}
+    uses = [use for use in uses if not _inside(use.node, shielded, around)]
+    return next((use for use in uses if use.alone), uses[0] if uses else None)
+
+
+def _calls_of(constructor: ast.Call, calls: list[ast.Call], around: Surroundings) -> list[ast.Call]:
+    """The calls of what a constructor's result is assigned to: ``self.encoder`` in its class, a name in the file."""
+    statement = around.parent(constructor)
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign | ast.NamedExpr):
+        targets = [statement.target]
+    else:
+        return []
+    spelled = {ast.unparse(target) for target in targets}
+    owner = next((a for a in around.ancestors(constructor) if isinstance(a, ast.ClassDef)), None)
+    return [
+        call
+        for call in calls
+        if ast.unparse(call.func) in spelled
+        and (owner is None or isinstance(call.func, ast.Name) or owner in around.ancestors(call))
+    ]
+
+
+def _masked(call: ast.Call, own: bool) -> Masked | None:
+    """A call with a padding mask. ``own``: it is known to call the encoder, so that positions mean something."""
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    positional = call.args if own and not any(isinstance(arg, ast.Starred) for arg in call.args) else []
+    padding = given.get(_MASK, positional[2] if len(positional) > 2 else None)
+    if padding is None or _is_none(padding):
+        return None
+    masks = [given.get("mask"), given.get("src_mask"), positional[1] if len(positional) > 1 else None]
+    return Masked(call, all(mask is None or _is_none(mask) for mask in masks))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _inside(node: ast.AST, contexts: set[int], around: Surroundings) -> bool:
+    """Whether a node stands in a ``with`` block of one of these calls, or in a function that one decorates."""
+    for ancestor in around.ancestors(node):
+        if isinstance(ancestor, ast.With) and any(id(item.context_expr) in contexts for item in ancestor.items):
+            return True
+        if isinstance(ancestor, ast.FunctionDef) and any(id(d) in contexts for d in ancestor.decorator_list):
+            return True
+    return False
+
+
+def _disables(call: ast.Call) -> bool:
+    return any(k.arg == "enabled" and isinstance(k.value, ast.Constant) and not k.value.value for k in call.keywords)
+
+
+def _other_device(facts: FileFacts) -> ast.Call | None:
+    """A use of autocast that need not be CUDA's."""
+    evaluated = {id(call.node): call.arguments for call in facts.calls if call.name in _AUTOCASTS}
+    for reference in facts.references:
+        call = reference.call
+        if call is None or _disables(call):
+            continue
+        if reference.name in _CPU_AUTOCASTS:
+            return call
+        if reference.name not in _AUTOCASTS:
+            continue
+        node = next((k.value for k in call.keywords if k.arg == "device_type"), call.args[0] if call.args else None)
+        arguments = evaluated.get(id(call), {})
+        value = arguments.get("device_type", arguments.get("0", UNKNOWN))
+        if isinstance(value, Number) or node is None:
+            continue
+        kind = value.value if isinstance(value, Const) else value.type if isinstance(value, Device) else None
+        if isinstance(node, ast.Constant):
+            kind = node.value
+        if not isinstance(kind, str) or kind.partition(":")[0] not in _CLOSED_DEVICES:
+            return call
+    return None
+
+
+def _switched_off(facts: FileFacts) -> bool:
+    """Whether the file switches the fast path off for the whole process."""
+    for reference in facts.references:
+        if reference.name == "torch.backends.mha.set_fastpath_enabled" and reference.call is not None:
+            values = [*reference.call.args, *(keyword.value for keyword in reference.call.keywords)]
+            if any(isinstance(value, ast.Constant) and value.value is False for value in values):
+                return True
+    return False
+
+
+def open_encoders(facts: FileFacts) -> Iterator[OpenEncoder]:
+    """The encoders of a file that autocast outside of CUDA may break."""
+    encoders = [call for call in facts.calls if call.name == _ENCODER and "encoder_layer" in call.arguments]
+    if not encoders or _switched_off(facts):
+        return
+    elsewhere = _other_device(facts)
+    around = Surroundings.of(facts.source.tree)
+    for call in encoders:
+        known = _open(call, facts)
+        if known is None:
+            continue
+        masked = _masked_call(call, facts, around) if facts.torch_version >= NEEDS_MASK else None
+        if masked is not None or facts.torch_version < NEEDS_MASK:
+            yield OpenEncoder(call.node, known, _layer_span(call, facts), masked, elsewhere)

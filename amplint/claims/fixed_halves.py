@@ -1,0 +1,157 @@
+"""Casts to a 16-bit dtype by name, and tensors made in one, where the model may run in the other."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from amplint.claims.asked_for_dtype import OTHER, asks, mentioned, names_both, tests_of
+from amplint.claims.cast_receivers import is_tensor, shows_tensor
+from amplint.claims.harmless_halves import harmless_doubts
+from amplint.claims.named_half import NamedHalf, named_halves
+from amplint.infer.dtypes import BITS, BOOL, INTEGERS
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.claims.surroundings import Surroundings
+    from amplint.infer.facts import CastCall, FileFacts
+    from amplint.judge.certainty import Standing
+
+_STORED = ("items", "values", "parameters", "named_parameters", "buffers", "named_buffers")
+_MASKS = {name: BITS[name] for name in OTHER}
+
+
+@dataclass(frozen=True, slots=True)
+class FixedHalf:
+    """A named dtype that may be the wrong one, and in which scenarios it is.
+
+    ``alike``: a test lets both 16-bit dtypes through. ``integral``: what is cast are integers.
+    """
+
+    half: NamedHalf
+    lanes: list[int]
+    standing: Standing
+    alike: bool = False
+    integral: bool = False
+
+
+def _claim(facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None) -> FixedHalf | None:
+    """What is wrong with a named dtype; None where nothing is."""
+    tests = list(tests_of(around, half.node))
+    asked = any(asks(test, answer, half.dtype, around) for test, answer in tests)
+    if half.choice is not None:
+        asked = asked or asks(*half.choice, half.dtype, around, options=False)
+        tests.append(half.choice)
+    asked = asked or any(answer and _is_of_float32(test, around) for test, answer in tests)
+    standing = ASSUMED.doubted(doubts.ASKED_FOR) if asked else ASSUMED
+    lanes = _wrong_lanes(facts, half, cast)
+    if any(names_both(test, answer, around) for test, answer in tests):
+        return FixedHalf(half, lanes or _other_lanes(facts, half), standing, alike=True)
+    if not lanes or not _is_of_tensor(around, half, cast):
+        return None
+    if half.receiver is None:
+        return FixedHalf(half, lanes, standing)
+    standing = standing.doubted(*harmless_doubts(facts, around, half, cast, tests))
+    return FixedHalf(half, lanes, standing, integral=cast is not None and _is_integral(cast, lanes[0]))
+
+
+def _is_of_float32(test: ast.expr, around: Surroundings) -> bool:
+    """``x.dtype == torch.float32``: what is in 16 bit keeps its own dtype, and for the rest one is as good."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    return around.is_dtype(test.left) and mentioned(test, around) == {"float32"}
+
+
+def _is_of_model(facts: FileFacts, half: NamedHalf, cast: CastCall | None) -> bool:
+    """Whether a module runs this, or a caller passes what is cast or something that it is computed from."""
+    row = half.node.lineno
+    if (cast is not None and cast.in_module) or facts.in_module(row) or facts.runs_on_weights(row):
+        return True
+    pending = [cast.tensor.origin] if cast is not None else []
+    while pending:
+        origin = pending.pop()
+        if origin is not None and isinstance(origin.node, ast.arg):
+            return True
+        pending += origin.parents if origin is not None else ()
+    return False
+
+
+def _is_rounding(around: Surroundings, node: ast.Call) -> bool:
+    """``x.half().float()``: the result has another dtype again at once."""
+    parent = around.parent(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in ("float", "double", "to", "type", "type_as")
+
+
+def _other_lanes(facts: FileFacts, half: NamedHalf) -> list[int]:
+    """The scenarios whose 16-bit dtype is not the one that the code names."""
+    other = OTHER[half.dtype]
+    return [number for number, s in enumerate(facts.scenarios) if other in (s.parameters, s.autocast)]
+
+
+def _wrong_lanes(facts: FileFacts, half: NamedHalf, cast: CastCall | None) -> list[int]:
+    """Those in which the code runs with a tensor that does not have the named dtype already."""
+    lanes = _other_lanes(facts, half)
+    if cast is None:
+        return lanes
+    mask = _MASKS[half.dtype]
+    if cast.discarded or any(lane.mask != mask for lane in cast.dtypes):
+        return []
+    return [n for n in lanes if cast.live >> n & 1 and cast.tensor.dtypes[n].mask != mask]
+
+
+def _is_integral(cast: CastCall, lane: int) -> bool:
+    before = cast.tensor.dtypes[lane]
+    return before.known and not before.mask & ~(INTEGERS | BOOL)
+
+
+def _is_of_tensor(around: Surroundings, half: NamedHalf, cast: CastCall | None) -> bool:
+    """Whether it is a tensor that gets the dtype, in code that a model runs."""
+    function = around.function(half.node)
+    if function is None:
+        return False
+    if half.receiver is None or (cast is not None and is_tensor(cast)) or shows_tensor(around, half.node):
+        return True
+    return function.name == "forward" and isinstance(half.receiver, ast.Name)
+
+
+def _is_of_state(around: Surroundings, node: ast.Call) -> bool:
+    """Whether what is cast is one of a dict's or a module's tensors: those are stored, not computed with."""
+    assert isinstance(node.func, ast.Attribute)
+    name = node.func.value.id if isinstance(node.func.value, ast.Name) else None
+    for ancestor in around.ancestors(node):
+        loops: list[tuple[ast.expr, ast.expr]] = []
+        if isinstance(ancestor, (ast.For, ast.AsyncFor)):
+            loops = [(ancestor.target, ancestor.iter)]
+        elif isinstance(ancestor, (ast.DictComp, ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+            loops = [(generator.target, generator.iter) for generator in ancestor.generators]
+        for target, source in loops:
+            held = any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target))
+            if held and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+                return source.func.attr in _STORED
+    return False
+
+
+def fixed_halves(facts: FileFacts, around: Surroundings) -> Iterator[FixedHalf]:
+    """The named dtypes of a file that may be the wrong ones; of several that stand alike in one block the first."""
+    casts = {id(cast.node): cast for cast in facts.casts}
+    spoken: set[tuple[int, str, int]] = set()
+    for half in sorted(named_halves(facts, around), key=lambda half: facts.span(half.node)):
+        cast = casts.get(id(half.node))
+        found = _claim(facts, around, half, cast)
+        if found is None:
+            continue
+        stored = half.receiver is not None and _is_of_state(around, half.node)
+        asked = {
+            doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node),
+            doubts.STORED: stored,
+            doubts.OF_NO_MODEL: not _is_of_model(facts, half, cast),
+        }
+        standing = found.standing.doubted(*holding(asked))
+        block = (around.block(half.node), half.dtype, standing.rank)
+        if block not in spoken:
+            spoken.add(block)
+            yield replace(found, standing=standing)

@@ -1,0 +1,94 @@
+"""Gradients that an autograd Function adds up over a loop in the dtype of what they belong to."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.suspect import likely_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.claims.suspect import Suspect
+    from amplint.infer.facts import FileFacts
+
+_IN_PLACE = frozenset(("add_", "addmm_", "addmv_", "baddbmm_"))
+_OUT = frozenset(("add", "addmm", "addmv", "baddbmm"))
+_LOW = ("float16", "bfloat16")
+
+
+def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
+    """Of each loop the first ``zeros_like(weight)`` that it adds gradients to, and that is handed out.
+
+    Without autocast a 16-bit weight has a 16-bit sum then, and each addition rounds: what is smaller than 1/256 of a
+    bfloat16 sum, or 1/2048 of a float16 one, is lost.
+    """
+    scenarios = facts.names(n for n, s in enumerate(facts.scenarios) if s.parameters in _LOW)
+    if not scenarios or not facts.autograd_functions:
+        return
+    around = Surroundings.of(facts.source.tree)
+    for function in _run_by_functions(facts):
+        makers = _makers(function, around)
+        returned = {n.id for r in ast.walk(function) if isinstance(r, ast.Return) and r.value for n in _names(r.value)}
+        for loop in ast.walk(function):
+            if not isinstance(loop, (ast.For, ast.While)):
+                continue
+            for name in _sums(loop, around):
+                call = makers.get(name)
+                if call is None or name not in returned or call.lineno > loop.lineno:
+                    continue
+                model = ast.unparse(call.args[0] if call.args else call.func)
+                message = (
+                    f"`{name}` adds up a gradient over a loop in the dtype of `{model}`: in 16 bit, parts are lost"
+                )
+                yield likely_loss(facts, call, message, scenarios)
+                makers = {}
+
+
+def _run_by_functions(facts: FileFacts) -> Iterator[ast.FunctionDef]:
+    """The methods of the file's autograd Functions, and the functions of the file that these call."""
+    methods = [m for f in facts.autograd_functions for m in (f.forward, f.backward) if m is not None]
+    yield from methods
+    called = {
+        n.func.id for m in methods for n in ast.walk(m) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
+    for statement in facts.source.tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name in called:
+            yield statement
+
+
+def _makers(function: ast.FunctionDef, around: Surroundings) -> dict[str, ast.Call]:
+    """Variables that hold ``torch.zeros_like(x)`` or nothing; none that may be made in a given dtype instead."""
+    made: dict[str, ast.Call] = {}
+    chosen = set()
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+            continue
+        arms = [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else [node.value]
+        for call in arms:
+            if not isinstance(call, ast.Call) or around.torch_name(call.func) != "torch.zeros_like":
+                continue
+            if any(keyword.arg in ("dtype", None) for keyword in call.keywords):
+                chosen.add(node.targets[0].id)
+            made.setdefault(node.targets[0].id, call)
+    return {name: call for name, call in made.items() if name not in chosen}
+
+
+def _sums(loop: ast.For | ast.While, around: Surroundings) -> Iterator[str]:
+    """The variables that a loop adds to, as a whole."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Call):
+            method = node.func if isinstance(node.func, ast.Attribute) else None
+            if method is not None and method.attr in _IN_PLACE and isinstance(method.value, ast.Name):
+                yield method.value.id
+            elif around.called(node) in _OUT:
+                outs = (k.value for k in node.keywords if k.arg == "out")
+                yield from (out.id for out in outs if isinstance(out, ast.Name))
+
+
+def _names(node: ast.expr) -> Iterator[ast.Name]:
+    return (part for part in ast.walk(node) if isinstance(part, ast.Name))

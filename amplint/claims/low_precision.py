@@ -1,0 +1,172 @@
+"""In which scenarios an operand is low precision and how surely, and in which its operation is not reached."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from amplint.claims.operands import dtype_of_tensor, is_stable, known_floating, short_name
+from amplint.infer.dtypes import FLOAT16, bits_of, names_of
+from amplint.infer.values import Limit
+from amplint.judge import doubts
+from amplint.judge.certainty import Standing, holding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from amplint.claims.surroundings import Surroundings
+    from amplint.finding import Cause, Doubt
+    from amplint.infer.facts import FileFacts, Operand, Use
+
+MAX_QUOTED = 40
+_FILLERS = {"masked_fill": "value", "fill": "value", "full_like": "fill_value", "index_fill": "value"}
+"""What raises for a number that the dtype of its tensor does not hold, and the parameter of the number."""
+_LARGEST = 65504.0
+
+
+class _HasLanes(Protocol):
+    """What claims something of scenarios, by number, all equally sure."""
+
+    @property
+    def lanes(self) -> dict[int, Standing]: ...
+
+
+Claim = TypeVar("Claim", bound=_HasLanes)
+
+
+def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]) -> dict[int, Standing]:
+    """The judged scenarios in which every dtype that an operand can have fails, by number, and how that stands.
+
+    ``fails`` takes the scenario's number and the bit of one dtype. Where a caller decides the dtype it is assumed only.
+    """
+    asked = {doubts.MAY_BE_NO_TENSOR: operand.value.maybe, doubts.UNKNOWN_ON_A_PATH: operand.value.unsure}
+    found = {}
+    for number, scenario in enumerate(facts.scenarios):
+        lane = operand.value.dtypes[number]
+        if scenario.name == "fp32" or not use.live >> number & 1 or not lane.known:
+            continue
+        if all(fails(number, bit) for bit in bits_of(lane.mask)):
+            found[number] = Standing(forced=not lane.assumed).doubted(*holding(asked))
+    return found
+
+
+def follows_scenario(facts: FileFacts, use: Use) -> bool:
+    """Whether what a caller passes there has the scenario's dtype: in a module's methods.
+
+    Callers of an autograd Function cast for it, and a plain function may have nothing to do with any model.
+    """
+    return use.in_module and not in_autograd_function(facts, use)
+
+
+def in_autograd_function(facts: FileFacts, use: Use) -> bool:
+    """Whether an operation stands in the body of an autograd Function."""
+    inside = (f.node for f in facts.autograd_functions)
+    row = use.node.lineno
+    return any(c.lineno <= row <= (c.end_lineno or row) for c in inside)
+
+
+def claimed_lanes(
+    facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]
+) -> dict[int, Standing]:
+    """:func:`low_lanes`, doubted outside modules where only a caller decides the dtype."""
+    lanes = low_lanes(facts, use, operand, fails)
+    return lanes if follows_scenario(facts, use) else unproven_doubted(lanes, doubts.OUTSIDE_A_MODULE)
+
+
+def doubted(lanes: dict[int, Standing], *held: Doubt) -> dict[int, Standing]:
+    """The same scenarios, with doubts that hold in all of them."""
+    return {number: standing.doubted(*held) for number, standing in lanes.items()} if held else lanes
+
+
+def unproven_doubted(lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
+    """The same scenarios, with a doubt about what is not proven."""
+    return {number: each if each.proven else each.doubted(doubt) for number, each in lanes.items()}
+
+
+def surest(lanes: dict[int, Standing]) -> dict[int, Standing]:
+    """The scenarios of which a claim is surest: these are what a finding names."""
+    best = min((standing.rank for standing in lanes.values()), default=None)
+    return {number: standing for number, standing in lanes.items() if standing.rank == best}
+
+
+def strongest(found: Sequence[Claim]) -> tuple[Claim, list[int], Standing]:
+    """Of what one node does in several contexts the surest, with the scenarios of all that are as sure."""
+    worst = min(found, key=lambda claim: (next(iter(claim.lanes.values())).rank, -len(claim.lanes)))
+    standing = next(iter(worst.lanes.values()))
+    lanes = {number for claim in found for number, each in claim.lanes.items() if each.rank == standing.rank}
+    return worst, sorted(lanes), standing
+
+
+def by_node(uses: Iterable[Use]) -> Iterable[list[Use]]:
+    """The uses of each node, which may run in several contexts."""
+    found: dict[int, list[Use]] = {}
+    for use in uses:
+        found.setdefault(id(use.node), []).append(use)
+    return found.values()
+
+
+def causes_of(facts: FileFacts, operand: Operand, lanes: Iterable[int]) -> tuple[Cause, ...]:
+    """What decided an operand's dtype in the first of the scenarios."""
+    return facts.causes((operand,), next(iter(lanes)))
+
+
+def dtype_name(operand: Operand, lanes: Iterable[int]) -> str:
+    """``float16``, or ``float16 or bfloat16`` where the scenarios differ."""
+    mask = 0
+    for number in lanes:
+        mask |= operand.value.dtypes[number].mask
+    return " or ".join(names_of(mask))
+
+
+def is_floating(operand: Operand) -> bool:
+    """Whether a tensor is floating whatever callers pass: some scenario's dtype does not come from one."""
+    assumed = all(lane.assumed for lane in operand.value.dtypes[1:])
+    return known_floating(operand) and not operand.value.maybe and not assumed
+
+
+def quoted(node: ast.expr | None, other: str) -> str:
+    """The expression in backquotes, or a word for it where it is long."""
+    text = ast.unparse(node) if node is not None else ""
+    return f"`{text}`" if text and len(text) <= MAX_QUOTED and "\n" not in text else other
+
+
+def spelled_number(constant: ast.expr | None, number: float | Limit, other: str) -> str:
+    """A constant as the code writes it, with its value where that is not what is written."""
+    shown = quoted(constant, other)
+    return shown if isinstance(number, Limit) or shown == f"`{number}`" else f"{shown} ({number:g})"
+
+
+def dtype_expression(use: Use, operand: Operand) -> str | None:
+    """An expression for the dtype of what an operation gets or makes; None where its own may not be evaluated again."""
+    if operand.name != "result":
+        return dtype_of_tensor(operand.node) if operand.node is not None else None
+    given = use.nodes.get("dtype")
+    if given is not None:
+        return ast.unparse(given) if is_stable(given) else None
+    like = use.nodes.get("self") or use.nodes.get("input")
+    return dtype_of_tensor(like) if like is not None else None
+
+
+def refused_above(facts: FileFacts, around: Surroundings, node: ast.expr | ast.stmt) -> frozenset[int]:
+    """The scenarios, by number, in which a constant raises in float16 before a node of the same function comes.
+
+    The constant stands above in a block that the node is in, too: no branch leads round it.
+    """
+    function = around.function(node)
+    lanes: set[int] = set()
+    for use in facts.uses:
+        number = use.numbers.get(_FILLERS.get(short_name(use.op).rstrip("_"), ""))
+        if number is None or isinstance(number, Limit) or not _LARGEST < abs(number) < math.inf:
+            continue
+        if around.function(use.node) is function and _leads(around, use, node):
+            lanes.update(low_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16))
+    return frozenset(lanes)
+
+
+def _leads(around: Surroundings, use: Use, node: ast.expr | ast.stmt) -> bool:
+    above, _ = around.statement(use.node)
+    below = {id(ancestor) for ancestor in (node, *around.ancestors(node)) if isinstance(ancestor, ast.stmt)}
+    if above is None or id(above) in below or above.lineno > node.lineno:
+        return False
+    return around.block(above) in {around.block(s) for s in (node, *around.ancestors(node)) if isinstance(s, ast.stmt)}

@@ -1,0 +1,146 @@
+"""Where source names float16 or bfloat16 for a tensor: casts, and tensors made in that dtype."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.claims.surroundings import Surroundings
+    from amplint.infer.facts import FileFacts
+
+_NAMED = {"float16": "float16", "half": "float16", "HalfTensor": "float16"}
+_NAMED |= {"bfloat16": "bfloat16", "BFloat16Tensor": "bfloat16"}
+_METHODS = {"half": "float16", "bfloat16": "bfloat16"}
+_CASTS = ("to", "type")
+_NO_FLOATS = frozenset(("uint8", "int8", "int16", "int32", "int64", "long", "int", "short", "bool", "uint16", "uint32"))
+_KERNEL_LANGUAGES = frozenset(("triton", "cutlass", "cuda", "numba", "tilelang", "helion"))
+_REGISTERS = ("Parameter", "Buffer", "register_buffer", "UninitializedParameter")
+_MAKERS = frozenset(("empty", "zeros", "ones", "full", "rand", "randn"))
+_LIKE = frozenset(f"{maker}_like" for maker in _MAKERS)
+_NEW = frozenset(("new_empty", "new_zeros", "new_ones", "new_full"))
+_Choice: TypeAlias = tuple[ast.expr, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedHalf:
+    """A call that gives a tensor, or a module, the 16-bit ``dtype`` that the source names.
+
+    ``receiver`` is what is cast; None where a tensor is made. ``choice`` is the test that chose the dtype, with the
+    answer that leads to it, where the other outcome is integers.
+    """
+
+    node: ast.Call
+    dtype: str
+    receiver: ast.expr | None
+    choice: _Choice | None = None
+
+
+def named_halves(facts: FileFacts, around: Surroundings) -> Iterator[NamedHalf]:
+    """Every cast to, and every tensor made in, a 16-bit dtype that the source names, in the order of the tree.
+
+    Where kernels are written, their outputs have the dtype that the kernels write: those are left out.
+    """
+    kernels = _writes_kernels(facts.source.tree)
+    names = _Names({id(reference.node): reference.name for reference in facts.references}, around)
+    for node in ast.walk(facts.source.tree):
+        if isinstance(node, ast.Call):
+            found = _cast(node, names)
+            if found is None and not kernels:
+                found = _made(node, names)
+            if found is not None:
+                yield found
+
+
+def _cast(node: ast.Call, names: _Names) -> NamedHalf | None:
+    function = node.func
+    if not isinstance(function, ast.Attribute):
+        return None
+    if function.attr in _METHODS and not node.args:
+        return NamedHalf(node, _METHODS[function.attr], function.value)
+    if function.attr not in _CASTS:
+        return None
+    for value in [*node.args[:2], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]:
+        dtype, choice = names.dtype(value)
+        if dtype is not None:
+            return NamedHalf(node, dtype, function.value, choice)
+    return None
+
+
+def _made(node: ast.Call, names: _Names) -> NamedHalf | None:
+    """A tensor made in a named dtype; none in a shape that is spelled out, as of samples, and none that a module
+    registers, which is filled when its state is loaded."""
+    parent = names.around.parent(node)
+    if isinstance(parent, ast.Call) and getattr(parent.func, "attr", getattr(parent.func, "id", "")) in _REGISTERS:
+        return None
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else None
+    maker = method if method in _NEW else names.of_torch(node.func)
+    if maker not in _MAKERS | _LIKE | _NEW:
+        return None
+    shape = node.args if maker not in ("full", "new_full") else node.args[:1]
+    if maker not in _LIKE and all(_is_constant(value) for value in shape):
+        return None
+    for keyword in node.keywords:
+        if keyword.arg == "dtype":
+            dtype, choice = names.dtype(keyword.value)
+            return NamedHalf(node, dtype, None, choice) if dtype is not None else None
+    return None
+
+
+def _writes_kernels(tree: ast.Module) -> bool:
+    """Whether a file imports a language for kernels, or registers operations of its own."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        if any(name.split(".")[0] in _KERNEL_LANGUAGES or name == "torch.library" for name in names):
+            return True
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        if name.endswith(("custom_op", "register_fake", "register_kernel")):
+            return True
+    return False
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return all(
+        isinstance(part, (ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.expr_context, ast.unaryop))
+        for part in ast.walk(node)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What the expressions of a file name in torch, by whatever import: ``names`` by ``id`` of the expression."""
+
+    names: dict[int, str]
+    around: Surroundings
+
+    def of_torch(self, node: ast.expr) -> str | None:
+        """``zeros`` for ``torch.zeros``."""
+        name = self.names.get(id(node), "")
+        return name.removeprefix("torch.") if name.startswith("torch.") else None
+
+    def dtype(self, node: ast.expr) -> tuple[str | None, _Choice | None]:
+        """The 16-bit dtype that an expression names, itself or through a variable that is assigned once."""
+        named = self._last(node)
+        if named is not None:
+            return _NAMED.get(named), None
+        if isinstance(node, ast.Name):
+            value = self.around.only_value(node)
+            return (None, None) if value is None or self._is_other_name(value) else self.dtype(value)
+        if isinstance(node, ast.IfExp):
+            arms = [(arm, arm is node.body) for arm in (node.body, node.orelse) if self._last(arm) not in _NO_FLOATS]
+            if len(arms) == 1:
+                return self.dtype(arms[0][0])[0], (node.test, arms[0][1])
+        return None, None
+
+    def _last(self, node: ast.expr) -> str | None:
+        """``HalfTensor`` for ``torch.cuda.HalfTensor``."""
+        name = self.of_torch(node)
+        return name.rpartition(".")[2] if name is not None else None
+
+    def _is_other_name(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and self._last(node) is None

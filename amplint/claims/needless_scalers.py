@@ -1,0 +1,141 @@
+"""Scalers that are made where, or for what, none is needed, and the state that is kept of one that is off."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.claims.asked_for_dtype import mentioned
+from amplint.claims.surroundings import FunctionNode
+from amplint.infer.training.paths import switched_off
+from amplint.infer.training.roles import Role, is_autocast, is_scaler
+from amplint.infer.training.steps import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.claims.surroundings import Surroundings
+    from amplint.infer.facts import FileFacts
+    from amplint.infer.training.program import Place, Scope
+
+
+def made_anew(facts: FileFacts) -> Iterator[ast.Call]:
+    """Scalers that are made in the innermost loop that steps with them."""
+    for moment in facts.training.moments_of(Step.SCALER_STEP):
+        if not moment.loops or moment.event.scaler is None:
+            continue
+        body = {id(node) for node in ast.walk(moment.loops[-1])}
+        for thing in facts.training.roles.things.get(moment.event.scaler, ()):
+            if thing.role is Role.SCALER and isinstance(thing.node, ast.Call) and id(thing.node) in body:
+                yield thing.node
+
+
+def for_bfloat16(facts: FileFacts, around: Surroundings) -> Iterator[ast.Call]:
+    """Scalers that are always enabled, where all autocast regions of their function or class are in bfloat16, or all of
+    the file where those have none."""
+    program = facts.training.program
+    if not facts.training.moments_of(Step.SCALER_STEP):
+        return
+    dtypes: dict[int, list[str | None]] = {}
+    for reference in facts.references:
+        call = reference.call
+        if call is not None and is_autocast(reference.name) and not switched_off(call):
+            second = call.args[1] if len(call.args) > 1 else None
+            dtype = next((keyword.value for keyword in call.keywords if keyword.arg == "dtype"), second)
+            name = program.name(dtype) if dtype is not None else None
+            dtypes.setdefault(_owner(call, around), []).append(name)
+    everywhere = [name for names in dtypes.values() for name in names]
+    for reference in facts.references:
+        call = reference.call
+        if call is None or not is_scaler(reference.name):
+            continue
+        beside = dtypes.get(_owner(call, around), everywhere)
+        if not beside or any(name != "torch.bfloat16" for name in beside):
+            continue
+        if len(call.args) <= 1 and all(keyword.arg not in (None, "enabled") for keyword in call.keywords):
+            yield call
+
+
+def _owner(node: ast.AST, around: Surroundings) -> int:
+    """Identifies the outermost function or class around a node, 0 for the module."""
+    owners = [id(a) for a in around.ancestors(node) if isinstance(a, FunctionNode | ast.ClassDef)]
+    return owners[-1] if owners else 0
+
+
+def kept_while_off(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.Call, ast.expr, ast.expr]]:
+    """Calls that keep a scaler's state in bfloat16 too, where the scaler is off: the call, the test that lets it run,
+    and what the scaler was told for ``enabled``.
+
+    The scaler is on for float16 alone, by its own ``enabled``; the test reads a variable that some assignment sets by,
+    or under, a test for bfloat16.
+    """
+    training = facts.training
+    scalers = {place: enabled for place in training.roles.things if (enabled := _enabled(place, facts)) is not None}
+    for scope in training.program.scopes if scalers else ():
+        for call in scope.calls:
+            place = _kept(call, scope, facts, scalers)
+            if place is None:
+                continue
+            enabled = scalers[place]
+            made_in = next((s for s in training.program.scopes if s.node is around.function(enabled)), scope)
+            read = [enabled, *(value for _, value in _assigned(enabled, made_in, facts))]
+            named = {dtype for value in read for dtype in mentioned(value, around)}
+            if "float16" not in named or "bfloat16" in named:
+                continue
+            tests = [t for t, answer in around.tests(call) if answer or "bfloat16" in mentioned(t, around)]
+            meant = " ; ".join(map(ast.unparse, read))
+            if any(ast.unparse(part) in meant or "is_enabled" in ast.unparse(part) for part in _read(tests)):
+                continue
+            wider = next((t for t in tests if _allows_bfloat16(t, scope, facts, around)), None)
+            if wider is not None:
+                yield call, wider, enabled
+
+
+def _enabled(place: Place, facts: FileFacts) -> ast.expr | None:
+    """What the only scaler made at a place is told for ``enabled``, where that is no constant."""
+    made = [
+        t.node for t in facts.training.roles.things[place] if t.role is Role.SCALER and isinstance(t.node, ast.Call)
+    ]
+    given = [keyword.value for call in made for keyword in call.keywords if keyword.arg == "enabled"]
+    return given[0] if len(made) == len(given) == 1 and not isinstance(given[0], ast.Constant) else None
+
+
+def _kept(call: ast.Call, scope: Scope, facts: FileFacts, scalers: dict[Place, ast.expr]) -> Place | None:
+    """The scaler whose state a call takes or restores, or which it hands on under a name."""
+    program = facts.training.program
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in ("state_dict", "load_state_dict"):
+        place = program.place(func.value, scope)
+        return place if place in scalers else None
+    if not any(isinstance(a, ast.Constant) and "scaler" in str(a.value) for a in call.args):
+        return None
+    return next((p for a in call.args if (p := program.place(a, scope)) in scalers), None)
+
+
+def _assigned(node: ast.expr, scope: Scope, facts: FileFacts) -> list[tuple[ast.expr, ast.expr]]:
+    """The assignments, target and value, to what an expression reads, in its function and the methods beside it."""
+    program = facts.training.program
+    wanted = {program.place(part, scope) for part in _read([node])} - {None}
+    beside = [s for s in program.scopes if s is scope or (scope.owner is not None and s.owner is scope.owner)]
+    return [(t, v) for s in beside for t, v in s.assignments if program.place(t, s) in wanted]
+
+
+def _read(tests: list[ast.expr]) -> list[ast.expr]:
+    """The variables and attributes that tests read, the longest of each chain."""
+    found: list[ast.expr] = []
+    inner: set[int] = set()
+    for test in tests:
+        for node in ast.walk(test):
+            if isinstance(node, ast.Name | ast.Attribute) and id(node) not in inner:
+                found.append(node)
+                inner.update(id(child) for child in ast.walk(node))
+    return found
+
+
+def _allows_bfloat16(test: ast.expr, scope: Scope, facts: FileFacts, around: Surroundings) -> bool:
+    """Whether a test reads a variable that is set by a test for bfloat16, or under one."""
+    for target, value in _assigned(test, scope, facts):
+        reasons = [value, *(t for t, answer in around.tests(target) if answer)]
+        if any("bfloat16" in mentioned(reason, around) for reason in reasons):
+            return True
+    return False

@@ -1,0 +1,131 @@
+"""Operations that have no kernel for the low precision that they get."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amplint.claims.complex_parts import are_parts
+from amplint.claims.low_precision import (
+    by_node,
+    doubted,
+    follows_scenario,
+    in_autograd_function,
+    is_floating,
+    low_lanes,
+    surest,
+    unproven_doubted,
+)
+from amplint.claims.on_host import is_on_host
+from amplint.claims.operands import short_name
+from amplint.claims.surroundings import Surroundings, works_on_a_model
+from amplint.infer.dtypes import BITS, LOW
+from amplint.infer.torch_ops import NO_NUMPY, find_op
+from amplint.infer.values import NONE, Const, Number
+from amplint.judge import doubts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.finding import Doubt
+    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
+
+NUMPY = "torch.Tensor.numpy"
+_COMPLEX = "torch.complex"
+INITIALISATION = "torch.nn.init."
+_PROMOTING = ("promote", "float", "complex", "real")
+"""Results of operations that bring their operands to one dtype first: a float32 one lets the others in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An operation with the operands that it refuses, and in which scenarios it does."""
+
+    use: Use
+    operands: tuple[Operand, ...]
+    lanes: dict[int, Standing]
+    last: tuple[int, int] | None = None
+    """The last release of torch that does, where newer ones have the kernel."""
+
+    @property
+    def low(self) -> list[int]:
+        """The scenarios in which the first operand is in low precision alone."""
+        return [lane for lane in self.lanes if not self.operands[0].value.dtypes[lane].mask & ~LOW]
+
+    def gives_one_tensor(self, facts: FileFacts) -> bool:
+        """Whether the operation gives one tensor in the dtype that it computes in."""
+        op = find_op(self.use.op, facts.torch_version)
+        return op is not None and op.result in ("first", "promote", "float")
+
+
+def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
+    op = find_op(use.op, facts.torch_version)
+    refused = NO_NUMPY if use.op == NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
+    older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
+    bits = {BITS[name] for name in refused or older}
+    if not bits or _raises_anyway(use) or (op is not None and op.runs_large(use.arguments)):
+        return None
+    lanes: dict[int, Standing] = {}
+    operands = []
+    for operand in use.operands:
+        if operand.value.maybe and (operand is not use.operands[0] or use.op.startswith("torch.Tensor.")):
+            continue
+        low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
+        if not follows_scenario(facts, use):
+            low = unproven_doubted(low, doubts.OUTSIDE_A_MODULE)
+        if use.op == NUMPY and not is_floating(operand):
+            low = unproven_doubted(low, doubts.MAY_BE_INTEGERS)
+        if low:
+            operands.append((operand, low))
+            lanes.update({n: c for n, c in low.items() if n not in lanes or not lanes[n].proven})
+    if op is not None and not op.strict and op.result in _PROMOTING:
+        given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
+        lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
+    if use.op == _COMPLEX and are_parts(
+        Surroundings.of(facts.source.tree), use.nodes.get("real"), use.nodes.get("imag")
+    ):
+        lanes = unproven_doubted(lanes, doubts.OF_COMPLEX)
+    if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
+        surroundings = Surroundings.of(facts.source.tree)
+        function = surroundings.function(use.node)
+        if any(is_on_host(surroundings, function, operand.node) for operand, _ in operands):
+            lanes = _under_autocast_doubted(facts, lanes, doubts.ON_HOST)
+        if not use.in_module and works_on_a_model(function):
+            lanes = _under_autocast_doubted(facts, lanes, doubts.PREPARES_A_MODEL)
+        if not use.in_module and _is_other_method(facts, use, surroundings):
+            lanes = _under_autocast_doubted(facts, lanes, doubts.METHOD_OF_NO_MODULE)
+    if not lanes:
+        return None
+    lanes = surest(lanes)
+    last = min(max(older.values()), facts.torch_version) if older else None
+    if last is not None:
+        lanes = doubted(unproven_doubted(lanes, doubts.OLDER_AND_ASSUMED), doubts.OLDER_RELEASE)
+    elif use.op.startswith(INITIALISATION):
+        lanes = doubted(lanes, doubts.INITIALISES)
+    return Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
+
+
+def _under_autocast_doubted(facts: FileFacts, lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
+    return {n: each.doubted(doubt) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
+
+
+def _is_other_method(facts: FileFacts, use: Use, surroundings: Surroundings) -> bool:
+    """Whether an operation stands in a method of a class that is neither a module nor an autograd Function."""
+    function = surroundings.function(use.node)
+    method = function is not None and isinstance(surroundings.parent(function), ast.ClassDef)
+    return method and not in_autograd_function(facts, use)
+
+
+def _raises_anyway(use: Use) -> bool:
+    """``stft`` of a real tensor raises in every dtype where ``return_complex`` is not given."""
+    return short_name(use.op) == "stft" and "return_complex" not in use.arguments
+
+
+def refusals(facts: FileFacts) -> Iterator[list[Refusal]]:
+    """What each operation refuses."""
+    for uses in by_node(facts.uses):
+        found = [refusal for use in uses if (refusal := _refusal(facts, use)) is not None]
+        if found:
+            yield found

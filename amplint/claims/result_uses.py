@@ -1,0 +1,82 @@
+"""What a function does with the result of an operation, or with the variable that keeps it."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from amplint.infer.bodies import once_for_each_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.claims.surroundings import FunctionNode, Surroundings
+
+_VIEWS = frozenset(
+    (
+        *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous"),
+        *("t", "expand", "detach", "clone", "chunk", "narrow"),
+    )
+)
+
+
+def uses(around: Surroundings, function: FunctionNode, node: ast.expr) -> Iterator[ast.expr]:
+    """Where the result is used: the operation itself, or the variable that keeps it."""
+    node = _viewed(around, node)
+    statement = around.parent(node)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        yield node
+        return
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name):
+        return
+    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+    after = [n for n in named if n.lineno > (statement.end_lineno or statement.lineno)]
+    again = min((n.lineno for n in after if not isinstance(n.ctx, ast.Load)), default=None)
+    for name in after:
+        if isinstance(name.ctx, ast.Load) and (again is None or name.lineno <= again):
+            yield _viewed(around, name)
+
+
+def _viewed(around: Surroundings, node: ast.expr) -> ast.expr:
+    """A tensor with the views that are taken of it on the spot."""
+    while True:
+        parent = around.parent(node)
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            node = parent
+            continue
+        call = around.parent(parent) if isinstance(parent, ast.Attribute) and parent.attr in _VIEWS else None
+        if not isinstance(call, ast.Call) or call.func is not parent:
+            return node
+        node = call
+
+
+def uses_behind(function: ast.AST, name: str, behind: ast.expr) -> Iterator[ast.Name]:
+    """Where a variable is read behind an expression, until it is bound anew."""
+    found = _uses_of(function).get(name, ())
+    end = (behind.end_lineno or behind.lineno, behind.end_col_offset or 0)
+    rebound: int | None = None
+    for use in found[bisect_right(found, end, key=_place) :]:
+        if rebound is not None and use.lineno > rebound:
+            return
+        if isinstance(use.ctx, ast.Load):
+            yield use
+        elif isinstance(use.ctx, ast.Store) and rebound is None:
+            rebound = use.lineno
+
+
+@once_for_each_node
+def _uses_of(function: ast.AST) -> dict[str, list[ast.Name]]:
+    """Where variables stand in a function, in the order of the source."""
+    found: dict[str, list[ast.Name]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            found.setdefault(node.id, []).append(node)
+    for uses in found.values():
+        uses.sort(key=_place)
+    return found
+
+
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset

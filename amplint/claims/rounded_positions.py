@@ -1,0 +1,131 @@
+"""Products with positions that low precision cannot count."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from amplint.claims.low_precision import by_node, claimed_lanes, doubted, surest
+from amplint.claims.operands import short_name
+from amplint.claims.surroundings import Surroundings
+from amplint.infer.dtypes import LOW
+from amplint.infer.values import Trait
+from amplint.judge import doubts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.judge.certainty import Standing
+
+_PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "multiply"))
+_RATES = (Trait.EXPONENTIAL, Trait.DECAY)
+_TURNS = re.compile(r"(sin|cos|polar|sinc|exp)_?$")
+_EXPONENTIAL = re.compile(r"exp2?_?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A product with positions, and in which scenarios these are low precision.
+
+    ``exponents``: what counts up are frequencies, and the product is what they are the exponentials of.
+    """
+
+    use: Use
+    operand: Operand
+    lanes: dict[int, Standing]
+    exponents: bool = False
+
+
+def _rounded(facts: FileFacts, use: Use) -> Rounded | None:
+    if short_name(use.op).rstrip("_") not in _PRODUCTS or len(use.operands) < 2:
+        return None
+    counting = [operand for operand in use.operands if operand.value.trait is Trait.COUNT]
+    if len(counting) != 1:
+        return None
+    lanes = claimed_lanes(facts, use, counting[0], lambda _, bit: bool(bit & LOW))
+    for number, standing in lanes.items():
+        if standing.proven and _follows_module(facts, counting[0], number):
+            lanes[number] = standing.doubted(doubts.BUFFER_KEPT_WIDE)
+    return Rounded(use, counting[0], surest(lanes)) if lanes else None
+
+
+def _are_angles(use: Use, around: Surroundings) -> bool:
+    """Whether the product is of positions, not of weights that happen to count up: it needs their exact number.
+
+    It is an outer product, or the other operand is computed as frequencies and slopes are, or sines or cosines are
+    taken of it. What probabilities weigh is an average.
+    """
+    name = short_name(use.op).rstrip("_")
+    others = [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
+    if any(operand.value.trait is Trait.SHARE for operand in others):
+        return False
+    if name in ("outer", "ger") or any(operand.value.trait in _RATES for operand in others):
+        return True
+    if name == "einsum" and any(map(_is_outer, use.nodes.values())):
+        return True
+    return _turned(use.node, around)
+
+
+def _told_apart(rounded: Rounded, around: Surroundings) -> Rounded:
+    """Whether it is frequencies that count up, not positions: the exponential is taken of the count times a number.
+
+    Few are counted, exactly, and the product is rounded; how much that is to the angles, the positions decide.
+    """
+    use = rounded.use
+    others = [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
+    call = around.parent(use.node)
+    if isinstance(call, ast.Attribute):
+        call = around.parent(call)
+    if (
+        not isinstance(call, ast.Call)
+        or not _EXPONENTIAL.match(around.called(call))
+        or any(o.value.dim != 0 for o in others)
+    ):
+        return rounded
+    return replace(rounded, lanes=doubted(rounded.lanes, doubts.FREQUENCIES), exponents=True)
+
+
+def _is_outer(node: ast.expr) -> bool:
+    """An equation that sums over nothing and multiplies every item with every other."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or "->" not in node.value:
+        return False
+    given, _, result = node.value.replace(" ", "").partition("->")
+    letters = given.replace(",", "").replace(".", "")
+    return len(set(letters)) == len(letters) and set(letters) == set(result.replace(".", ""))
+
+
+def _turned(node: ast.expr | ast.stmt, around: Surroundings) -> bool:
+    """Whether a sine or cosine is taken, in the same function, of an expression or of what is computed from it."""
+    function = around.function(node)
+    if function is None:
+        return False
+    reached: set[str] = set()
+
+    def holds(tree: ast.AST) -> bool:
+        return any(n is node or (isinstance(n, ast.Name) and n.id in reached) for n in ast.walk(tree))
+
+    for statement in [n for n in ast.walk(function) if isinstance(n, (ast.Assign, ast.AugAssign))]:
+        if holds(statement.value):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            reached |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self"}
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+    return any(_TURNS.match(around.called(call)) and holds(call) for call in calls)
+
+
+def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:
+    """Whether positions are low precision only because a buffer is, which may have been kept from conversion."""
+    return facts.scenarios[lane].autocast is None and not operand.value.explicit
+
+
+def rounded_positions(facts: FileFacts) -> Iterator[tuple[list[Rounded], bool]]:
+    """The products with what counts up at each place, and whether one is of positions, as far as the file shows."""
+    around: Surroundings | None = None
+    for uses in by_node(facts.uses):
+        found = [rounded for use in uses if (rounded := _rounded(facts, use)) is not None]
+        if found:
+            around = around or Surroundings.of(facts.source.tree)
+            angles = any(_are_angles(rounded.use, around) for rounded in found)
+            yield [_told_apart(rounded, around) for rounded in found], angles

@@ -1,0 +1,122 @@
+"""What is wrong with one call of a training step that has a scaler, by what came before it on each path."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, TypeAlias
+
+from amplint.claims.training_steps import backward_causes, scaler_spelling, spelled, uses, varies
+from amplint.finding import Cause, Severity
+from amplint.infer.training.roles import Role
+from amplint.infer.training.steps import Gradients, Step
+from amplint.judge.certainty import ASSUMED, FORCED, Standing
+
+if TYPE_CHECKING:
+    from amplint.infer.facts import FileFacts
+    from amplint.infer.training.steps import Moment, State
+
+
+_Judgement: TypeAlias = tuple[str, Severity, Standing, tuple[Cause, ...]] | None
+
+
+def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
+    """``optimizer.step()`` where every path leads there from a scaled loss."""
+    scaler = scaler_spelling(facts, moment)
+    optimizer = spelled(moment)
+    if moment.gradients == {Gradients.SCALED}:
+        message = f"applies gradients that are still multiplied by the loss scale: call {scaler}.step({optimizer})"
+        causes = backward_causes(facts, moment, Gradients.SCALED)
+        return message, Severity.WARNING, FORCED, causes
+    if moment.gradients == {Gradients.UNSCALED} and all(state.unscaled for state in moment.states):
+        message = (
+            f"applies gradients without asking the scaler whether they overflowed: call {scaler}.step({optimizer})"
+        )
+        return message, Severity.WARNING, ASSUMED, ()
+    return None
+
+
+def _step(facts: FileFacts, moment: Moment) -> _Judgement:
+    scaler, event = spelled(moment), moment.event
+    if moment.gradients == {Gradients.PLAIN}:
+        message = f"divides gradients by the scale that were never multiplied: call {scaler}.scale(loss).backward()"
+        causes = backward_causes(facts, moment, Gradients.PLAIN)
+        raises = event.scaler is not None and not _scales(facts)
+        severity = Severity.ERROR if raises else Severity.WARNING
+        return message, severity, FORCED, causes
+    again = _again(moment, "stepped")
+    if again is not None:
+        return f"steps a second time before {scaler}.update()", Severity.ERROR, again, ()
+    if _never_updated(facts, moment):
+        message = f"steps a scaler that is never updated: call {scaler}.update() after the step"
+        return message, Severity.ERROR, ASSUMED, ()
+    return None
+
+
+def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:
+    scaler = spelled(moment)
+    pair = moment.event.pair
+    if pair and all(pair <= state.stepped for state in moment.states):
+        return f"unscales after {scaler}.step()", Severity.ERROR, FORCED, ()
+    again = _again(moment, "unscaled")
+    if again is None:
+        return None
+    every = "" if again.forced else " when the last pass did not update"
+    return f"unscales a second time before {scaler}.update(){every}", Severity.ERROR, again, ()
+
+
+def _update(facts: FileFacts, moment: Moment) -> _Judgement:
+    scaler = moment.event.scaler
+    if moment.event.sets_scale:
+        return None
+
+    def idle(state: State) -> bool:
+        return scaler in state.updated
+
+    if all(map(idle, moment.states)):
+        return "updates again with no step since the last update", Severity.ERROR, FORCED, ()
+    if not moment.blurred and not varies(moment) and moment.loops and any(map(idle, moment.states)):
+        message = "updates even when this pass did not step: update only after a step"
+        return message, Severity.ERROR, ASSUMED, ()
+    return None
+
+
+def _again(moment: Moment, which: str) -> Standing | None:
+    """Whether the same optimizer was unscaled or stepped before, since the last update: always, or on some path of a
+    loop that this call is not excepted from."""
+    pair = moment.event.pair
+    if not pair:
+        return None
+    before = [pair <= getattr(state, which) for state in moment.states]
+    if all(before):
+        return FORCED
+    some = any(before) and not moment.blurred and bool(moment.loops) and not varies(moment)
+    return ASSUMED if some else None
+
+
+def _scales(facts: FileFacts) -> bool:
+    """Whether the file scales anything at all."""
+    roles = facts.training.roles
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "scale" and roles.scaler(call.func.value, scope)
+        for scope in facts.training.program.scopes
+        for call in scope.calls
+    )
+
+
+def _never_updated(facts: FileFacts, moment: Moment) -> bool:
+    """Whether a scaler that the file makes, and nobody else gets, is stepped without any update."""
+    scaler = moment.event.scaler
+    if scaler is None or uses(facts, scaler, Step.UPDATE) or facts.training.moments_of(Step.UPDATE):
+        return False
+    things = facts.training.roles.things.get(scaler, set())
+    made = any(thing.role in (Role.SCALER, Role.SHARDED_SCALER) and thing.node is not None for thing in things)
+    return made and not facts.training.handed_over(scaler)
+
+
+JUDGES = {
+    Step.OPTIMIZER_STEP: _past_the_scaler,
+    Step.SCALER_STEP: _step,
+    Step.UNSCALE: _unscale,
+    Step.UPDATE: _update,
+}
+"""By what a call does: what is wrong with it there, as message, severity, standing and causes; None where nothing."""

@@ -1,0 +1,148 @@
+"""Activations and weights that silently become float32."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.claims.device_followers import joined
+from amplint.claims.made_tensors import because, quoted, reason
+from amplint.claims.merged_weights import merges
+from amplint.claims.rotary_embeddings import rotations
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.suspect import Suspect, likely_loss
+from amplint.finding import Cause, Severity
+from amplint.infer.origins import deciding, lineage
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED, holding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.claims.merged_weights import Merge
+    from amplint.infer.facts import FileFacts, Promotion
+
+
+def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
+    """A suspect for each promotion: by a table of a fixed dtype, or by anything else.
+
+    None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it.
+    """
+    culprits = (conflict.culprit for conflict in facts.conflicts)
+    spoken = {culprit.span for culprit in culprits if culprit is not None and culprit.filename == facts.path}
+    spoken |= {cause.span for conflict in facts.conflicts for cause in conflict.causes if cause.filename == facts.path}
+    makers = set()
+    for promotion in facts.promotions:
+        made = promotion.made
+        if (made is not None and made.fixed) is not fixed:
+            continue
+        decided = made.maker if made is not None else promotion.upcast
+        maker = decided.span if decided is not None else facts.span(promotion.node)
+        wide = deciding(promotion.wide.value.origin, promotion.lanes[0])
+        if maker in spoken or maker in makers or (wide is not None and wide.span in spoken):
+            continue
+        widened = _widens_a_table(promotion)
+        if not widened:
+            makers.add(maker)
+        span = facts.span(promotion.node)
+        suspect = Suspect(
+            span=span,
+            node=span,
+            message=_message(promotion),
+            scenarios=promotion.scenarios,
+            standing=ASSUMED,
+            causes=promotion.causes,
+            severity=Severity.WARNING,
+            data=promotion,
+        )
+        returned = promotion.sink == "returned" and not fixed
+        yield suspect.doubted(*holding({doubts.WIDENS_A_TABLE: widened, doubts.ONLY_RETURNED: returned}))
+
+
+def _widens_a_table(promotion: Promotion) -> bool:
+    """Whether it is no activation that becomes float32, but a buffer or what the code itself made.
+
+    Frequencies times positions of float32 are meant to be float32, however the module was converted.
+    """
+    path = list(lineage(promotion.narrow.value.origin, promotion.lanes[0]))
+    if promotion.sink != "returned" or not path or any(origin.parameter for origin in path):
+        return False
+    return path[-1].made is not None or path[-1].placed
+
+
+def widened(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each operation that makes one of query, key and value float32 on the way to a kernel.
+
+    Of several on the way to one kernel the first: they are cured together.
+    """
+    spoken = set()
+    for apart in sorted(facts.apart, key=lambda found: facts.span(found.node)):
+        if apart.kernel in spoken:
+            continue
+        spoken.add(apart.kernel)
+        how = "under autocast " if apart.by_autocast else ""
+        message = (
+            f"{how}{quoted(apart.node) or 'this operation'} gives float32, so `{apart.kernel}` gets a float32 "
+            f"{apart.tensor.name} beside a {apart.sibling_dtype} {apart.sibling.name}"
+        )
+        yield likely_loss(facts, apart.node, message, apart.scenarios, apart.causes, apart)
+
+
+def padded(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each concatenation with a constant that has the device of what it is joined to, not the dtype."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.inputs != "float32")
+    for join in joined(facts) if scenarios else ():
+        message = (
+            f"`{ast.unparse(join.pad)}` has the device of `{ast.unparse(join.leader)}` but not its dtype: "
+            "joined with half precision, it gives float32"
+        )
+        causes = (Cause(facts.path, facts.span(join.maker), "made without a dtype: float32"),)
+        yield likely_loss(facts, join.node, message, scenarios, causes, join)
+
+
+def rotated(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each rotary embedding whose result takes the dtype of the angles."""
+    scenarios = tuple(s.name for s in facts.scenarios if s.autocast is not None)
+    turning = "cos" in facts.source.text and "sin" in facts.source.text
+    for rotation in rotations(Surroundings.of(facts.source.tree), facts.source.tree) if scenarios and turning else ():
+        message = (
+            f"the sine and cosine of `{rotation.angles}`, float32 where they are right, make what is returned "
+            f"float32 for a half-precision `{rotation.tensor}`"
+        )
+        yield likely_loss(facts, rotation.node, message, scenarios, data=rotation)
+
+
+def merged(facts: FileFacts) -> Iterator[Suspect]:
+    """A suspect for each weight of another module that its promotion replaces.
+
+    Only possible of a bias: layers of quantized weights, which are merged into too, cast it in their forward.
+    """
+    scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
+    for merge in (
+        merges(facts.source.tree, Surroundings.of(facts.source.tree))
+        if scenarios and "data" in facts.source.text
+        else ()
+    ):
+        message = (
+            f"`{merge.target}` becomes float32 where {quoted(merge.other) or 'what is merged into it'} is: "
+            "nothing casts the result back, and torch takes any dtype there"
+        )
+        suspect = likely_loss(facts, merge.node, message, scenarios, data=merge)
+        yield suspect.doubted(doubts.MERGED_BIAS) if _of_a_bias(merge) else suspect
+
+
+def _of_a_bias(merge: Merge) -> bool:
+    return merge.target.removesuffix(".data").endswith(".bias")
+
+
+def _message(promotion: Promotion) -> str:
+    narrow = quoted(promotion.narrow.node) or promotion.narrow.name
+    wide = quoted(promotion.wide.node) or promotion.wide.name
+    if promotion.sink == "parameter":
+        return f"under autocast selecting from the float32 parameter {wide} makes the half-precision {narrow} float32"
+    if promotion.upcast is not None and promotion.made is None:
+        why = f"{quoted(promotion.upcast.node) or 'a cast'} is not undone"
+    else:
+        why = reason(promotion.made) if promotion.made is not None else "a parameter stays float32"
+    what = "the module returns float32" if promotion.sink == "returned" else "what replaces it stays float32"
+    return because(f"float32 {wide} promotes half-precision {narrow}, and {what}", why)

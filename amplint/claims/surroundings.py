@@ -1,0 +1,378 @@
+"""What stands around a node: the function it is in, and the tests that decide whether it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from amplint.infer.annotations import last_name
+from amplint.infer.dtypes import BITS
+from amplint.infer.references import references
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Predicate = Callable[[ast.expr], bool]
+_VERSIONS = frozenset(("torch.__version__", "torch.version", "torch.torch_version.TorchVersion"))
+_ABOUT_A_RELEASE = re.compile(r"torch|\d+\.\d+(\.\d+)?(\.dev\d*|[abr]c?\d+)?")
+"""A release as it is written in a string, or the package that a function is asked about."""
+_MAX_STEPS = 3
+_EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_OF_DTYPE = ("dtype", "torch_dtype")
+_DTYPES = frozenset(
+    (*BITS, "half", "float", "double", "get_default_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "cfloat")
+)
+"""What is a dtype in torch, or gives one."""
+
+
+def _imported(node: ast.Import | ast.ImportFrom, package: str = "") -> Iterator[str]:
+    """The names that an import binds, or those that it binds to a package, its modules and what they hold."""
+    for alias in node.names:
+        module = alias.name if isinstance(node, ast.Import) else node.module or ""
+        if not package or (module.partition(".")[0] == package and not getattr(node, "level", 0)):
+            yield alias.asname or alias.name.partition(".")[0]
+
+
+def _packages(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """The names that an absolute import binds, each with the package that it takes them from."""
+    for alias in node.names if not getattr(node, "level", 0) else ():
+        module = alias.name if isinstance(node, ast.Import) else node.module or ""
+        yield alias.asname or alias.name.partition(".")[0], module.partition(".")[0]
+
+
+class Surroundings:
+    """The parents of all nodes of one file."""
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def of(tree: ast.Module) -> Surroundings:
+        """Those of a file, made once for all rules that ask while it is checked."""
+        return Surroundings(tree)
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._parents: dict[int, ast.AST] = {}
+        self._of_torch: set[str] = set()
+        self._imported: set[str] = set()
+        self._packages: dict[str, str] = {}
+        self._names: dict[int, str] | None = None
+        self._of_module: dict[str, list[ast.expr]] | None = None
+        self._dtypes: dict[int, set[str]] = {}
+        """By function: the variables that hold dtypes."""
+        self._settling: dict[int, dict[int, tuple[list[ast.Assert | ast.If], int]]] = {}
+        """By the node around blocks and the statement in one: the statements there that settle a test, and how many of
+        them stand before it."""
+        pending: list[ast.AST] = [tree]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self._of_torch.update(_imported(node, "torch"))
+                self._imported.update(_imported(node))
+                self._packages.update(_packages(node))
+            for child in ast.iter_child_nodes(node):
+                self._parents[id(child)] = node
+                pending.append(child)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(id(node))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """From the parent outwards."""
+        parent = self.parent(node)
+        while parent is not None:
+            yield parent
+            parent = self.parent(parent)
+
+    def subject(self, call: ast.Call) -> ast.expr | None:
+        """``x`` of ``x.sum(-1)`` and of ``torch.sum(x, -1)``, under whatever name torch was imported."""
+        if isinstance(call.func, ast.Attribute) and not self.is_torch(call.func.value):
+            return call.func.value
+        return call.args[0] if call.args else None
+
+    def is_torch(self, node: ast.expr) -> bool:
+        """Whether an expression is torch or a module of it: ``torch``, ``F``, ``torch.nn.functional``."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self._of_torch
+
+    def is_imported(self, node: ast.expr) -> bool:
+        """Whether an expression is a module, or another thing that an import binds."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self._imported
+
+    def package(self, node: ast.expr) -> str:
+        """The package that an absolute import takes something from; empty where none does."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return self._packages.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+    def torch_name(self, node: ast.AST) -> str:
+        """The name in torch of what an expression names, however it was imported; empty where it is of no torch."""
+        if self._names is None:
+            self._names = {id(reference.node): reference.name for reference in references(self._tree)}
+        return self._names.get(id(node), "")
+
+    def called(self, call: ast.Call) -> str:
+        """The last part of the name of what is called, which is torch's where it was imported under another."""
+        name = self.torch_name(call.func)
+        return name.rpartition(".")[2] if name else getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+    def is_dtype(self, node: ast.expr) -> bool:
+        """Whether an expression is a dtype: torch's, a tensor's, or a variable that holds one or is used as one."""
+        if isinstance(node, ast.Attribute) and node.attr in _OF_DTYPE:
+            return True
+        if not isinstance(node, ast.Name):
+            of = node.func if isinstance(node, ast.Call) else node
+            return self.torch_name(of).rpartition(".")[2] in _DTYPES
+        if self.torch_name(node):
+            return self.torch_name(node).rpartition(".")[2] in _DTYPES
+        function = self.function(node)
+        return function is not None and node.id in self._held_dtypes(function)
+
+    def _held_dtypes(self, function: FunctionNode) -> set[str]:
+        """The variables of a function that hold dtypes, by annotation, by what they are given or by what takes them."""
+        found = self._dtypes.get(id(function))
+        if found is None:
+            found = self._dtypes[id(function)] = set()
+            found.update(a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg) and _is_annotated_dtype(a))
+            for node in ast.walk(function):
+                if isinstance(node, ast.Assign) and self.is_dtype(node.value):
+                    found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+                elif isinstance(node, ast.keyword) and node.arg == "dtype" and isinstance(node.value, ast.Name):
+                    found.add(node.value.id)
+                elif isinstance(node, ast.Compare) and any(map(self.is_dtype, node.comparators)):
+                    found.update([node.left.id] if isinstance(node.left, ast.Name) else [])
+        return found
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """The innermost function whose body holds a node."""
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, FunctionNode) and child in ancestor.body:
+                return ancestor
+            child = ancestor
+        return None
+
+    def block(self, node: ast.AST) -> int:
+        """Identifies the list of statements that a node stands in."""
+        child = node
+        for ancestor in self.ancestors(node):
+            for name in ("body", "orelse", "finalbody"):
+                statements = getattr(ancestor, name, None)
+                if isinstance(statements, list) and any(statement is child for statement in statements):
+                    return id(statements)
+            child = ancestor
+        return 0
+
+    def in_annotation(self, node: ast.AST) -> bool:
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, ast.arg | ast.AnnAssign) and child is ancestor.annotation:
+                return True
+            if isinstance(ancestor, FunctionNode):
+                return child is ancestor.returns
+            if isinstance(ancestor, ast.stmt):
+                return False
+            child = ancestor
+        return False
+
+    def guarded(self, node: ast.AST, test: Predicate) -> bool:
+        """Whether a test that satisfies the predicate decides if the node is evaluated.
+
+        That is a branch of an ``if`` or of a conditional expression, an operand beside it, and whatever follows an
+        ``assert`` of it or a branch on it that leaves the block.
+        """
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, ast.If | ast.IfExp | ast.While):
+                if child is not ancestor.test and test(ancestor.test):
+                    return True
+            elif isinstance(ancestor, ast.BoolOp) and any(
+                test(value) for value in ancestor.values if value is not child
+            ):
+                return True
+            if isinstance(child, ast.stmt) and any(test(before.test) for before in self._settled(child, ancestor)):
+                return True
+            child = ancestor
+        return False
+
+    def _settled(self, statement: ast.stmt, owner: ast.AST) -> list[ast.Assert | ast.If]:
+        """The statements before one in its block that settle a test for it."""
+        found = self._settling.get(id(owner))
+        if found is None:
+            found = self._settling[id(owner)] = {}
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(owner, name, None)
+                settling: list[ast.Assert | ast.If] = []
+                for item in block if isinstance(block, list) else ():
+                    found[id(item)] = (settling, len(settling))
+                    if isinstance(item, ast.Assert | ast.If) and _settles(item):
+                        settling.append(item)
+        settling, count = found.get(id(statement), ([], 0))
+        return settling[:count]
+
+    def tests(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+        """The tests that decide whether a node is evaluated, each with the answer that leads there.
+
+        ``not`` is taken off, and turns the answer round; of ``and`` and ``or`` every part stands alone that is settled.
+        """
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, ast.If | ast.IfExp | ast.While) and child is not ancestor.test:
+                body = ancestor.body if isinstance(ancestor.body, list) else [ancestor.body]
+                yield from _answered(ancestor.test, any(item is child for item in body))
+            if isinstance(child, ast.stmt):
+                for before in self._settled(child, ancestor):
+                    yield from _answered(before.test, isinstance(before, ast.Assert))
+            child = ancestor
+
+    def other_branches(self, node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stmt]]]:
+        """The ``if`` statements in the function around a node: each test, and what runs when its answer is the other.
+
+        That is the other branch, or what follows where the branch of the node leaves the block and there is no other.
+        """
+        child = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, FunctionNode):
+                return
+            if isinstance(ancestor, ast.If) and child is not ancestor.test:
+                here, there = ancestor.body, ancestor.orelse
+                if child not in here:
+                    here, there = there, here
+                if not there and _must_leave(here[-1]):
+                    there = _after(ancestor, self.parent(ancestor))
+                yield ancestor.test, there
+            child = ancestor
+
+    def statement(self, node: ast.AST) -> tuple[ast.stmt | None, ast.stmt | None]:
+        """The statement that a node is part of, and the one after it in its block."""
+        for ancestor in (node, *self.ancestors(node)):
+            if isinstance(ancestor, ast.stmt):
+                after = _after(ancestor, self.parent(ancestor))
+                return ancestor, after[0] if after else None
+        return None, None
+
+    def only_value(self, name: ast.Name) -> ast.expr | None:
+        """What the one assignment in a function gives the local variable that a name in it reads; else None."""
+        function = self.function(name)
+        if function is None:
+            return None
+        spec = function.args
+        given = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg)
+        if any(parameter is not None and parameter.arg == name.id for parameter in given):
+            return None
+        bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name.id]
+        stores = [n for n in bound if not isinstance(n.ctx, ast.Load)]
+        if len(stores) != 1:
+            return None
+        statement = self.parent(stores[0])
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+            return statement.value
+        return None
+
+    def version_guarded(self, node: ast.AST) -> bool:
+        """Whether the file itself chooses by torch's version or features, or falls back to this after an exception."""
+        if any(isinstance(ancestor, ast.ExceptHandler) for ancestor in self.ancestors(node)):
+            return True
+        return self.guarded(node, self._tests_version)
+
+    def _tests_version(self, test: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """Whether an expression asks for torch's version, or whether torch has a feature.
+
+        Also by a variable, or by a flag that another module holds: such a flag is about the installation.
+        """
+        if self._is_imported_flag(test):
+            return True
+        for node in ast.walk(test):
+            if self.torch_name(node).startswith(tuple(_VERSIONS)):
+                return True
+            asked = node.args[:1] if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hasattr" else []
+            if any(map(self.is_torch, asked)):
+                return True
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and _ABOUT_A_RELEASE.fullmatch(node.value)
+            ):
+                return True
+            given = self._given(node) if steps and isinstance(node, ast.Name) else []
+            if any(self._tests_version(value, steps - 1) for value in given):
+                return True
+        return False
+
+    def _is_imported_flag(self, test: ast.expr) -> bool:
+        """Whether a test asks for the truth of what an import binds, and does not call it."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test = test.operand
+        return isinstance(test, ast.Name) and self.is_imported(test)
+
+    def _given(self, name: ast.Name) -> list[ast.expr]:
+        """What a variable is given by its function, once, or by the module."""
+        if self._of_module is None:
+            self._of_module = {}
+            for statement in self._tree.body:
+                if isinstance(statement, ast.Assign):
+                    for target in statement.targets:
+                        for part in ast.walk(target):
+                            if isinstance(part, ast.Name):
+                                self._of_module.setdefault(part.id, []).append(statement.value)
+        value = self.only_value(name)
+        return [value] if value is not None else self._of_module.get(name.id, [])
+
+
+def _answered(test: ast.expr, answer: bool) -> Iterator[tuple[ast.expr, bool]]:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _answered(test.operand, not answer)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is answer:
+        for value in test.values:
+            yield from _answered(value, answer)
+    else:
+        yield test, answer
+
+
+def _after(statement: ast.stmt, owner: ast.AST | None) -> list[ast.stmt]:
+    """The statements after one in its block."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(owner, name, None)
+        if isinstance(block, list) and any(item is statement for item in block):
+            return block[next(i for i, item in enumerate(block) if item is statement) + 1 :]
+    return []
+
+
+def _settles(statement: ast.stmt) -> bool:
+    """Whether what follows in a block runs for one answer of a test alone."""
+    return isinstance(statement, ast.Assert) or (
+        isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS)
+    )
+
+
+def _must_leave(statement: ast.stmt) -> bool:
+    return isinstance(statement, _EXITS) or (isinstance(statement, ast.With) and _must_leave(statement.body[-1]))
+
+
+def _is_annotated_dtype(argument: ast.arg) -> bool:
+    return argument.annotation is not None and any(
+        last_name(part) == "dtype" for part in ast.walk(argument.annotation) if isinstance(part, ast.expr)
+    )
+
+
+def tests_cuda(test: ast.expr) -> bool:
+    """Whether an expression asks if something lies on a CUDA device."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Attribute) and node.attr == "is_cuda":
+            return True
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+            return True
+    return False
+
+
+def works_on_a_model(function: FunctionNode | None) -> bool:
+    """Whether a function takes a module and, as far as it says, no tensor: it prepares weights, at any time."""
+    if function is None:
+        return False
+    spec = function.args
+    annotations = [a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.annotation is not None]
+    return any(last_name(a) == "Module" for a in annotations) and not any(
+        "Tensor" in ast.unparse(a) for a in annotations
+    )

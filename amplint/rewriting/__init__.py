@@ -1,0 +1,1 @@
+"""Edits that several rules share, made from a visit of the lossless source."""
