@@ -14,7 +14,7 @@ from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
-from amplint.one_cause import one_for_each_cause
+from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
 from amplint.torch_range import TorchRange, torch_range
@@ -123,8 +123,7 @@ def _check(source: Source, options: Options) -> FileResult:
         finding = UNPARSABLE.finding(source.path, error, options.device)
         return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
     findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
-    if not options.each_place:
-        findings = one_for_each_cause(findings)
+    findings = at_each_place(findings) if options.each_place else one_for_each_cause(findings)
     return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
 
 

@@ -28,6 +28,15 @@ def one_for_each_cause(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(told, key=lambda finding: finding.sort_key)
 
 
+def at_each_place(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings of one file, once for each of their places in it."""
+    told = []
+    for finding in findings:
+        here = (place.span for place in finding.also if place.filename == finding.filename)
+        told += [replace(finding, span=span, also=()) for span in dict.fromkeys((finding.span, *here))]
+    return sorted(told, key=lambda finding: finding.sort_key)
+
+
 def _joined(group: Sequence[Finding]) -> list[Finding]:
     rest = sorted(group, key=_order)
     told = []

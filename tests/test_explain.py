@@ -198,6 +198,38 @@ def test_every_kind_of_traceback_leads_to_the_finding(text: str, model: Path) ->
     assert document["verify"] == f"{model}::Block"
 
 
+TABLE = """\
+import torch
+from torch import nn
+
+
+class Picked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(8, 8)
+        self.key = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, keys: bool = False):
+        table = torch.eye(8)
+        if keys:
+            return x + self.key(table)
+        return x + self.query(table)
+"""
+
+
+@pytest.mark.parametrize("row", [14, 15])
+def test_every_place_of_a_finding_is_found(row: int, project: Path) -> None:
+    """One constant, two layers, one finding: the traceback is of either layer."""
+    (project / "model.py").write_text(TABLE)
+    line = TABLE.splitlines()[row - 1].strip()
+    document = explained(
+        f'Traceback (most recent call last):\n  File "{project}/model.py", line {row}, in forward\n    {line}\n'
+        "RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16\n"
+    )
+    (finding,) = document["findings"]
+    assert (finding["code"], finding["location"]["row"], finding["relation"]) == ("AMP103", row, "line")
+
+
 @pytest.mark.parametrize("root", ["", "./", "/home/someone/else/project/", "C:\\Users\\me\\project\\", "../project/"])
 def test_paths_of_other_machines_are_found_by_their_ends(root: str, model: Path) -> None:
     document = explained(PYTHON.replace("{root}", root))

@@ -48,6 +48,19 @@ class Hidden(Written):
 
     def forward(self, x):
         return getattr(torch, 'm' + 'm')(x, self.table)
+
+
+class Picked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(8, 8)
+        self.key = nn.Linear(8, 8)
+
+    def forward(self, x, keys=False):
+        table = torch.eye(8)
+        if keys:
+            return x + self.key(table)
+        return x + self.query(table)
 """
 
 
@@ -154,18 +167,22 @@ def test_an_unsafe_one_says_where_it_fails_and_how() -> None:
 
 
 def test_the_rule_is_the_one_that_check_names_there(tmp_path: Path) -> None:
-    """At the line that failed, in the scenario that failed; where check is silent, the family of the error."""
+    """At the line that failed, in the scenario that failed; where check is silent, the family of the error.
+
+    A finding that names several lines is told at each.
+    """
     path = tmp_path / "blocks.py"
     path.write_text(BLOCKS)
     found = json.loads(amplint("check", "--isolated", "--output-format", "json", "--exit-zero", str(path)).stdout)
-    by_row = {finding["location"]["row"]: finding["code"] for finding in found}
+    places = [(place, finding["code"]) for finding in found for place in (finding, *finding["also"])]
+    by_row = {place["location"]["row"]: code for place, code in places}
     spec = importlib.util.spec_from_file_location("blocks", path)
     assert spec is not None
     assert spec.loader is not None
     blocks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(blocks)
     told = {}
-    for name in ("Written", "Hidden"):
+    for name in ("Written", "Hidden", "Picked"):
         with pytest.raises(AssertionError) as raised:
             assert_autocast_safe(getattr(blocks, name)(), torch.randn(4, 8), scenarios=["bf16"])
         text = str(raised.value).splitlines()
@@ -173,6 +190,9 @@ def test_the_rule_is_the_one_that_check_names_there(tmp_path: Path) -> None:
         told[name] = (by_row.get(row), re.findall(r"\[(AMP\d+)\]$", text[1]), text[-1])
     checked, (code,), _ = told["Written"]
     assert checked == code == "AMP105"
+    checked, (code,), last = told["Picked"]
+    assert checked == code == "AMP103"
+    assert last.endswith("return x + self.query(table)")
     checked, codes, last = told["Hidden"]
     assert checked is None
     assert codes
