@@ -161,7 +161,7 @@ def _of_target(
         serve(target, root, functions, where, numeric, pipe)
 
     with child(work) as running:
-        answer = running.answer(2 * (BUILD + ORIGINALS) + 20)
+        answer = running.answer(8 * BUILD + 4 * ORIGINALS + 20)
         if not isinstance(answer, dict):
             tally.thrown_out["target: " + (answer or "no answer")[:60]] += 1
             return
@@ -246,12 +246,17 @@ def _cleaned(
             yield Original(library.name, library.release, file, digest, new)
 
 
-def serve(target: Target, root: str, functions: Functions, where: Where, numeric: bool, pipe: Connection) -> None:
-    """The child of a target: tells what ran, then answers each mutant with its labels, or why it has none."""
+def serve(
+    target: Target, root: str, functions: Functions, where: Where, numeric: bool, pipe: Connection, build: float = BUILD
+) -> None:
+    """The child of a target: tells what ran, then answers each mutant with its labels, or why it has none.
+
+    ``build``: CPU seconds to find out how to make it.
+    """
     try:
-        recipe = recipe_for(target, BUILD)
+        recipe = recipe_for(target, build)
         start = time.process_time()
-        known = originals(recipe, where, functions.files, Deadline.after(ORIGINALS), numeric=numeric)
+        known = originals(recipe, where, functions.files, Deadline.after(ORIGINALS, slack=4), numeric=numeric)
         seconds = time.process_time() - start
         built = recipe.make()
     except CannotBuild as error:

@@ -14,7 +14,7 @@ import torch
 from amplint.verify.run import Where
 from mutants.children import child
 from mutants.edits import apply
-from mutants.labelling import BUILD, MUTANT, ORIGINALS, serve
+from mutants.labelling import MUTANT, ORIGINALS, serve
 from mutants.operators import OPERATORS
 from mutants.rows import KIND_TRAINING
 from mutants.sources import File
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from mutants.targets import Target
 
 Labels = dict[str, dict[str, Any]] | str
+
+PATIENCE = 25.0
+"""CPU seconds to find out how to make a target: several times what it took when it was labelled."""
 
 
 def relabel(
@@ -84,10 +87,10 @@ def _asked(
     numeric = any(OPERATORS[operator].numeric for _, (_, _, operator, _) in questions)
 
     def work(pipe: Connection) -> None:
-        serve(target, root, Functions([target.path]), where, numeric, pipe)
+        serve(target, root, Functions([target.path]), where, numeric, pipe, PATIENCE)
 
     with child(work) as running:
-        start = running.answer(BUILD + ORIGINALS + 60)
+        start = running.answer(8 * PATIENCE + 4 * ORIGINALS + 20)
         for row, question in questions:
             if not isinstance(start, dict):
                 yield row, f"no target: {start}" if start is not None else "no answer in time"

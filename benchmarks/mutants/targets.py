@@ -89,7 +89,7 @@ class Called(torch.nn.Module):
 
 def recipe_for(target: Target, seconds: float) -> Recipe:
     """How to build and call it. Raises CannotBuild."""
-    deadline = Deadline.after(seconds)
+    deadline = Deadline.after(seconds, slack=8)
     if isinstance(target.thing, type):
         return find_recipe(target.thing, namespace=inspect.getmodule(target.thing), deadline=deadline)  # type: ignore[arg-type]
     signature = parameters(target.thing)
