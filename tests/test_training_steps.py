@@ -183,6 +183,70 @@ CASES = {
                 scaler.step(optimizer)
                 scaler.update()
     """,
+    "updated in finally, behind a return": """
+        def train(model, optimizer, scaler: GradScaler, loss):
+            scaler.scale(loss).backward()
+            try:
+                clip_grad_norm_(model.parameters(), 1.0)  # AMP401
+                return scaler.step(optimizer)
+            finally:
+                scaler.update()
+    """,
+    "unscaled in finally, behind a break": """
+        def train(model, optimizer, scaler: GradScaler, losses):
+            for loss in losses:
+                scaler.scale(loss).backward()
+                try:
+                    break
+                finally:
+                    scaler.unscale_(optimizer)
+            clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+    """,
+    "unscaled before what is raised and caught": """
+        def train(model, optimizer, scaler: GradScaler, loss):
+            try:
+                scaler.scale(loss).backward()
+                scaler.unscale_(optimizer)
+                raise StopIteration
+            except StopIteration:
+                clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+    """,
+    "unscaled in every case": """
+        def train(model, optimizer, scaler: GradScaler, loss, mode):
+            scaler.scale(loss).backward()
+            match mode:
+                case "sharded":
+                    scaler.unscale_(optimizer)
+                case _:
+                    scaler.unscale_(optimizer)
+            clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+    """,
+    "unscaled in the subject": """
+        def train(model, optimizer, scaler: GradScaler, loss):
+            scaler.scale(loss).backward()
+            match scaler.unscale_(optimizer):
+                case None:
+                    clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+    """,
+    "stepped with the optimizer in one case": """
+        def train(model, scaler: GradScaler, loss, mode):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            scaler.scale(loss).backward()
+            match mode:
+                case "plain":
+                    optimizer.step()  # AMP402
+                case _:
+                    scaler.step(optimizer)
+                    scaler.update()
+    """,
     "entered by and": """
         def train(model, x):
             with torch.no_grad() and torch.autocast(torch.float16):  # AMP405, AMP405

@@ -11,6 +11,7 @@ from amplint.infer.dispatch import evaluate, execute
 from amplint.infer.guards import narrow, split
 from amplint.infer.joining import element_of
 from amplint.infer.meeting import environment, go_on, met
+from amplint.infer.patterns import takes_any
 from amplint.infer.reached import branches_met
 from amplint.infer.values import UNKNOWN, Sequence, Value
 
@@ -30,9 +31,7 @@ def matched(frame: Frame, statement: ast.Match) -> None:
             break
         go_on(frame, rest)
         frame.block, frame.path = id(case.body), (*path, id(case.body))
-        yes, no = (
-            split(frame, test) if test is not None else (frame.live, 0 if _takes_any(case.pattern) else frame.live)
-        )
+        yes, no = split(frame, test) if test is not None else (frame.live, 0 if takes_any(case.pattern) else frame.live)
         here = environment(frame)
         frame.live = no
         if test is not None:
@@ -66,13 +65,6 @@ def _guard(frame: Frame, guard: ast.expr) -> Env:
     go_on(frame, Env(yes, here.variables))
     narrow(frame, guard, True)
     return refused
-
-
-def _takes_any(pattern: ast.pattern) -> bool:
-    """``_`` or a name."""
-    if isinstance(pattern, ast.MatchOr):
-        return any(map(_takes_any, pattern.patterns))
-    return isinstance(pattern, ast.MatchAs) and (pattern.pattern is None or _takes_any(pattern.pattern))
 
 
 @once_for_each_node

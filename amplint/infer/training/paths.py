@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from amplint.infer.patterns import takes_any
 from amplint.infer.training.events import Events
 from amplint.infer.training.program import expressions
 from amplint.infer.training.roles import Role
@@ -30,11 +31,12 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 @dataclass(slots=True)
 class _Exits:
-    """The states that leave a loop body or a function other than by its end."""
+    """The states that leave a block other than by its end."""
 
-    breaks: set[State]
-    continues: set[State]
-    returns: set[State]
+    breaks: set[State] = field(default_factory=set)
+    continues: set[State] = field(default_factory=set)
+    returns: set[State] = field(default_factory=set)
+    raises: set[State] = field(default_factory=set)
 
 
 class Paths:
@@ -94,7 +96,7 @@ class Paths:
             pushed += self._enter(decorator, scope.parent or scope)
         if call is not None:
             self._aliases.update(self._passed(call, self._active[-2], scope))
-        exits = _Exits(set(), set(), set())
+        exits = _Exits()
         left = self._run(scope.body, scope, states, exits)
         del self._regions[len(self._regions) - pushed :]
         self._active.pop()
@@ -125,15 +127,13 @@ class Paths:
         if isinstance(node, _TRIES):
             return self._try(node, scope, states, exits)
         if isinstance(node, ast.Match):
-            left: set[State] = set()
-            for case in node.cases:
-                left |= self._run(case.body, scope, states, exits)
-            return self._joined(states, left)
+            return self._match(node, scope, self._expressions(node, scope, states), exits)
         states = self._forget(self._expressions(node, scope, states), node)
         if isinstance(node, ast.Return):
             exits.returns |= states
             return frozenset()
         if isinstance(node, ast.Raise):
+            exits.raises |= states
             return frozenset()
         if isinstance(node, ast.Break):
             exits.breaks |= states
@@ -142,7 +142,7 @@ class Paths:
             exits.continues |= states
             return frozenset()
         if isinstance(node, ast.Assert):
-            return frozenset(s for state in states if (s := self._assume(state, node.test, True, scope)) is not None)
+            return self._assumed(states, node.test, True, scope)
         return states
 
     def _is_quiet(self, node: ast.stmt, scope: Scope) -> bool:
@@ -189,7 +189,7 @@ class Paths:
     def _branch(self, node: ast.If, scope: Scope, states: States, exits: _Exits) -> States:
         left: set[State] = set()
         for truth, body in ((True, node.body), (False, node.orelse)):
-            taken = frozenset(s for state in states if (s := self._assume(state, node.test, truth, scope)) is not None)
+            taken = self._assumed(states, node.test, truth, scope)
             if taken:
                 self._tests.append(node.test)
                 left |= self._run(body, scope, taken, exits)
@@ -200,7 +200,7 @@ class Paths:
         """Two passes over the body; a ``for`` is taken to have one at least: loops over optimizers are not empty."""
         names = assigned_in(node)
         self._loops.append((node, names))
-        own = _Exits(set(), set(), exits.returns)
+        own = _Exits(returns=exits.returns, raises=exits.raises)
         after: set[State] = set(states) if isinstance(node, ast.While) else set()
         start = states
         for _ in range(2):
@@ -234,12 +234,31 @@ class Paths:
         self._regions.append(Around(expression, certain) if enabled else None)
         return 1
 
+    def _match(self, node: ast.Match, scope: Scope, states: States, exits: _Exits) -> States:
+        left: set[State] = set()
+        for case in node.cases:
+            taken = states
+            if case.guard is not None:
+                taken = self._assumed(self._expressions(case, scope, states), case.guard, True, scope)
+            left |= self._run(case.body, scope, taken, exits)
+            if case.guard is None and takes_any(case.pattern):
+                return self._joined(left)
+        return self._joined(states, left)
+
     def _try(self, node: ast.Try, scope: Scope, states: States, exits: _Exits) -> States:
-        done = self._run(node.body, scope, states, exits)
-        left = set(self._run(node.orelse, scope, done, exits))
+        """What leaves the statement, by whatever way, has run its ``finally``. Handlers see what was before or done."""
+        own = _Exits()
+        done = self._run(node.body, scope, states, own)
+        thrown = frozenset(own.raises)
+        left = set(self._run(node.orelse, scope, done, own))
+        if node.handlers:
+            own.raises -= thrown
         for handler in node.handlers:
-            left |= self._run(handler.body, scope, self._joined(states, done), exits)
-        return self._run(node.finalbody, scope, self._joined(left), exits)
+            left |= self._run(handler.body, scope, self._joined(states, done, thrown), own)
+        after = self._run(node.finalbody, scope, self._joined(left), exits)
+        for leaving, out in zip(_ways(own), _ways(exits), strict=True):
+            out |= self._run(node.finalbody, scope, frozenset(leaving), exits)
+        return after
 
     def _joined(self, *several: set[State] | States) -> States:
         states = frozenset().union(*several)
@@ -249,6 +268,10 @@ class Paths:
         return frozenset(replace(state, assumed=frozenset()) for state in states)
 
     # ---- tests --------------------------------------------------------------------------------------------------
+
+    def _assumed(self, states: States, test: ast.expr, truth: bool, scope: Scope) -> States:
+        """The states in which a test can come out so."""
+        return frozenset(s for state in states if (s := self._assume(state, test, truth, scope)) is not None)
 
     def _assume(self, state: State, test: ast.expr, truth: bool, scope: Scope) -> State | None:
         """The state in which a test came out so; None where what was assumed before says otherwise."""
@@ -298,6 +321,10 @@ class Paths:
     def _forget(self, states: States, node: ast.stmt) -> States:
         names = assigned_in(node)
         return frozenset(_without(state, names) for state in states) if names else states
+
+
+def _ways(exits: _Exits) -> tuple[set[State], ...]:
+    return exits.breaks, exits.continues, exits.returns, exits.raises
 
 
 def conditions(test: ast.expr, truth: bool) -> list[tuple[ast.expr, bool]] | None:
