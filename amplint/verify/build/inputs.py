@@ -230,16 +230,16 @@ def choices_for(name: str, annotation: Any, module: nn.Module, like: Tensor) -> 
         ]
     if re.search(r"rotary|rope|freqs|(cos|sin)$|position_embeddings", word):
         pair = Tensor((length, max(size.features // names.HEADS, 1)))
-        return [Items(tuple, (pair, pair)), pair, Tensor((length, pair.shape[1] // 2 or 1), "complex"), Const(None)]
+        several = [] if annotation is torch.Tensor else [Items(tuple, (pair, pair))]
+        return [*several, pair, Tensor((length, pair.shape[1] // 2 or 1), "complex"), Const(None)]
     if re.search(r"ids$|ind(ex|ices)$|indices|idx|labels?$|targets?$|positions?$", word):
         return [Tensor((B, length), "long", 2), Tensor((B,), "long", 2)]
     if re.search(r"temb|time_emb|^t_emb|^emb$|^c$|cond|^vec$|pooled|class_emb|^modulation$|^y$|style", word):
         return [Tensor((B, size.features)), sequence, like]
     if re.search(r"context|encoder_hidden|text|prompt|memory", word):
         return [sequence, Tensor((B, size.features))]
-    if re.search(r"(s|list)$", word) and re.search(
-        r"features|hidden_states_list|res_\w*tuple|states_tuple|^feats|^xs$|inputs", word
-    ):
+    plural = annotation is not torch.Tensor and re.search(r"(s|list)$", word)
+    if plural and re.search(r"features|hidden_states_list|res_\w*tuple|states_tuple|^feats|^xs$|inputs", word):
         return [Items(list, (like,) * 4), like, Items(list, (like,) * 2)]
     return [like, sequence, Items(tuple, (like, like)), Tensor((B, size.features)), Const(None), Const(side)]
 

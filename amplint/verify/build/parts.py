@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from amplint.verify.build.effort import Deadline
-from amplint.verify.build.signatures import parameters, source_tree
+from amplint.verify.build.signatures import parameters
 from amplint.verify.build.spec import Make, Spec
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _modules(package: str) -> list[type[nn.Module]]:
     return list(found)
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=2048)
 def attributes_of(kind: type) -> frozenset[str]:
     """What the classes of ``kind`` below torch's own set on ``self`` or define."""
     names: set[str] = set()
@@ -112,8 +113,31 @@ def attributes_of(kind: type) -> frozenset[str]:
         if base is object or base.__module__.partition(".")[0] == "torch":
             break
         names |= {name for name in vars(base) if not name.startswith("__")}
-        for node in ast.walk(source_tree(base) or ast.Module([], [])):
-            stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-            if stored and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                names |= {node.attr} if node.value.id == "self" else set()
+        names |= _set_in(base.__module__).get(base.__qualname__, frozenset())
     return frozenset(names)
+
+
+@functools.lru_cache(maxsize=512)
+def _set_in(module: str) -> dict[str, frozenset[str]]:
+    """What each class of a module's file sets on ``self``, by qualified name."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, TypeError, SyntaxError):
+        return {}
+    found: dict[str, frozenset[str]] = {}
+
+    def note(body: list[ast.stmt], around: str) -> None:
+        for statement in body:
+            if isinstance(statement, ast.ClassDef):
+                found[around + statement.name] = frozenset(_set_on_self(statement))
+                note(statement.body, f"{around}{statement.name}.")
+
+    note(tree.body, "")
+    return found
+
+
+def _set_on_self(node: ast.ClassDef) -> Iterator[str]:
+    for part in ast.walk(node):
+        stored = isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
+        if stored and isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self":
+            yield part.attr
