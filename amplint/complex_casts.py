@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from amplint.infer.complex_values import complex_values, speaks_of_complex
+from amplint.infer.flow.complex_values import complex_values, speaks_of_complex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
     from amplint.rule_base import Rule
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
@@ -157,8 +157,8 @@ def _judged(
     failures: list[str],
 ) -> tuple[list[Finding], FileFacts | None]:
     """What the rules find in one release of torch, and the facts they found it by, None where there are none."""
-    from amplint.infer.analysis import analyse
-    from amplint.infer.script_blocks import untouched_definitions
+    from amplint.infer.entry.analysis import analyse
+    from amplint.infer.syntax.script_blocks import untouched_definitions
 
     scenarios = (CONTROL, *(scenario for scenario in options.judged if scenario != CONTROL))
     try:
@@ -209,8 +209,8 @@ def _weighed(
 ) -> Suspect:
     """A suspect, doubted where no scenario reaches it.
 
-    That is below the main guard (see :mod:`amplint.infer.script_blocks`), and where only half weights would show it and
-    nothing that owns weights leads there (see :mod:`amplint.infer.weight_reach`).
+    That is below the main guard (see :mod:`amplint.infer.syntax.script_blocks`), and where only half weights would show
+    it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`).
     """
     row = suspect.span.start.row
     held = [doubts.BELOW_MAIN_GUARD] if any(first <= row <= last for first, last in blocks) else []

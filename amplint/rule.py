@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.suspect import Suspect
 from amplint.finding import Applicability, Cause, Doubt, Edit, Fix, Severity
-from amplint.infer.facts import (
+from amplint.infer.flow.training.steps import Gradients, Moment, Step
+from amplint.infer.state.facts import (
     Addressed,
     Apart,
     AutogradFunction,
@@ -40,7 +41,6 @@ from amplint.infer.facts import (
     Operand,
     Promotion,
 )
-from amplint.infer.training.steps import Gradients, Moment, Step
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, FORCED, Standing, holding
 from amplint.rule_base import TENSOR_CODE, Evidence, Example, Rule

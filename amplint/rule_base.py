@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 CODE = re.compile(r"[A-Z]+[0-9]{3}")
 HEADINGS = ("What it does", "Why it is bad", "How it shows", "Example", "Fix safety")

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amplint.infer.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
 from amplint.verify.job import CLEAN, CONFIRMING, NO_REFERENCE, OTHER
 from amplint.verify.quoted import quoted
 

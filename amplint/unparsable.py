@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.finding import Finding
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 
 class UnparsableFile(Rule):

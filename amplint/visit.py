@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from libcst.metadata import CodeRange
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
     Visitor = Callable[[cst.CSTNode, Suspect, "Visit"], None]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 

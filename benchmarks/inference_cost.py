@@ -20,8 +20,8 @@ from pathlib import Path
 
 from amplint.annotate.rows import file_dtypes
 from amplint.engine import collect_after_file, collect_seldom
-from amplint.infer.analysis import analyse
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, find_scenario
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, find_scenario
 from amplint.plugins import load_rules
 from amplint.source import Source, SourceError
 

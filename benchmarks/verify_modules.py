@@ -35,7 +35,7 @@ from build_modules import drawn_from, module_classes
 from figures import results
 from verify_pool import POOL, draw_libraries, importable
 
-from amplint.infer.scenarios import DEFAULT_SCENARIOS, Scenario, find_scenario
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS, Scenario, find_scenario
 from amplint.verify.build import CannotBuild, Deadline, find_recipe, variants
 from amplint.verify.cell import evaluate, plan
 from amplint.verify.described import built_text

@@ -16,14 +16,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from amplint.cli.main import main
-from amplint.infer.facts import FileFacts
+from amplint.infer.state.facts import FileFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from preflight_machine import Machine
 
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.source import Source
 
 ROOT = Path(__file__).parent.parent
@@ -130,10 +130,10 @@ def toy_pack(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy rules in the place of the built-in ones, and no inference, in this process."""
     import toy_rules
 
-    inference = types.ModuleType("amplint.infer.analysis")
+    inference = types.ModuleType("amplint.infer.entry.analysis")
     inference.analyse = no_facts  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "amplint_rules", toy_rules)
-    monkeypatch.setitem(sys.modules, "amplint.infer.analysis", inference)
+    monkeypatch.setitem(sys.modules, "amplint.infer.entry.analysis", inference)
 
 
 def no_facts(

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.scenarios import CONTROL
-from amplint.infer.torch_ops import Op, find_op, names
+from amplint.infer.lattice.scenarios import CONTROL
+from amplint.infer.torch_model.torch_ops import Op, find_op, names
 from amplint.source import Source
 
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "int32", "bool", "complex64")

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer import analysis
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
-from amplint.infer.session import MAX_STEPS, Session
-from amplint.infer.torch_ops import names
+from amplint.infer.entry import analysis
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.state.session import MAX_STEPS, Session
+from amplint.infer.torch_model.torch_ops import names
 from amplint.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 SCENARIOS = (CONTROL, *DEFAULT_SCENARIOS)
 OPERATIONS = names()

@@ -17,7 +17,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.scenarios import DEVICES, scenario_names
+from amplint.infer.lattice.scenarios import DEVICES, scenario_names
 from amplint.plugins import load_rules
 from amplint.rule_base import Example, Rule
 

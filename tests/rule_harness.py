@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, FileResult, Finding
 from amplint.fix import fix_source
-from amplint.infer.facts import FileFacts, Region
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.infer.state.facts import FileFacts, Region
 from amplint.source import Source
 from amplint.visit import run_rules
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from amplint.cli.main import main as command
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 DTYPES = (*((dtype, dtype) for dtype in FLOATS), (torch.float32, torch.bfloat16), (torch.float16, torch.float32))

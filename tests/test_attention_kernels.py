@@ -8,7 +8,7 @@ import pytest
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty, Severity
-from amplint.infer.attention_kernels import find_kernel
+from amplint.infer.torch_model.attention_kernels import find_kernel
 from amplint.plugins import load_rules
 from amplint.source import Source
 

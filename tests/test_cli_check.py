@@ -123,7 +123,7 @@ def test_internal_errors_are_one_line_each(project: Path, run: Run, monkeypatch:
 
 
 def test_inference_failure_names_the_file(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    inference = sys.modules["amplint.infer.analysis"]
+    inference = sys.modules["amplint.infer.entry.analysis"]
 
     def broken(*_: object, **__: object) -> None:
         raise KeyError("lost")

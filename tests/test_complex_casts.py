@@ -13,8 +13,8 @@ import torch
 from amplint.complex_casts import casts_complex
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability, Edit, Fix
-from amplint.infer.complex_values import complex_values
-from amplint.infer.scenarios import find_scenario
+from amplint.infer.flow.complex_values import complex_values
+from amplint.infer.lattice.scenarios import find_scenario
 from amplint.plugins import load_rules
 from amplint.source import Location, Source, Span
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.scenarios import CONTROL, find_scenario
+from amplint.infer.lattice.scenarios import CONTROL, find_scenario
 from amplint.source import Source
 
 if TYPE_CHECKING:

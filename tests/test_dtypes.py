@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amplint.infer.dtypes import (
+from amplint.infer.lattice.dtypes import (
     ALIASES,
     AUTOCASTABLE,
     BITS,

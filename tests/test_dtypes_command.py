@@ -16,8 +16,8 @@ from conftest import ROOT, amplint
 from amplint.annotate.reads import first_reads
 from amplint.annotate.rows import file_dtypes
 from amplint.annotate.text import render
-from amplint.infer.dtypes import NAMES
-from amplint.infer.scenarios import CONTROL, SCENARIOS, find_scenario, scenario_names
+from amplint.infer.lattice.dtypes import NAMES
+from amplint.infer.lattice.scenarios import CONTROL, SCENARIOS, find_scenario, scenario_names
 from amplint.source import Source
 
 if TYPE_CHECKING:

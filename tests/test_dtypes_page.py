@@ -15,7 +15,7 @@ from conftest import ROOT, amplint
 
 from amplint.annotate.hues import HUES, hue
 from amplint.annotate.markup import source_lines
-from amplint.infer.scenarios import SCENARIOS
+from amplint.infer.lattice.scenarios import SCENARIOS
 from amplint.source import Source
 
 if TYPE_CHECKING:

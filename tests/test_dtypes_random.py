@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.dtypes import (
+from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
     BITS,
     NAMES,
@@ -29,7 +29,7 @@ from amplint.infer.dtypes import (
     names_of,
     promote_lanes,
 )
-from amplint.infer.scenarios import CONTROL, find_scenario
+from amplint.infer.lattice.scenarios import CONTROL, find_scenario
 from amplint.source import Source
 
 if TYPE_CHECKING:

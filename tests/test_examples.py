@@ -22,7 +22,7 @@ from rule_examples import FOLDER, RULES, Case, every_bad, every_good, ids, parse
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability, FileResult, Severity
 from amplint.fix import fix_source
-from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS, find_scenario
 from amplint.rule_base import CODE, HEADINGS, Evidence, Example, Rule, documentation
 from amplint.source import Source
 

@@ -13,7 +13,7 @@ from rule_examples import Case, every_bad, ids
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability, FileResult
 from amplint.fix import fix_source
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.rule_base import Example
 from amplint.source import Source

@@ -19,7 +19,7 @@ from found.case import load  # noqa: E402
 from found.command import main  # noqa: E402
 from found.page import errors, page  # noqa: E402
 
-from amplint.infer.scenarios import find_scenario  # noqa: E402
+from amplint.infer.lattice.scenarios import find_scenario  # noqa: E402
 from amplint.plugins import load_rules  # noqa: E402
 from amplint.verify.job import MODES  # noqa: E402
 

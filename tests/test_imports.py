@@ -28,6 +28,8 @@ ROOMS = {
     "amplint.rewriting": ("amplint.claims", "amplint.infer", "amplint.visit", "amplint.orphans", *DATA),
 }
 """What each room imports beside its own files, for types and inside functions included."""
+INFER = ("syntax", "lattice", "flow", "names", "state", "torch_model", "machine", "entry")
+"""The rooms of the inference, from bottom to top: each imports from those before it."""
 RULES_MAY = ("amplint.rule", "amplint.claims", "amplint.rewriting")
 LONGEST_RULE = 250
 ABOVE_INFER = ("amplint.claims", "amplint.rewriting", "amplint.rule", "amplint.rule_base", "amplint.visit")
@@ -52,6 +54,25 @@ def test_rules_import_one_module_beside_claims_and_rewriting() -> None:
 def test_the_inference_knows_nothing_of_claims() -> None:
     found = {module: imported for module, imported in AMPLINT.items() if inside(module, ("amplint.infer",))}
     assert [f"{module} -> {other}" for module in found for other in found[module] if inside(other, ABOVE_INFER)] == []
+
+
+@pytest.mark.parametrize("room", INFER)
+def test_a_room_of_the_inference_imports_from_those_below_it(room: str) -> None:
+    files = {module: imported for module, imported in AMPLINT.items() if inside(module, (f"amplint.infer.{room}",))}
+    assert len(files) > 1
+    above = tuple(f"amplint.infer.{other}" for other in INFER[INFER.index(room) + 1 :])
+    assert [f"{module} -> {other}" for module in files for other in files[module] if inside(other, above)] == []
+
+
+def test_every_file_of_the_inference_lies_in_a_room() -> None:
+    rooms = tuple(f"amplint.infer.{room}" for room in INFER)
+    found = [module for module in AMPLINT if inside(module, ("amplint.infer",)) and not inside(module, rooms)]
+    assert found == ["amplint.infer"]
+
+
+def test_rooms_of_the_inference_pass_nothing_on() -> None:
+    rooms = ("amplint.infer", *(f"amplint.infer.{room}" for room in INFER))
+    assert {room: AMPLINT[room] for room in rooms} == {room: {} for room in rooms}
 
 
 def test_claims_rest_on_facts_and_not_on_the_lossless_source() -> None:

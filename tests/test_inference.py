@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amplint.finding import Certainty
-from amplint.infer.analysis import analyse
-from amplint.infer.facts import FileFacts, Kind
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.state.facts import FileFacts, Kind
 from amplint.source import Source
 
 HEADER = """\

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.infer.analysis import analyse
-from amplint.infer.facts import Kind
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.state.facts import Kind
 from amplint.source import Source
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import Conflict
+    from amplint.infer.state.facts import Conflict
 
 HEADER = """\
 import torch

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from amplint.finding import Certainty
-from amplint.infer.analysis import analyse
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.source import Source
 
 

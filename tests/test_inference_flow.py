@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from amplint.infer.analysis import analyse
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.source import Source
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from amplint.finding import Certainty
-from amplint.infer.analysis import analyse
-from amplint.infer.facts import Kind
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.state.facts import Kind
 from amplint.source import Source
 
 APPLIED = """

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.infer.analysis import analyse
-from amplint.infer.order import callers_first
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.syntax.order import callers_first
 from amplint.source import Source
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 HEADER = """\
 import torch

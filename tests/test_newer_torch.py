@@ -12,7 +12,7 @@ from amplint.config import NEWEST_TORCH, OLDEST_TORCH
 from amplint.data.generate_newer import changes
 from amplint.data.newer import changed_names, entry_in
 from amplint.emulation import policies
-from amplint.infer.torch_ops import find_op, measured_release
+from amplint.infer.torch_model.torch_ops import find_op, measured_release
 
 if TYPE_CHECKING:
     from pathlib import Path

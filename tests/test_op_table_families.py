@@ -12,7 +12,7 @@ import pytest
 from op_families import FAMILIES, SCENARIOS, observed, program
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.scenarios import CONTROL, find_scenario
+from amplint.infer.lattice.scenarios import CONTROL, find_scenario
 from amplint.source import Source
 
 torch = pytest.importorskip("torch")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amplint.infer.namespace import Namespace, Project
+from amplint.infer.names.namespace import Namespace, Project
 from amplint.source import Source, SourceError
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

@@ -11,8 +11,8 @@ from conftest import amplint
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
-from amplint.infer.analysis import analyse
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS, find_scenario
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, find_scenario
 from amplint.plugins import load_rules
 from amplint.source import Source
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conftest import ROOT, amplint
 
-from amplint.infer.scenarios import SCENARIOS
+from amplint.infer.lattice.scenarios import SCENARIOS
 from amplint.plugins import load_rules
 
 if TYPE_CHECKING:

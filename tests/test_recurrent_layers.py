@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.scenarios import CONTROL
+from amplint.infer.lattice.scenarios import CONTROL
 from amplint.source import Source
 
 torch = pytest.importorskip("torch")

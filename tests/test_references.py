@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from amplint.infer.references import references
+from amplint.infer.syntax.references import references
 
 
 def read(code: str) -> list[tuple[str, str]]:

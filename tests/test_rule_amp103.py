@@ -13,7 +13,7 @@ from torch import Tensor
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability, FileResult, Finding
 from amplint.fix import fix_source
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 

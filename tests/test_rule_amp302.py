@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from amplint.engine import Options, check_file
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 

@@ -8,7 +8,7 @@ import pytest
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 

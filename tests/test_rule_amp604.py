@@ -12,10 +12,10 @@ from amplint_rules.amp604_nested_default_dtype import NestedDefaultDtype
 from rule_examples import bad, good
 from rule_harness import SCENARIOS, expected_rows, findings, fixed, rows, source_of
 
-from amplint.infer.analysis import analyse
-from amplint.infer.dtypes import BFLOAT16, BITS, FLOAT16, OFF, UNCERTAIN, Ambient, Autocast
-from amplint.infer.facts import Region
-from amplint.infer.references import references
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.dtypes import BFLOAT16, BITS, FLOAT16, OFF, UNCERTAIN, Ambient, Autocast
+from amplint.infer.state.facts import Region
+from amplint.infer.syntax.references import references
 from amplint.rule_base import HEADINGS, Example, documentation
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from safe_fix_random import PROGRAMS, mended
 
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from rule_harness import facts_of, source_of
 
-from amplint.infer.references import references
-from amplint.infer.training.steps import Gradients, Step
-from amplint.infer.training.training import Training
+from amplint.infer.flow.training.steps import Gradients, Step
+from amplint.infer.flow.training.training import Training
+from amplint.infer.syntax.references import references
 from amplint.plugins import load_rules
 
 RULES = [rule for rule in load_rules() if rule.code in ("AMP401", "AMP402", "AMP403", "AMP404", "AMP405")]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.infer.analysis import analyse
-from amplint.infer.dtypes import names_of
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
-from amplint.infer.values import Limit, Trait
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.dtypes import names_of
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.lattice.values import Limit, Trait
 from amplint.source import Source
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import FileFacts, Use
+    from amplint.infer.state.facts import FileFacts, Use
 
 SCENARIOS = (CONTROL, *DEFAULT_SCENARIOS)
 AUTOCAST = next(i for i, scenario in enumerate(SCENARIOS) if scenario.name == "autocast-bf16")

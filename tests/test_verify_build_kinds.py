@@ -10,7 +10,7 @@ import torch
 from build_harness import built, recipe_of
 from torch import nn
 
-from amplint.infer.scenarios import find_scenario
+from amplint.infer.lattice.scenarios import find_scenario
 from amplint.verify.build.trace import Trace
 from amplint.verify.cell import evaluate, plan
 from amplint.verify.job import CLEAN, OTHER, OVERFLOW, Job

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from amplint.infer.scenarios import find_scenario
+from amplint.infer.lattice.scenarios import find_scenario
 from amplint.verify.forked import run_forked
 from amplint.verify.job import CLEAN, CPU_GAP, HARDWARE, NO_REFERENCE, OVERFLOW, Outcome
 from amplint.verify.judge import difference

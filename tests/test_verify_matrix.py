@@ -6,7 +6,7 @@ import pytest
 import torch
 from hazard_matrix import HAZARDS, Hazard
 
-from amplint.infer.scenarios import find_scenario
+from amplint.infer.lattice.scenarios import find_scenario
 from amplint.verify.forked import run_forked
 from amplint.verify.job import CLEAN, CONFIRMING, CPU_GAP
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from amplint.infer.scenarios import SCENARIOS, Scenario, find_scenario
+from amplint.infer.lattice.scenarios import SCENARIOS, Scenario, find_scenario
 from amplint.verify.build.examples import from_factory
 from amplint.verify.build.recipe import Built, Recipe
 from amplint.verify.modes import Call, calls, invoke

@@ -13,10 +13,10 @@ from rule_examples import every_bad
 
 from amplint.engine import Options, check_file
 from amplint.finding import Severity
-from amplint.infer.dtypes import BITS, OFF, Lane
-from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
-from amplint.infer.torch_ops import find_op
-from amplint.infer.values import Layer, Tensor
+from amplint.infer.lattice.dtypes import BITS, OFF, Lane
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS, find_scenario
+from amplint.infer.lattice.values import Layer, Tensor
+from amplint.infer.torch_model.torch_ops import find_op
 from amplint.plugins import load_rules
 from amplint.source import Source
 from amplint.verify.job import Job

@@ -10,7 +10,7 @@ import pytest
 from rule_examples import every_bad
 
 from amplint.engine import Options, check_file
-from amplint.infer.scenarios import DEFAULT_SCENARIOS, find_scenario
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS, find_scenario
 from amplint.plugins import load_rules
 from amplint.source import Source, SourceError
 from amplint.verify.targets import EXAMPLE, MODULE, Outline, Target, claims_of, outline, target_named, targets_of

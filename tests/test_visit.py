@@ -17,13 +17,13 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from amplint.finding import Applicability, Certainty, Severity
 from amplint.fix import apply_edits
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.source import Source, Span
 from amplint.visit import RuleFailure, Visit, _Carrier, run_rules
 
 if TYPE_CHECKING:
     from amplint.finding import Edit
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
     from amplint.rule import Rule, Suspect
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
     from amplint.visit import Visit
 
 

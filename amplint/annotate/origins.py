@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amplint.infer.dtypes import names_of
+from amplint.infer.lattice.dtypes import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.annotate.rows import Row
-    from amplint.infer.values import Origin
+    from amplint.infer.lattice.values import Origin
     from amplint.source import Span
 
 MAX_SOURCES = 6

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from amplint.annotate.origins import Place
     from amplint.annotate.rows import FileDtypes, Row
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
 
 _K = TypeVar("_K", bound="Hashable")
 

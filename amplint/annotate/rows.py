@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amplint.infer.analysis import analyse
-from amplint.infer.dtypes import Lane, names_of
-from amplint.infer.observe import Observer
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.dtypes import Lane, names_of
+from amplint.infer.state.observe import Observer
 
 if TYPE_CHECKING:
-    from amplint.infer.scenarios import Scenario
-    from amplint.infer.values import Origin
+    from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.lattice.values import Origin
     from amplint.source import Source, Span
 
 

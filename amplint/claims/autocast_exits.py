@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.operands import is_stable
 from amplint.claims.surroundings import FunctionNode, Surroundings
-from amplint.infer.annotations import last_name
-from amplint.infer.dtypes import FLOAT32, FLOAT64
+from amplint.infer.lattice.dtypes import FLOAT32, FLOAT64
+from amplint.infer.names.annotations import last_name
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import Conflict, FileFacts, Operand, Region
+    from amplint.infer.state.facts import Conflict, FileFacts, Operand, Region
 
 _NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
 """Layers whose parameters have other names than those of the operation that they apply."""

@@ -11,8 +11,8 @@ from amplint.claims.surroundings import FunctionNode, Surroundings, tests_cuda
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.references import Reference
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.syntax.references import Reference
 
 
 ENABLED, DTYPE = "torch.is_autocast_enabled", "torch.get_autocast_gpu_dtype"

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.operands import short_name
-from amplint.infer.torch_ops import BANNED, find_op
+from amplint.infer.torch_model.torch_ops import BANNED, find_op
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts, TorchCall
+    from amplint.infer.state.facts import FileFacts, TorchCall
 
 _SIGMOIDS = ("sigmoid", "expit")
 SUFFIX = "_with_logits"

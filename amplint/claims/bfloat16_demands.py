@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.training.roles import is_autocast
+from amplint.infer.flow.training.roles import is_autocast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _ASKS = frozenset(
     (

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Cause
-from amplint.infer.bodies import nodes_below
+from amplint.infer.syntax.bodies import nodes_below
 from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _CASTS = frozenset(("to", "type", "float", "double", "half", "bfloat16", "type_as"))
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)

@@ -9,7 +9,7 @@ from amplint.source import Location, Span
 
 if TYPE_CHECKING:
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import CastCall, FileFacts
+    from amplint.infer.state.facts import CastCall, FileFacts
 
 _TENSOR_METHODS = frozenset(
     (

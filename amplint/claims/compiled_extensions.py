@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.custom_autograd import role_of
 from amplint.claims.disagreement import describe, suspects_of
-from amplint.infer.facts import Kind
+from amplint.infer.state.facts import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import AutogradFunction, Conflict, FileFacts
+    from amplint.infer.state.facts import AutogradFunction, Conflict, FileFacts
 
 _COMPILED = re.compile(r"(^|_)(C|cuda|cpp|ext|extension)$")
 """How extension modules are named, as far as their last part goes; asked only of what has no Python file."""

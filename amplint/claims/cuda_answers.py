@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _COUNTING = frozenset(
     (

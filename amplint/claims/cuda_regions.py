@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.cast_receivers import may_be_device
 from amplint.claims.cuda_answers import CudaAnswers
 from amplint.claims.surroundings import FunctionNode, Surroundings, tests_cuda
-from amplint.infer.training.roles import is_autocast
+from amplint.infer.flow.training.roles import is_autocast
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Doubt
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.references import Reference
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.syntax.references import Reference
 
 _ACCELERATORS = frozenset({"mps", "tpu", "xla", "xpu", "hpu", "npu", "mlu", "musa", "ipu"})
 _HARMLESS = frozenset(

@@ -11,7 +11,7 @@ from amplint.claims.result_uses import uses
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Place
-from amplint.infer.torch_ops import find_op
+from amplint.infer.torch_model.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Cause, Doubt
-    from amplint.infer.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
-    from amplint.infer.references import Reference
+    from amplint.infer.state.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
+    from amplint.infer.syntax.references import Reference
 
 
 FORWARD, BACKWARD = "custom_fwd", "custom_bwd"

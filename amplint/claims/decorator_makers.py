@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 
 def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.custom_autograd import BACKWARD, FORWARD, autocast_scenarios, customs, role_of
 from amplint.claims.suspect import Suspect
 from amplint.finding import Cause, Severity
-from amplint.infer.facts import Kind
+from amplint.infer.state.facts import Kind
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
 
-    from amplint.infer.facts import AutogradFunction, FileFacts
+    from amplint.infer.state.facts import AutogradFunction, FileFacts
 
 _LOW = {"torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16"}
 _LOSS = {

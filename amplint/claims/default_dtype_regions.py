@@ -6,13 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.legacy_names import LEGACY
-from amplint.infer.dtypes import BITS
+from amplint.infer.lattice.dtypes import BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts, Region
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.state.facts import FileFacts, Region
 
 
 def _default(region: Region) -> str | None:

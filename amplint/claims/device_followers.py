@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.dtypes import FLOATS
-from amplint.infer.values import Sequence, Tensor
+from amplint.infer.lattice.dtypes import FLOATS
+from amplint.infer.lattice.values import Sequence, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _MAKERS = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "eye", "linspace"))

@@ -12,7 +12,7 @@ from amplint.finding import Place, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import Conflict, FileFacts, Kind, Operand
+    from amplint.infer.state.facts import Conflict, FileFacts, Kind, Operand
 
 _LONGEST_QUOTE = 40
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.cast_receivers import is_tensor
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.torch_ops import find_op
+from amplint.infer.torch_model.torch_ops import find_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import CastCall, FileFacts
+    from amplint.infer.state.facts import CastCall, FileFacts
 
 _PROBES = frozenset(("raises", "warns", "suppress", "assertRaises", "assertRaisesRegex", "assertWarns"))
 """Contexts of pytest, contextlib and unittest that expect their body to fail."""

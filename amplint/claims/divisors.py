@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.result_uses import uses_behind
-from amplint.infer.annotations import last_name
+from amplint.infer.names.annotations import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

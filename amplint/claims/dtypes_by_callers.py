@@ -9,7 +9,7 @@ from amplint.claims.disagreement import label
 from amplint.claims.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import Conflict, FileFacts
+    from amplint.infer.state.facts import Conflict, FileFacts
 
 
 def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.dtypes import AUTOCASTABLE, FLOAT32
-from amplint.infer.values import UNKNOWN, Const, Device, DTypeValue, Layer, Number, TorchName
+from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32
+from amplint.infer.lattice.values import UNKNOWN, Const, Device, DTypeValue, Layer, Number, TorchName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts, TorchCall
-    from amplint.infer.values import Value
+    from amplint.infer.lattice.values import Value
+    from amplint.infer.state.facts import FileFacts, TorchCall
     from amplint.source import Span
 
 _ENCODER = "torch.nn.TransformerEncoder"

@@ -10,7 +10,7 @@ from amplint.claims.asked_for_dtype import OTHER, asks, mentioned, names_both, t
 from amplint.claims.cast_receivers import is_tensor, shows_tensor
 from amplint.claims.harmless_halves import harmless_doubts
 from amplint.claims.named_half import NamedHalf, named_halves
-from amplint.infer.dtypes import BITS, BOOL, INTEGERS
+from amplint.infer.lattice.dtypes import BITS, BOOL, INTEGERS
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import CastCall, FileFacts
+    from amplint.infer.state.facts import CastCall, FileFacts
     from amplint.judge.certainty import Standing
 
 _STORED = ("items", "values", "parameters", "named_parameters", "buffers", "named_buffers")

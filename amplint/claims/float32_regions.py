@@ -6,15 +6,15 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.asked_for_dtype import is_option, mentioned
-from amplint.infer.training.roles import is_autocast
+from amplint.infer.flow.training.roles import is_autocast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.references import Reference
-    from amplint.infer.training.program import Program, Scope
+    from amplint.infer.flow.training.program import Program, Scope
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.syntax.references import Reference
 
 _DTYPE_ATTRIBUTES = frozenset({"dtype", "torch_dtype"})
 _CASTS = frozenset({"float", "double"})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 
 def forgotten(facts: FileFacts) -> Iterator[Suspect]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _IN_PLACE = frozenset(("add_", "addmm_", "addmv_", "baddbmm_"))
 _OUT = frozenset(("add", "addmm", "addmv", "baddbmm"))

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.training.paths import conditions
-from amplint.infer.training.roles import Role
-from amplint.infer.training.steps import Step
+from amplint.infer.flow.training.paths import conditions
+from amplint.infer.flow.training.roles import Role
+from amplint.infer.flow.training.steps import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.program import Place, Scope
-    from amplint.infer.training.steps import Moment
-    from amplint.infer.training.training import Training
+    from amplint.infer.flow.training.program import Place, Scope
+    from amplint.infer.flow.training.steps import Moment
+    from amplint.infer.flow.training.training import Training
+    from amplint.infer.state.facts import FileFacts
 
 _KEEPS = frozenset({"cuda", "cpu", "to", "train", "eval", "requires_grad_", "xpu", "npu", "compile"})
 _WRAPPERS = frozenset(

@@ -10,8 +10,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.result_uses import uses_behind
-from amplint.infer.attention_kernels import KERNEL_NAMES
-from amplint.infer.dtypes import BITS, BOOL
+from amplint.infer.lattice.dtypes import BITS, BOOL
+from amplint.infer.torch_model.attention_kernels import KERNEL_NAMES
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from amplint.claims.named_half import NamedHalf
     from amplint.claims.surroundings import Surroundings
     from amplint.finding import Doubt
-    from amplint.infer.facts import CastCall, FileFacts
+    from amplint.infer.state.facts import CastCall, FileFacts
 
 
 _FLOAT32 = BITS["float32"]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from amplint.claims.on_host import is_on_host
 from amplint.claims.result_uses import uses
 from amplint.claims.surroundings import FunctionNode, Surroundings, works_on_a_model
-from amplint.infer.origins import deciding
+from amplint.infer.lattice.origins import deciding
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Doubt
-    from amplint.infer.facts import Conflict, FileFacts
+    from amplint.infer.state.facts import Conflict, FileFacts
 
 _ENTRIES = frozenset(("forward", "__call__", "training_step", "validation_step", "test_step", "predict_step"))
 """Methods that run where autocast may be on."""

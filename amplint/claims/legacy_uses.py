@@ -11,8 +11,8 @@ from amplint.claims.legacy_names import LEGACY, Legacy
 
 if TYPE_CHECKING:
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.references import Reference
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.syntax.references import Reference
 
 
 @dataclass(frozen=True, slots=True, eq=False)

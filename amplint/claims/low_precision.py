@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from amplint.claims.operands import dtype_of_tensor, is_stable, known_floating, short_name
-from amplint.infer.dtypes import FLOAT16, bits_of, names_of
-from amplint.infer.values import Limit
+from amplint.infer.lattice.dtypes import FLOAT16, bits_of, names_of
+from amplint.infer.lattice.values import Limit
 from amplint.judge import doubts
 from amplint.judge.certainty import Standing, holding
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from amplint.claims.surroundings import Surroundings
     from amplint.finding import Cause, Doubt
-    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Operand, Use
 
 _MAX_QUOTED = 40
 _FILLERS = {"masked_fill": "value", "fill": "value", "full_like": "fill_value", "index_fill": "value"}

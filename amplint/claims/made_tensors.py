@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.disagreement import disagreement
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.torch_ops import LOWER, find_op
-from amplint.infer.values import Made
+from amplint.infer.lattice.values import Made
+from amplint.infer.torch_model.torch_ops import LOWER, find_op
 
 if TYPE_CHECKING:
     from amplint.finding import Cause
-    from amplint.infer.facts import Conflict, FileFacts, MadeOperand
+    from amplint.infer.state.facts import Conflict, FileFacts, MadeOperand
 
 _LONGEST_QUOTE = 40
 _LONGEST = 120

@@ -6,15 +6,15 @@ import ast
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from amplint.infer.training.roles import is_autocast
+from amplint.infer.flow.training.roles import is_autocast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.references import Reference
-    from amplint.infer.training.program import Program, Scope
+    from amplint.infer.flow.training.program import Program, Scope
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.syntax.references import Reference
 
 _DTYPES = frozenset(
     f"torch.{name}" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _NAMED = {"float16": "float16", "half": "float16", "HalfTensor": "float16"}
 _NAMED |= {"bfloat16": "bfloat16", "BFloat16Tensor": "bfloat16"}

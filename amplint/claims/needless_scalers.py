@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.asked_for_dtype import mentioned
 from amplint.claims.surroundings import FunctionNode
-from amplint.infer.training.paths import switched_off
-from amplint.infer.training.roles import Role, is_autocast, is_scaler
-from amplint.infer.training.steps import Step
+from amplint.infer.flow.training.paths import switched_off
+from amplint.infer.flow.training.roles import Role, is_autocast, is_scaler
+from amplint.infer.flow.training.steps import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.program import Place, Scope
+    from amplint.infer.flow.training.program import Place, Scope
+    from amplint.infer.state.facts import FileFacts
 
 
 def made_anew(facts: FileFacts) -> Iterator[ast.Call]:

@@ -6,11 +6,11 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from amplint.infer.bodies import once_for_each_node
-from amplint.infer.dtypes import BITS, FLOATS, names_of
+from amplint.infer.lattice.dtypes import BITS, FLOATS, names_of
+from amplint.infer.syntax.bodies import once_for_each_node
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import Conflict, FileFacts, Operand
+    from amplint.infer.state.facts import Conflict, FileFacts, Operand
     from amplint.source import Span
 
 _WIDTHS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}

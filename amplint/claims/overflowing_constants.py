@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import by_node, doubted, follows_scenario, low_lanes, surest
 from amplint.claims.operands import short_name
-from amplint.infer.dtypes import BITS, bits_of
-from amplint.infer.values import Const, Limit
+from amplint.infer.lattice.dtypes import BITS, bits_of
+from amplint.infer.lattice.values import Const, Limit
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
 _LARGEST = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.annotations import last_name
+from amplint.infer.names.annotations import last_name
 
 if TYPE_CHECKING:
     from amplint.claims.surroundings import FunctionNode

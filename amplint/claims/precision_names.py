@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 ALIASES: dict[object, str] = {16: "16-mixed", "16": "16-mixed", "bf16": "bf16-mixed"}
 """Short names of mixed precision and what Lightning 2 turns them into (``lightning/fabric/plugins/precision/

@@ -11,8 +11,8 @@ from amplint.finding import Cause
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.program import Place, Program, Scope
+    from amplint.infer.flow.training.program import Place, Program, Scope
+    from amplint.infer.state.facts import FileFacts
 
 _PAIRS = (("fp16", "bf16"), ("fp16_full_eval", "bf16_full_eval"))
 _BITS = {"float16": 16, "half": 16, "bfloat16": 16, "float32": 32, "float": 32, "float64": 64, "double": 64}

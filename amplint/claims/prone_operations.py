@@ -12,10 +12,10 @@ from amplint.claims.low_precision import by_node, claimed_lanes, doubted, in_aut
 from amplint.claims.normalising import is_rooted
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.dtypes import BITS, LOW
-from amplint.infer.scenarios import CONTROL
-from amplint.infer.torch_ops import LOGARITHMS
-from amplint.infer.values import Const, Trait
+from amplint.infer.lattice.dtypes import BITS, LOW
+from amplint.infer.lattice.scenarios import CONTROL
+from amplint.infer.lattice.values import Const, Trait
+from amplint.infer.torch_model.torch_ops import LOGARITHMS
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Doubt
-    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
 SUMS = frozenset(("sum", "mean", "nansum"))

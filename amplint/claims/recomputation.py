@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.facts import AutogradFunction, FileFacts
+    from amplint.infer.state.facts import AutogradFunction, FileFacts
 
 _THROUGH = frozenset({"reversed", "enumerate", "zip", "list", "tuple"})
 

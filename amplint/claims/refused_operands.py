@@ -20,16 +20,16 @@ from amplint.claims.low_precision import (
 from amplint.claims.on_host import is_on_host
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings, works_on_a_model
-from amplint.infer.dtypes import BITS, LOW
-from amplint.infer.torch_ops import NO_NUMPY, find_op
-from amplint.infer.values import NONE, Const, Number
+from amplint.infer.lattice.dtypes import BITS, LOW
+from amplint.infer.lattice.values import NONE, Const, Number
+from amplint.infer.torch_model.torch_ops import NO_NUMPY, find_op
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Doubt
-    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
 NUMPY = "torch.Tensor.numpy"

@@ -6,7 +6,7 @@ import ast
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from amplint.infer.bodies import once_for_each_node
+from amplint.infer.syntax.bodies import once_for_each_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

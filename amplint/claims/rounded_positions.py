@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from amplint.claims.low_precision import by_node, claimed_lanes, doubted, surest
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.dtypes import LOW
-from amplint.infer.values import Trait
+from amplint.infer.lattice.dtypes import LOW
+from amplint.infer.lattice.values import Trait
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
 _PRODUCTS = frozenset(("einsum", "outer", "ger", "matmul", "mm", "bmm", "mul", "multiply"))

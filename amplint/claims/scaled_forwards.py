@@ -6,14 +6,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.training.roles import Role
-from amplint.infer.training.steps import Gradients, Step
+from amplint.infer.flow.training.roles import Role
+from amplint.infer.flow.training.steps import Gradients, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.program import Place, Scope
+    from amplint.infer.flow.training.program import Place, Scope
+    from amplint.infer.state.facts import FileFacts
 
 _OF_TORCH = ("autocast", "MixedPrecision", "float16", "half", "HalfTensor")
 _LIBRARIES = frozenset(("apex", "deepspeed"))

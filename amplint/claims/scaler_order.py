@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amplint.claims.training_steps import backward_causes, scaler_spelling, spelled, uses, varies
 from amplint.finding import Cause, Severity
-from amplint.infer.training.roles import Role
-from amplint.infer.training.steps import Gradients, Step
+from amplint.infer.flow.training.roles import Role
+from amplint.infer.flow.training.steps import Gradients, Step
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.steps import Moment, State
+    from amplint.infer.flow.training.steps import Moment, State
+    from amplint.infer.state.facts import FileFacts
 
 
 _Judgement: TypeAlias = tuple[str, Severity, Standing, tuple[Cause, ...]] | None

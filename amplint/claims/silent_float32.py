@@ -12,7 +12,7 @@ from amplint.claims.rotary_embeddings import rotations
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect, likely_loss
 from amplint.finding import Cause, Severity
-from amplint.infer.origins import deciding, lineage
+from amplint.infer.lattice.origins import deciding, lineage
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.merged_weights import Merge
-    from amplint.infer.facts import FileFacts, Promotion
+    from amplint.infer.state.facts import FileFacts, Promotion
 
 
 def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from amplint.infer.annotations import last_name
-from amplint.infer.dtypes import BITS
-from amplint.infer.references import references
+from amplint.infer.lattice.dtypes import BITS
+from amplint.infer.names.annotations import last_name
+from amplint.infer.syntax.references import references
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Predicate = Callable[[ast.expr], bool]

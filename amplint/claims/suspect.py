@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import ast
 
     from amplint.finding import Cause, Doubt, Place
-    from amplint.infer.facts import FileFacts
+    from amplint.infer.state.facts import FileFacts
     from amplint.judge.certainty import Standing
     from amplint.source import Span
 

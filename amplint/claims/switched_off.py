@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.parameters import default_of, kept_as, method, passed
-from amplint.infer.annotations import last_name
-from amplint.infer.guards import COMPARISONS
+from amplint.infer.machine.guards import COMPARISONS
+from amplint.infer.names.annotations import last_name
 
 if TYPE_CHECKING:
     from amplint.claims.surroundings import FunctionNode, Surroundings

@@ -6,13 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.training.paths import assigned_in
-from amplint.infer.training.steps import Gradients, Step
+from amplint.infer.flow.training.paths import assigned_in
+from amplint.infer.flow.training.steps import Gradients, Step
 
 if TYPE_CHECKING:
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.training.program import Place
-    from amplint.infer.training.steps import Moment
+    from amplint.infer.flow.training.program import Place
+    from amplint.infer.flow.training.steps import Moment
+    from amplint.infer.state.facts import FileFacts
 
 TRAINING = ("GradScaler", "unscale_", "caler.scale(", "caler.step(", "ccelerator", "abric")
 """Strings without which a file has no scaler: what the gate asks for beside a rule's own tokens."""

@@ -15,8 +15,8 @@ from amplint.claims.low_precision import by_node, claimed_lanes, doubted, refuse
 from amplint.claims.on_host import is_on_host
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
-from amplint.infer.values import Limit, Trait
+from amplint.infer.lattice.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from amplint.infer.lattice.values import Limit, Trait
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Doubt
-    from amplint.infer.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
 _ROUNDS_TO_ZERO = 2.0**-25

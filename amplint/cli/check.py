@@ -20,7 +20,7 @@ from amplint.config import Config, Configurations, UsageError
 from amplint.engine import Options, Task, check_file, check_files
 from amplint.files import display_path, find_files
 from amplint.finding import Applicability, FileResult, Finding, Severity
-from amplint.infer.scenarios import DEVICES
+from amplint.infer.lattice.scenarios import DEVICES
 from amplint.passed_over import PassedOver
 from amplint.plugins import load_rules
 from amplint.report import FORMATS, Context, plain, render

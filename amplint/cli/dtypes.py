@@ -17,7 +17,7 @@ from amplint.cli.main import CLEAN, FAILED, error_message, print_lines, write_ou
 from amplint.config import Configurations, UsageError
 from amplint.engine import DEBUG_VARIABLE
 from amplint.files import display_path, find_files
-from amplint.infer.scenarios import CONTROL, DEVICES, SCENARIOS, Scenario, scenario_names
+from amplint.infer.lattice.scenarios import CONTROL, DEVICES, SCENARIOS, Scenario, scenario_names
 from amplint.report import Line, plain
 from amplint.source import Source, SourceError
 

@@ -15,7 +15,7 @@ from amplint.cli.main import message, print_lines, write_out
 from amplint.cli.rules import as_json
 from amplint.config import Config, UsageError, find_config
 from amplint.explain.rule_page import rule_page
-from amplint.infer.scenarios import SCENARIOS
+from amplint.infer.lattice.scenarios import SCENARIOS
 from amplint.plugins import find_rule, load_rules, nearest
 from amplint.rule_base import documentation
 

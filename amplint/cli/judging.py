@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.config import Config, Configurations, UsageError, parse_torch_version
 from amplint.engine import Options
-from amplint.infer.scenarios import DEVICES, Scenario, find_scenario, scenario_names
+from amplint.infer.lattice.scenarios import DEVICES, Scenario, find_scenario, scenario_names
 from amplint.plugins import load_rules, nearest, select_rules
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print
 from amplint.config import Config, Configurations, UsageError
 from amplint.engine import Options, check_file
 from amplint.files import display_path, find_files
-from amplint.infer.scenarios import DEVICES
+from amplint.infer.lattice.scenarios import DEVICES
 from amplint.plugins import load_rules
 from amplint.source import Source, SourceError
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from amplint.infer.torch_ops import sums_nothing
+from amplint.infer.torch_model.torch_ops import sums_nothing
 
 #: Lists of more tensors than this are recast as a whole.
 LONGEST_SPLIT = 3

@@ -1,6 +1,6 @@
 """Result rules: the dtype of a result as a function of the operands', found from what runs gave.
 
-A rule's name is what the tables hold, and what ``amplint.infer.results`` reads:
+A rule's name is what the tables hold, and what ``amplint.infer.torch_model.results`` reads:
 
 * ``first``: that of the first tensor; the name of another parameter: that of it;
 * ``promote``: ``torch.result_type`` of all tensors; ``widest``: the same blind to which tensors have no dimensions;

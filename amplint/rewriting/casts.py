@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.operands import castable, differ, dtype_of, dtype_of_tensor, lanes_of
 from amplint.finding import Applicability, Edit
-from amplint.infer.dtypes import BITS
+from amplint.infer.lattice.dtypes import BITS
 from amplint.rewriting.nodes import find_operand
 from amplint.source import Span
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.claims.suspect import Suspect
-    from amplint.infer.facts import Conflict, FileFacts, Operand, Promotion
-    from amplint.infer.values import Tensor
+    from amplint.infer.lattice.values import Tensor
+    from amplint.infer.state.facts import Conflict, FileFacts, Operand, Promotion
     from amplint.visit import Visit
 
 

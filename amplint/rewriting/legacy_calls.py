@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Edit
-from amplint.infer.bodies import once_for_each_node
+from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.source import Source, Span
 
 if TYPE_CHECKING:
     from amplint.claims.legacy_names import Legacy
-    from amplint.infer.references import Reference
+    from amplint.infer.syntax.references import Reference
 
 
 @dataclass(frozen=True, slots=True)

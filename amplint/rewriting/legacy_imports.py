@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from amplint.claims.legacy_uses import LegacyUse
     from amplint.claims.surroundings import Surroundings
     from amplint.finding import Edit
-    from amplint.infer.facts import FileFacts
-    from amplint.infer.references import Reference
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.syntax.references import Reference
     from amplint.rewriting.legacy_calls import Rewrite
     from amplint.source import Source
     from amplint.visit import Visit

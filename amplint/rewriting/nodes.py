@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.infer.facts import Operand
-    from amplint.infer.values import Origin
+    from amplint.infer.lattice.values import Origin
+    from amplint.infer.state.facts import Operand
     from amplint.visit import Visit
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.infer.scenarios import CONTROL
+from amplint.infer.lattice.scenarios import CONTROL
 from amplint.verify import judge
 from amplint.verify.flow import Coverage, DtypeFlow
 from amplint.verify.job import (
@@ -35,7 +35,7 @@ from amplint.verify.run import Run, Where, run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.verify.build import Built, Recipe
 
 

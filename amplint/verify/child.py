@@ -106,7 +106,7 @@ def _run_cells(
 ) -> list[Outcome]:
     import torch
 
-    from amplint.infer.scenarios import find_scenario
+    from amplint.infer.lattice.scenarios import find_scenario
     from amplint.verify.cell import Answers, evaluate, plan
     from amplint.verify.described import built_text
 

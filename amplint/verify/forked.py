@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
 
 
 def run_forked(

@@ -19,7 +19,7 @@ from amplint.verify.tensors import replaced, tensors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.verify.build import Built, Recipe
 
 

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from amplint.finding import Severity
-from amplint.infer.analysis import analyse
-from amplint.infer.scenarios import CONTROL
-from amplint.infer.torch_ops import BANNED
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL
+from amplint.infer.torch_model.torch_ops import BANNED
 from amplint.source import SourceError
 from amplint.verify.scene import Scene
 from amplint.verify.snippet_writing import Unknown, write
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from amplint.engine import Options
     from amplint.finding import Finding
-    from amplint.infer.scenarios import Scenario
-    from amplint.infer.torch_ops import Op
+    from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.torch_model.torch_ops import Op
     from amplint.source import Source
     from amplint.verify.witness import Sight
 

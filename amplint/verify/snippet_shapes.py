@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.data.forms import FORMS
-from amplint.infer.torch_ops import find_op
+from amplint.infer.torch_model.torch_ops import find_op
 from amplint.verify.snippet_layers import SIZE, Shape, takes
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
-from amplint.infer.dtypes import BOOL, INTEGERS, names_of
-from amplint.infer.joining import options_of
-from amplint.infer.values import (
+from amplint.infer.lattice.dtypes import BOOL, INTEGERS, names_of
+from amplint.infer.lattice.joining import options_of
+from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
     Builtin,
@@ -28,7 +28,7 @@ from amplint.verify.scene import LayerPart, Place, Scene
 from amplint.verify.snippet_layers import is_known
 
 if TYPE_CHECKING:
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.source import Source, Span
     from amplint.verify.witness import Sight
 

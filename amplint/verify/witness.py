@@ -11,20 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amplint.infer.expressions import evaluate
-from amplint.infer.frame import Frame
-from amplint.infer.layers import find_layer
-from amplint.infer.record import Recorder
-from amplint.infer.session import OutOfBudget
-from amplint.infer.torch_ops import Op, find_op
-from amplint.infer.values import TensorMethod, TorchName, Value
+from amplint.infer.lattice.values import TensorMethod, TorchName, Value
+from amplint.infer.machine.expressions import evaluate
+from amplint.infer.state.frame import Frame
+from amplint.infer.state.record import Recorder
+from amplint.infer.state.session import OutOfBudget
+from amplint.infer.torch_model.layers import find_layer
+from amplint.infer.torch_model.torch_ops import Op, find_op
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from amplint.infer.activation import Activation
-    from amplint.infer.dtypes import Autocast
-    from amplint.infer.facts import Conflict, Operand
+    from amplint.infer.lattice.dtypes import Autocast
+    from amplint.infer.state.activation import Activation
+    from amplint.infer.state.facts import Conflict, Operand
     from amplint.source import Span
 
 _PLAIN = (

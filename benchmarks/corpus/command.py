@@ -36,7 +36,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from corpus import summary, table
 from corpus.exports import ExportError, Exports
 from corpus.judging import CheckError, Outcome, check, judge, judge_negative

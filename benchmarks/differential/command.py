@@ -36,7 +36,7 @@ from children import answers
 from dtype_truth.libraries import DEFAULT_MODELS
 from dtype_truth.recording import known_models
 
-from amplint.infer.scenarios import DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from differential.judging import Judgement, findings
 from differential.outcome import Outcome, load, save
 

@@ -17,7 +17,7 @@ import torch
 from dtype_truth.libraries import NotBuilt, build, load
 
 from amplint.emulation.gaps import gap
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.verify.coverage import Coverage
 from amplint.verify.modes import Call
 from amplint.verify.run import Where, run
@@ -26,7 +26,7 @@ from differential.outcome import Crash, Outcome
 if TYPE_CHECKING:
     from dtype_truth.libraries import Model
 
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.verify.run import Run
 
 MODES = (Call("train"), Call("eval-no-grad"))

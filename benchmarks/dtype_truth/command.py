@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures import results
 
-from amplint.infer.scenarios import find_scenario, scenario_names
+from amplint.infer.lattice.scenarios import find_scenario, scenario_names
 from dtype_truth import table
 from dtype_truth.compare import Compared, Inference, compare, tasks
 from dtype_truth.libraries import DEFAULT_MODELS

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.scenarios import CONTROL, find_scenario
+from amplint.infer.lattice.scenarios import CONTROL, find_scenario
 from amplint.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from amplint.annotate.rows import Row
-    from amplint.infer.values import Origin
+    from amplint.infer.lattice.values import Origin
     from dtype_truth.truth import Case, Position, Recorded, Recording
 
 VERDICTS = ("exact", "partial", "unknown", "wrong")

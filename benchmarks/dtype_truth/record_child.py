@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from amplint.infer.scenarios import Scenario, find_scenario
+from amplint.infer.lattice.scenarios import Scenario, find_scenario
 from amplint.verify.modes import Call
 from amplint.verify.run import Where, prepare, region
 from dtype_truth.libraries import NotBuilt, all_models, build

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from amplint.infer.scenarios import find_scenario
+from amplint.infer.lattice.scenarios import find_scenario
 from amplint.verify.build import CannotBuild, Recipe
 from amplint.verify.cell import evaluate, plan
 from amplint.verify.job import CONFIRMING, FAILED, OTHER, Claim, Job

@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.verify import judge
 from amplint.verify.job import BASE, CPU_GAP, HARDWARE
 from mutants.inputs import NUMBERS_ONLY, RANDOM
@@ -15,7 +15,7 @@ from mutants.outcomes import BETWEEN, HARMLESS, INACCURATE, NONFINITE, RAISES, U
 from mutants.running import WITH_GRADIENTS, became_nonfinite, distance, run
 
 if TYPE_CHECKING:
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.verify.build import Recipe
     from amplint.verify.run import Where
     from mutants.inputs import Case

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from amplint.infer.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.verify.coverage import Coverage
 from amplint.verify.modes import Call, calls
 from mutants.inputs import INNER, LONG, MASKED, NUMBERS_ONLY, RANDOM, VARIANTS, Case, differs, varied
@@ -15,7 +15,7 @@ from mutants.running import became_nonfinite, distance, run
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from amplint.infer.scenarios import Scenario
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.verify.build import Deadline, Recipe
     from amplint.verify.run import Run, Where
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from amplint.infer.scenarios import CONTROL, Scenario
+from amplint.infer.lattice.scenarios import CONTROL, Scenario
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.modes import invoke
 from amplint.verify.run import Run, Where, prepare, region

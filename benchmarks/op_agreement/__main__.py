@@ -24,7 +24,7 @@ from programs import NoSource, Written, inferred, judge, written
 from torch.testing._internal.common_modules import module_db
 
 from amplint.emulation import install
-from amplint.infer.torch_ops import find_op
+from amplint.infer.torch_model.torch_ops import find_op
 
 VERDICTS = ("exact", "partial", "unknown", "wrong")
 Result = dict[str, tuple[str, str, str]]

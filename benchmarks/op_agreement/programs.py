@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from amplint.annotate.rows import Row, file_dtypes
-from amplint.infer.dtypes import NAMES
-from amplint.infer.scenarios import CONTROL
+from amplint.infer.lattice.dtypes import NAMES
+from amplint.infer.lattice.scenarios import CONTROL
 from amplint.source import Source
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.scenarios import find_scenario
+from amplint.infer.lattice.scenarios import find_scenario
 from amplint.source import Source
 from soundness.running import DTYPES, record
 from soundness.writer import written

@@ -1,0 +1,211 @@
+"""Autograd Functions: forward under the ambient autocast, backward with the gradient of what forward returned."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.arguments import Arguments
+from amplint.infer.lattice.contexts import AutogradContext
+from amplint.infer.lattice.decorators import CustomDecorator, Decorated
+from amplint.infer.lattice.joining import options_of
+from amplint.infer.lattice.values import Builtin, External, Origin, Partial, Sequence, Tensor, TorchName, Union, Value
+from amplint.infer.machine.calls import MAX_APPLIED, apply_autograd, call_value
+from amplint.infer.machine.entries import argument_values
+from amplint.infer.machine.running import run_function
+from amplint.infer.names import classes
+from amplint.infer.names.definitions import Class, Function
+from amplint.infer.state.dispatch import evaluate
+from amplint.infer.state.facts import AutogradFunction, DecoratorFact
+from amplint.infer.state.frame import Frame
+from amplint.infer.syntax.bodies import nodes_below
+
+if TYPE_CHECKING:
+    from amplint.infer.state.facts import Conflict
+    from amplint.infer.state.session import Session
+
+
+def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
+    """Run an autograd Function's forward and backward and say how they are decorated."""
+    forward, backward = _method(cls, "forward"), _method(cls, "backward")
+    session = top.session
+    context = AutogradContext()
+    result: Value | None = None
+    ambient = Frame(session, top.namespace, autocast=session.ambient, in_module=True)
+    styled = classes.find_member(cls, "setup_context") is not None
+    with session.recorder.watching() as in_forward:
+        if forward is not None:
+            arguments = argument_values(ambient, forward, skip=0 if styled else 1)
+            result = apply_autograd(ambient, cls, arguments, context)
+            if id(forward.node) not in session.ran:
+                leading = () if styled else ((context, None),)
+                run_function(ambient, forward, arguments.shifted(*leading))
+            if styled:
+                _setup_context(ambient, cls, context, arguments, result)
+    with session.recorder.watching() as in_backward:
+        if backward is not None:
+            _run_backward(ambient, cls, backward, context, result)
+    inner = Frame(session, top.namespace, closure=cls.closure)
+    return AutogradFunction(
+        node=cls.node,
+        forward=_node(cls, "forward"),
+        backward=_node(cls, "backward"),
+        forward_decorators=_decorators(inner, _node(cls, "forward")),
+        backward_decorators=_decorators(inner, _node(cls, "backward")),
+        setup_context=_node(cls, "setup_context"),
+        sensitive_forward=tuple(in_forward.values()),
+        sensitive_backward=tuple(in_backward.values()),
+    )
+
+
+def confirm(top: Frame, cls: Class) -> None:
+    """Drop what disagrees in a Function for some callers only, and for none of the modules that apply it here.
+
+    That is known where the file applies it in modules alone, each time with operands of known dtypes. What disagrees
+    on one of two ways through such a module is possible only: the application may lie on the other.
+    """
+    session = top.session
+    applied = list(session.applied.get(id(cls.node), {}).values())
+    backward = _method(cls, "backward")
+    if not applied or len(applied) > MAX_APPLIED or backward is None or None in applied:
+        return
+    if {id(how.node) for how in applied if how is not None} != _applications(cls):
+        return
+    memo, calls = session.memo, session.calls
+    session.memo, session.calls = {}, {}
+    with session.recorder.confirming([cls.node], partial(_may_agree, session)):
+        for how in applied:
+            assert how is not None
+            frame = Frame(session, top.namespace, autocast=how.autocast, live=how.live, in_module=True)
+            context = AutogradContext()
+            result = apply_autograd(frame, cls, how.arguments, context)
+            if classes.find_member(cls, "setup_context") is not None:
+                _setup_context(frame, cls, context, how.arguments, result)
+            _run_backward(frame, cls, backward, context, result)
+    session.memo, session.calls = memo, calls
+
+
+def _may_agree(session: Session, conflict: Conflict) -> bool:
+    """Whether two operands have one dtype on some way through the code, in every scenario in which they may differ."""
+    lanes = [number for number, scenario in enumerate(session.scenarios) if scenario.name in conflict.scenarios]
+    pairs = [(conflict.left.value.dtypes[number], conflict.right.value.dtypes[number]) for number in lanes]
+    return all(a.mask & b.mask and not a.assumed and not b.assumed for a, b in pairs)
+
+
+def _applications(cls: Class) -> set[int]:
+    """``id`` of the nodes of the calls that apply a Function, anywhere in its file."""
+    found = set()
+    for node in nodes_below(cls.namespace.tree):
+        if isinstance(node, ast.Call) and _is_apply(node.func, cls):
+            found.add(id(node))
+    return found
+
+
+def _is_apply(node: ast.expr, cls: Class) -> bool:
+    if not isinstance(node, ast.Attribute) or node.attr != "apply":
+        return False
+    return isinstance(node.value, ast.Name) and node.value.id == cls.name
+
+
+def _setup_context(frame: Frame, cls: Class, context: AutogradContext, arguments: Arguments, result: Value) -> None:
+    setup = _method(cls, "setup_context")
+    if setup is not None:
+        inputs = Sequence(tuple(arguments.positional))
+        call_value(frame, setup, Arguments([context, inputs, result]), ast.copy_location(ast.Name(cls.name), cls.node))
+
+
+def _run_backward(
+    ambient: Frame, cls: Class, backward: Function, context: AutogradContext, result: Value | None
+) -> None:
+    session = ambient.session
+    member = classes.find_member(cls, "backward")
+    decorated = _role(member) == "backward"
+    inside = session.ambient if decorated and not _casts_inputs(cls) else session.no_autocast
+    spec = backward.node.args
+    parameters = [*spec.posonlyargs, *spec.args][1:]
+    gradients = [_gradient(ambient, result, index, parameter) for index, parameter in enumerate(parameters)]
+    arguments = Arguments([context, *gradients])
+    if spec.vararg is not None:
+        arguments.positional.append(_gradient(ambient, result, 0, spec.vararg))
+    frame = Frame(session, ambient.namespace, autocast=inside, live=ambient.live, backward=True, in_module=False)
+    call_value(frame, backward, arguments, ast.copy_location(ast.Name(cls.name), cls.node))
+
+
+def _gradient(frame: Frame, result: Value | None, index: int, parameter: ast.arg) -> Tensor:
+    """The gradient of one output, as a parameter of backward: autograd gives it the output's dtype."""
+    for option in options_of(result) if result is not None else ():
+        value: Value = option
+        if isinstance(option, Sequence) and option.items is not None and index < len(option.items):
+            value = option.items[index]
+        for inner in options_of(value):
+            if isinstance(inner, Tensor) and (index == 0 or isinstance(option, Sequence)):
+                parents = (inner.origin,) if inner.origin is not None else ()
+                origin = Origin(frame.namespace.source, parameter, "", inner.dtypes, parents)
+                return replace(inner, origin=origin, gradient=True, leaf=False, maybe=False)
+    return Tensor(frame.session.unknown, None, gradient=True)
+
+
+def _method(cls: Class, name: str) -> Function | None:
+    value = classes.find_member(cls, name)
+    while isinstance(value, Decorated):
+        value = value.function
+    if isinstance(value, Function):
+        return value
+    node = _node(cls, name)
+    return Function(node, cls.namespace, cls.closure, cls, name) if node is not None else None
+
+
+def _node(cls: Class, name: str) -> ast.FunctionDef | None:
+    for statement in cls.node.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            return statement
+    return None
+
+
+def _role(value: Value | None) -> str | None:
+    while isinstance(value, Decorated):
+        if value.role is not None:
+            return value.role
+        value = value.function
+    return None
+
+
+def _casts_inputs(cls: Class) -> bool:
+    value = classes.find_member(cls, "forward")
+    while isinstance(value, Decorated):
+        if value.cast_inputs is not None:
+            return True
+        value = value.function
+    return False
+
+
+def _decorators(frame: Frame, node: ast.FunctionDef | None) -> tuple[DecoratorFact, ...]:
+    facts = []
+    for decorator in node.decorator_list if node is not None else ():
+        called = isinstance(decorator, ast.Call)
+        keywords = tuple(k.arg for k in decorator.keywords if k.arg) if isinstance(decorator, ast.Call) else ()
+        name = _decorator_name(evaluate(frame, decorator))
+        if name is None and isinstance(decorator, ast.Call):
+            name = _decorator_name(evaluate(frame, decorator.func))
+        facts.append(DecoratorFact(decorator, name, keywords, called))
+    return tuple(facts)
+
+
+def _decorator_name(value: Value) -> str | None:
+    """A dotted name for a decorator, None where it is not known what it does."""
+    if isinstance(value, TorchName):
+        return value.name
+    if isinstance(value, CustomDecorator):
+        return "torch.amp.custom_fwd" if value.role == "forward" else "torch.amp.custom_bwd"
+    if isinstance(value, Builtin) and value.receiver is None:
+        return value.name
+    if isinstance(value, External):
+        return None
+    if isinstance(value, Partial):
+        return _decorator_name(value.callee)
+    if isinstance(value, Union):
+        names = {(_decorator_name(option) or "").rsplit(".", 1)[-1] for option in value.options}
+        return _decorator_name(value.options[0]) if len(names) == 1 and "" not in names else None
+    return None

@@ -1,0 +1,1 @@
+"""Questions about paths and variables that need no dtypes."""

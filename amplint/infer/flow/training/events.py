@@ -1,0 +1,125 @@
+"""Which calls are events of a training step."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.flow.training.roles import Role
+from amplint.infer.flow.training.steps import Event, Gradients, Step
+
+if TYPE_CHECKING:
+    from amplint.infer.flow.training.program import Place, Program, Scope
+    from amplint.infer.flow.training.roles import Roles
+
+_CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+_MANAGED_CLIPPERS = (*_CLIPPERS, "clip_gradients", "unscale_gradients")
+_BACKWARD_KEYWORDS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
+_GRADIENT_CLIPPERS = frozenset({"clamp_", "clip_"})
+
+
+class Events:
+    """The events of one file, by call."""
+
+    def __init__(self, program: Program, roles: Roles) -> None:
+        self._program = program
+        self._roles = roles
+        self._known: dict[int, tuple[Event, ...]] = {}
+
+    def of(self, call: ast.Call, scope: Scope) -> tuple[Event, ...]:
+        """The event that a call is: none or one."""
+        found = self._known.get(id(call))
+        if found is None:
+            event = self._event(call, scope)
+            found = self._known[id(call)] = (event,) if event is not None else ()
+        return found
+
+    def _event(self, call: ast.Call, scope: Scope) -> Event | None:
+        name = self._program.name(call.func)
+        if name is not None and name.startswith("torch."):
+            return self._of_torch(name, call, scope)
+        if not isinstance(call.func, ast.Attribute):
+            return None
+        attribute, receiver = call.func.attr, call.func.value
+        if attribute == "backward":
+            return self._backward(call, receiver, scope)
+        scaler = self._roles.scaler(receiver, scope)
+        if scaler is not None:
+            steps = {"unscale_": Step.UNSCALE, "step": Step.SCALER_STEP, "update": Step.UPDATE}
+            step = steps.get(attribute)
+            return Event(step, call, scope, scaler, self._argument(call, scope)) if step is not None else None
+        if self._roles.has(receiver, scope, Role.IDLE_SCALER):
+            return None
+        if attribute in _MANAGED_CLIPPERS and self._roles.has(receiver, scope, Role.MANAGER):
+            return Event(Step.MANAGED_CLIP, call, scope)
+        if attribute in ("clip_grad_norm_", "clip_grad_value_") and self._program.callee(call, scope) is None:
+            return Event(Step.CLIP, call, scope)
+        if attribute in _GRADIENT_CLIPPERS and _of_gradient(receiver):
+            return Event(Step.CLIP, call, scope)
+        if attribute == "step" and self._roles.has(receiver, scope, Role.OPTIMIZER):
+            return Event(Step.OPTIMIZER_STEP, call, scope, optimizer=self._program.place(receiver, scope))
+        if attribute == "zero_grad":
+            return Event(Step.ZERO_GRAD, call, scope, optimizer=self._program.place(receiver, scope))
+        return None
+
+    def _of_torch(self, name: str, call: ast.Call, scope: Scope) -> Event | None:
+        last = name.rpartition(".")[2]
+        if last in _CLIPPERS and name.startswith("torch.nn.utils"):
+            return Event(Step.CLIP, call, scope)
+        if name == "torch.autograd.backward":
+            tensors = call.args[0] if call.args else None
+            kinds = self._kinds(tensors, scope) if tensors is not None else (Gradients.PLAIN,)
+            return Event(Step.BACKWARD, call, scope, gradients=kinds)
+        if name == "torch.autograd.grad":
+            return Event(Step.AUTOGRAD_GRAD, call, scope)
+        return None
+
+    def _backward(self, call: ast.Call, receiver: ast.expr, scope: Scope) -> Event | None:
+        if self._roles.has(receiver, scope, Role.MANAGER):
+            return Event(Step.BACKWARD, call, scope, gradients=(Gradients.MANAGED,))
+        if self._program.callee(call, scope) is not None or _is_super(receiver):
+            return None
+        if isinstance(receiver, ast.Name) and (receiver.id == scope.receiver or receiver.id in ("ctx", "cls")):
+            return None
+        plain = len(call.args) <= 1 and all(k.arg in _BACKWARD_KEYWORDS for k in call.keywords)
+        kinds = self._kinds(receiver, scope)
+        if not plain or (call.args and kinds == (Gradients.PLAIN,) and not _is_gradient(call.args[0], scope)):
+            return None
+        scaled = next((t.scaler for t in self._roles.of(receiver, scope) if t.role is Role.SCALED), None)
+        return Event(Step.BACKWARD, call, scope, scaled, gradients=kinds)
+
+    def _kinds(self, loss: ast.expr, scope: Scope) -> tuple[Gradients, ...]:
+        roles = {thing.role for thing in self._roles.of(loss, scope)}
+        if Role.SCALED not in roles:
+            return (Gradients.PLAIN,)
+        return (Gradients.SCALED,) if roles == {Role.SCALED} else (Gradients.SCALED, Gradients.PLAIN)
+
+    def _argument(self, call: ast.Call, scope: Scope) -> Place | None:
+        given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "optimizer"), None)
+        return self._program.place(given, scope) if given is not None else None
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def _is_gradient(node: ast.expr, scope: Scope) -> bool:
+    """Whether ``x.backward(node)`` is a tensor's: an engine's ``backward`` takes the loss.
+
+    It is the gradient of something, or made of ones or of numbers; of a variable, what it is given.
+    """
+    for part in ast.walk(node):
+        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
+        if name in ("grad", "ones", "ones_like", "new_ones"):
+            return True
+    if isinstance(node, ast.Name):
+        given = [value for target, value in scope.assignments if isinstance(target, ast.Name) and target.id == node.id]
+        return any(not isinstance(value, ast.Name) and _is_gradient(value, scope) for value in given)
+    return isinstance(node, ast.Constant)
+
+
+def _of_gradient(node: ast.expr) -> bool:
+    """``p.grad`` or ``p.grad.data``."""
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        node = node.value
+    return isinstance(node, ast.Attribute) and node.attr == "grad"

@@ -1,0 +1,154 @@
+"""What a training step does to gradients: the events, and what has happened by the time of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ast
+
+    from amplint.infer.flow.training.program import Place, Scope
+
+
+class Step(str, Enum):
+    """An event of a training step."""
+
+    BACKWARD = "backward"
+    AUTOGRAD_GRAD = "torch.autograd.grad"
+    CLIP = "clipping of gradients"
+    MANAGED_CLIP = "clipping by what also unscales"
+    UNSCALE = "scaler.unscale_"
+    SCALER_STEP = "scaler.step"
+    UPDATE = "scaler.update"
+    OPTIMIZER_STEP = "optimizer.step"
+    ZERO_GRAD = "zero_grad"
+
+
+class Gradients(str, Enum):
+    """What the gradients are at one point of one path."""
+
+    ENTRY = "whatever the caller left"
+    NONE = "none, or used up"
+    PLAIN = "those of the loss itself"
+    SCALED = "those of the scaled loss"
+    UNSCALED = "divided by the scale again"
+    MANAGED = "those of a loss that Accelerate or Fabric may have scaled"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One path's state. ``unscaled`` and ``stepped`` are (scaler, optimizer) since the scaler's last update, with the
+    call that did it; ``updated`` holds scalers whose last call was an update; ``early_clips`` are clippings of what the
+    caller left, before any unscaling; ``assumed`` the tests that led here."""
+
+    gradients: Gradients = Gradients.ENTRY
+    unscaled: frozenset[tuple[Place, Place]] = frozenset()
+    stepped: frozenset[tuple[Place, Place]] = frozenset()
+    updated: frozenset[Place] = frozenset()
+    early_clips: frozenset[int] = frozenset()
+    assumed: frozenset[tuple[str, bool]] = frozenset()
+
+    def after(self, event: Event) -> tuple[State, ...]:
+        """The states that an event leaves: two where a loss is scaled or not."""
+        step, scaler, _optimizer = event.step, event.scaler, event.optimizer
+        if step is Step.BACKWARD:
+            return tuple(replace(self, gradients=kind, early_clips=frozenset()) for kind in event.gradients)
+        if step is Step.CLIP:
+            if self.gradients is Gradients.ENTRY:
+                return (replace(self, early_clips=self.early_clips | {id(event.node)}),)
+            return (self,)
+        if step is Step.MANAGED_CLIP:
+            return (replace(self, gradients=Gradients.UNSCALED),)
+        if step is Step.OPTIMIZER_STEP or step is Step.ZERO_GRAD:
+            return (replace(self, gradients=Gradients.NONE, early_clips=frozenset()),)
+        if scaler is None:
+            return (self,)
+        pair = event.pair
+        if step is Step.UNSCALE:
+            unscaled = self.unscaled | pair
+            return (
+                replace(
+                    self,
+                    gradients=Gradients.UNSCALED,
+                    unscaled=unscaled,
+                    updated=self.updated - {scaler},
+                    early_clips=frozenset(),
+                ),
+            )
+        if step is Step.SCALER_STEP:
+            stepped = self.stepped | pair
+            return (
+                replace(
+                    self,
+                    gradients=Gradients.NONE,
+                    stepped=stepped,
+                    updated=self.updated - {scaler},
+                    early_clips=frozenset(),
+                ),
+            )
+        if step is Step.UPDATE:
+            return (
+                replace(
+                    self,
+                    unscaled=frozenset(pair for pair in self.unscaled if pair[0] != scaler),
+                    stepped=frozenset(pair for pair in self.stepped if pair[0] != scaler),
+                    updated=self.updated - {scaler} if event.sets_scale else self.updated | {scaler},
+                ),
+            )
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """One event as written: the call, and the scaler and optimizer that it names."""
+
+    step: Step
+    node: ast.Call
+    scope: Scope
+    scaler: Place | None = None
+    optimizer: Place | None = None
+    gradients: tuple[Gradients, ...] = ()
+
+    @property
+    def sets_scale(self) -> bool:
+        """Whether an update is given a new scale, for which no step is needed."""
+        return self.step is Step.UPDATE and bool(self.node.args or self.node.keywords)
+
+    @property
+    def pair(self) -> frozenset[tuple[Place, Place]]:
+        """The scaler with the optimizer, where these are one object each: not an item of a list under any index."""
+        if self.scaler is None or self.optimizer is None:
+            return frozenset()
+        several = any(isinstance(part, str) and "*" in part for part in (*self.scaler, *self.optimizer))
+        return frozenset() if several else frozenset({(self.scaler, self.optimizer)})
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """An autocast region around an event: the expression entered, and whether it is surely one."""
+
+    node: ast.expr
+    certain: bool
+
+
+@dataclass(slots=True, eq=False)
+class Moment:
+    """An event with every state in which it is reached, and the autocast regions around it, by context.
+
+    ``regions`` has one entry a context: the innermost enabled autocast region, or None where none is around.
+    ``blurred``: more paths lead here than were told apart, so ``states`` may hold combinations that do not occur.
+    """
+
+    event: Event
+    states: set[State]
+    regions: list[Around | None]
+    blurred: bool = False
+    loops: tuple[ast.AST, ...] = ()
+    tests: tuple[ast.expr, ...] = ()
+    """The tests in the same function, outermost first, under which it runs."""
+
+    @property
+    def gradients(self) -> set[Gradients]:
+        return {state.gradients for state in self.states}

@@ -1,0 +1,1 @@
+"""Python's semantics: expressions, statements, calls, objects, guards."""

@@ -1,0 +1,448 @@
+"""Python's builtins and the few library functions whose results matter to dtypes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.arguments import Arguments
+from amplint.infer.lattice.dtypes import FLOAT32, LOW
+from amplint.infer.lattice.joining import element_of, options_of, unite
+from amplint.infer.lattice.values import (
+    NONE,
+    UNKNOWN,
+    Builtin,
+    Const,
+    External,
+    Layer,
+    Mapping,
+    Number,
+    Partial,
+    Sequence,
+    Tensor,
+    Text,
+    TorchName,
+    Value,
+    extreme_of,
+)
+from amplint.infer.machine import fields
+from amplint.infer.names.classes import ancestry, find_member, has_unknown_base
+from amplint.infer.names.definitions import Class, Function, Instance, Super
+from amplint.infer.names.namespace import canonical
+from amplint.infer.names.texts import is_callable_kind, text_of
+from amplint.infer.state.dispatch import call, get_attribute, set_attribute
+from amplint.infer.torch_model import comm_hooks
+from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
+from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
+from amplint.infer.torch_model.modules import MODULE_METHODS
+from amplint.infer.torch_model.operations import apply_named
+from amplint.infer.torch_model.torch_ops import find_op, measured_release
+
+if TYPE_CHECKING:
+    import ast
+
+    from amplint.infer.state.frame import Frame
+
+BUILTIN_NAMES = frozenset(
+    [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "callable",
+        "dict",
+        "enumerate",
+        "filter",
+        "float",
+        "getattr",
+        "hasattr",
+        "id",
+        "int",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "print",
+        "property",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "setattr",
+        "slice",
+        "sorted",
+        "staticmethod",
+        "classmethod",
+        "str",
+        "sum",
+        "super",
+        "tuple",
+        "type",
+        "vars",
+        "zip",
+        "object",
+    ]
+)
+
+_NUMBERS = {
+    "len": "int",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "hasattr": "bool",
+    "callable": "bool",
+    "issubclass": "bool",
+    "id": "int",
+    "any": "bool",
+    "all": "bool",
+}
+
+_NUMPY_NUMBERS = frozenset(
+    f"numpy.{name}" for name in ("sqrt", "log", "log2", "log10", "exp", "sin", "cos", "tan", "float64")
+)
+"""Functions that make a float64 scalar of a Python number: ``numpy.float64`` is a ``float``."""
+_SAME = (
+    *("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy"),
+    *(f"einops_exts.{name}_with_anon_dims" for name in ("rearrange", "repeat", "reduce")),
+)
+_ELEMENTWISE = {
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "true_divide", "equal", "less", "greater"), 2),
+    **dict.fromkeys(("less_equal", "greater_equal", "not_equal", "logical_and", "logical_or"), 2),
+    **dict.fromkeys(("maximum", "minimum"), 2),
+    "where": 3,
+}
+"""Functions of einx that call torch's of that name on so many tensors, behind the expression that shapes them."""
+_SAME_EACH = tuple(f"einops_exts.{name}_many" for name in ("rearrange", "repeat", "reduce"))
+"""Functions that do to each of several tensors what keeps its dtype."""
+_IDENTITY_DECORATORS = (
+    "functools.wraps",
+    "functools.lru_cache",
+    "functools.cache",
+    "functools.cached_property",
+    "typing.overload",
+    "typing.final",
+    "typing_extensions.deprecated",
+    "typing_extensions.override",
+    "abc.abstractmethod",
+    "contextlib.contextmanager",
+)
+
+
+def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.expr) -> Value:
+    """Call a Python builtin, or a method of a list, dict or string."""
+    name, first = value.name, arguments.positional[0] if arguments.positional else None
+    if name == "hasattr" and isinstance(first, Instance) and frame.constructing is first:
+        return _has_already(first, arguments)
+    if name == "hasattr" and isinstance(first, TorchName):
+        return _in_torch(frame, first, arguments)
+    if name in _NUMBERS:
+        return Number(_NUMBERS[name], extreme=extreme_of(first) if name in ("float", "int") else None)
+    if name == "isinstance":
+        return _isinstance(*arguments.positional) if len(arguments.positional) == 2 else Number("bool")
+    if name == "super":
+        if len(arguments.positional) == 2 and frame.owner is not None:
+            return Super(arguments.positional[1], frame.owner)
+        return Super(frame.receiver, frame.owner) if frame.receiver is not None and frame.owner is not None else UNKNOWN
+    if name == "range":
+        return Sequence(None, Number("int"))
+    if name == "getattr" and first is not None and len(arguments.positional) > 1:
+        attribute = arguments.positional[1]
+        if isinstance(attribute, Const) and isinstance(attribute.value, str):
+            found = get_attribute(frame, first, attribute.value, node)
+            if len(arguments.positional) > 2 and found is UNKNOWN:
+                return UNKNOWN
+            return found
+        return UNKNOWN
+    if name == "setattr" and isinstance(first, Instance):
+        attribute = arguments.positional[1] if len(arguments.positional) > 1 else UNKNOWN
+        if isinstance(attribute, Const) and isinstance(attribute.value, str) and len(arguments.positional) > 2:
+            set_attribute(frame, first, attribute.value, arguments.positional[2])
+        else:
+            first.open = True
+        return NONE
+    if name in ("list", "tuple", "sorted", "reversed", "iter", "set"):
+        return _as_sequence(frame, first, name != "tuple") if first is not None else Sequence((), mutable=True)
+    if name == "dict":
+        if isinstance(first, Mapping):
+            return Mapping({**first.items, **_by_name(arguments)}, first.other)
+        pairs = _pairs(first)
+        if pairs is not None:
+            return Mapping({**pairs, **_by_name(arguments)})
+        pair = element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
+        if isinstance(pair, Sequence) and pair.items is not None and len(pair.items) == 2:
+            return Mapping(_by_name(arguments), pair.items[1])
+        return Mapping(_by_name(arguments), UNKNOWN if arguments.unknown or first is not None else None)
+    if name == "next":
+        return element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
+    if name == "enumerate":
+        element = _element(frame, first)
+        return Sequence(None, Sequence((Number("int"), element)))
+    if name == "zip" and arguments.rest is not None:
+        return Sequence(None, Sequence(None, _element(frame, arguments.rest)))
+    if name == "zip":
+        return Sequence(None, Sequence(tuple(_element(frame, a) for a in arguments.positional)))
+    if name == "map" and len(arguments.positional) == 2:
+        second = arguments.positional[1]
+        if isinstance(second, Sequence) and second.items is not None and len(second.items) <= 4:
+            return Sequence(tuple(call(frame, first or UNKNOWN, Arguments([item]), node) for item in second.items))
+        return Sequence(None, call(frame, first or UNKNOWN, Arguments([_element(frame, second)]), node))
+    if name in ("max", "min", "abs", "sum", "round"):
+        if name in ("abs", "round") and isinstance(first, Tensor):
+            return first
+        options = arguments.positional if len(arguments.positional) > 1 else [_element(frame, first)]
+        if all(isinstance(o, (Const, Number)) for o in options):
+            return Number("float" if any(isinstance(o, Number) and o.kind == "float" for o in options) else "int")
+        tensors = [o for o in options if isinstance(o, Tensor)]
+        found = unite(*tensors) if tensors and len(tensors) == len(options) else UNKNOWN
+        return _added(found) if name == "sum" and isinstance(found, Tensor) else found
+    if name == "str":
+        return UNKNOWN
+    if value.receiver is not None:
+        return _python_method(frame, value.receiver, name, arguments)
+    return comm_hooks.contents(frame, name) or UNKNOWN
+
+
+def _added(element: Tensor) -> Tensor:
+    """The sum of tensors: of both low dtypes torch makes float32."""
+    lanes = [lane._replace(mask=lane.mask | FLOAT32) if lane.mask & LOW == LOW else lane for lane in element.dtypes]
+    return replace(element, dtypes=tuple(lanes)) if lanes != [*element.dtypes] else element
+
+
+def _has_already(instance: Instance, arguments: Arguments) -> Value:
+    """``hasattr`` of an object whose constructor runs: false for what nothing has set and no class has."""
+    asked = arguments.get(1, "name")
+    if isinstance(asked, Const) and isinstance(asked.value, str) and not instance.open:
+        name = asked.value
+        known = name in instance.attributes or find_member(instance.cls, name) is not None
+        plain = all(isinstance(base, Class) or base.key == _MODULE.key for base in ancestry(instance.cls))
+        inherited = name in MODULE_METHODS | _MODULE_FIELDS or name.startswith(_MODULE_PREFIXES)
+        if plain and not known and not inherited:
+            return Const(False)
+    return Number("bool")
+
+
+def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
+    """``hasattr(torch.nn.functional, "rms_norm")``: true for what the table has in the release that is judged, if that
+    is no older than the one that was measured."""
+    asked = arguments.get(1, "name")
+    release = frame.session.torch_version
+    if not isinstance(asked, Const) or release < measured_release():
+        return Number("bool")
+    return Number("bool") if find_op(canonical(f"{place.name}.{asked.value}"), release) is None else Const(True)
+
+
+_MODULE = TorchName("torch.nn.Module")
+_MODULE_FIELDS = frozenset(("training", "forward", "dump_patches", "call_super_init", "extra_repr", "ipu", "mtia"))
+_MODULE_PREFIXES = ("_", "get_", "set_", "named_", "register_")
+
+
+def _isinstance(value: Value, kinds: Value) -> Value:
+    """``isinstance``, where what is known of the value decides it."""
+    answers = set()
+    for option in options_of(value):
+        for kind in kinds.items or (UNKNOWN,) if isinstance(kinds, Sequence) else (kinds,):
+            answers.add((option.key, _is_a(option, kind)))
+    verdicts = {True if (key, True) in answers else None if (key, None) in answers else False for key, _ in answers}
+    return Const(verdicts.pop()) if len(verdicts) == 1 and None not in verdicts else Number("bool")
+
+
+_ARRAY_LIBRARIES = frozenset(("numpy", "PIL", "jax", "tensorflow", "mlx"))
+"""Libraries with arrays and images of their own, none of whose classes is a tensor of torch."""
+
+
+def _is_a(value: Value, kind: Value) -> bool | None:
+    """Whether a value is an instance of a type; None where that is not known."""
+    if isinstance(kind, TorchName) and kind.name == "torch.Tensor":
+        if isinstance(value, Tensor):
+            return None if value.maybe else True
+        return False if isinstance(value, (Const, Number, Sequence, Mapping, Layer)) else None
+    if isinstance(kind, Builtin) and kind.name in ("dict", "list", "tuple", "str", "int", "float"):
+        if isinstance(value, Sequence):
+            return kind.name == ("list" if value.mutable else "tuple")
+        if isinstance(value, Mapping):
+            return kind.name == "dict"
+        if isinstance(value, Const):
+            return type(value.value).__name__ == kind.name
+        if isinstance(value, Number):
+            return value.kind == kind.name
+        if isinstance(value, (Class, Function, Partial, TorchName, Layer)):
+            return False
+        if isinstance(value, Tensor) and not value.maybe:
+            return False
+    if isinstance(kind, TorchName) and isinstance(value, (Layer, Instance)):
+        return is_layer_of(value, kind.name)
+    if isinstance(kind, Builtin) and kind.name == "str" and isinstance(value, Text):
+        return True
+    if isinstance(kind, External) and kind.name.partition(".")[0] in _ARRAY_LIBRARIES and isinstance(value, Tensor):
+        return None if value.maybe else False
+    if isinstance(kind, (External, Builtin)):
+        return is_callable_kind(value, kind.name)
+    if isinstance(kind, Class) and isinstance(value, Instance):
+        if any(isinstance(base, Class) and base.node is kind.node for base in ancestry(value.cls)):
+            return True
+        return None if has_unknown_base(value.cls) else False
+    return None
+
+
+def _pairs(value: Value | None) -> dict[object, Value] | None:
+    """The dict of a sequence of pairs with known keys; None for anything else."""
+    if not isinstance(value, Sequence) or value.items is None:
+        return None
+    pairs: dict[object, Value] = {}
+    for pair in value.items:
+        if not isinstance(pair, Sequence) or pair.items is None or len(pair.items) != 2:
+            return None
+        key = pair.items[0]
+        if not isinstance(key, Const):
+            return None
+        pairs[key.value] = pair.items[1]
+    return pairs
+
+
+def _by_name(arguments: Arguments) -> dict[object, Value]:
+    return dict(arguments.keywords.items())
+
+
+def _as_sequence(frame: Frame, value: Value, mutable: bool) -> Value:
+    if isinstance(value, Sequence):
+        return Sequence(value.items, value.element, mutable)
+    if isinstance(value, Layer) and isinstance(value.children, Sequence):
+        return Sequence(value.children.items, value.children.element, mutable)
+    if isinstance(value, Tensor) and not value.maybe:
+        return Sequence(None, Tensor(value.dtypes, None, value.origin), mutable)
+    return Sequence(None, UNKNOWN, mutable)
+
+
+def _element(frame: Frame, value: Value | None) -> Value:
+    value = iterated(frame, value) if value is not None else None
+    if isinstance(value, Sequence):
+        return element_of(frame.session, value)
+    if isinstance(value, Tensor) and not value.maybe:
+        return Tensor(value.dtypes, None, value.origin)
+    return UNKNOWN
+
+
+def _python_method(frame: Frame, receiver: Value, name: str, arguments: Arguments) -> Value:
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    if isinstance(receiver, Mapping):
+        if name in ("get", "pop", "setdefault"):
+            default = arguments.positional[1] if len(arguments.positional) > 1 else NONE
+            if isinstance(first, Const) and first.value in receiver.items:
+                return receiver.items[first.value]
+            text = text_of(first)
+            if text is not None and text in receiver.items:
+                return receiver.items[text]
+            if name == "setdefault" and isinstance(first, Const) and not receiver.shared:
+                receiver.items[first.value] = default
+            return unite(receiver.other, default) if receiver.other is not None else default
+        if name == "items":
+            values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
+            return Sequence(None, Sequence((UNKNOWN, unite(*values)))) if values else Sequence(())
+        if name == "values":
+            values = [*receiver.items.values(), *([receiver.other] if receiver.other else [])]
+            return Sequence(None, unite(*values)) if values else Sequence(())
+        if name == "update" and not receiver.shared:
+            receiver.update(first)
+            receiver.items.update(arguments.keywords)
+            return NONE
+        if name == "copy":
+            return Mapping(dict(receiver.items), receiver.other)
+        return UNKNOWN
+    if isinstance(receiver, Sequence) and name in ("pop", "__getitem__"):
+        return element_of(frame.session, receiver)
+    if isinstance(receiver, Sequence) and name == "copy":
+        return receiver
+    return UNKNOWN
+
+
+def _reshaped(value: Value) -> Value:
+    """A tensor after its shape was changed; what is no tensor is unknown."""
+    for option in options_of(value):
+        if isinstance(option, Tensor):
+            return Tensor(option.dtypes, None, option.origin, option.maybe, option.explicit, False, option.gradient)
+    return UNKNOWN
+
+
+_OTHER_DEVICES = frozenset(("torch_npu", "torch_xla", "torch_mlu", "torch_musa", "habana_frameworks"))
+"""Libraries that drive devices other than those judged: what calls them is not reached on these."""
+
+
+def call_external(frame: Frame, value: External, arguments: Arguments, node: ast.expr) -> Value:
+    """Call a function of another library: dtype-preserving ones, ``functools``, ``math``; else unknown."""
+    name, first = value.name, arguments.positional[0] if arguments.positional else None
+    if name.partition(".")[0] in _OTHER_DEVICES:
+        frame.live = 0
+        return UNKNOWN
+    if name == "functools.partial" and first is not None:
+        return Partial(first, tuple(arguments.positional[1:]), dict(arguments.keywords))
+    if name in _SAME and first is not None:
+        shaped = _reshaped(first)
+        if shaped is not UNKNOWN:
+            return shaped
+        if isinstance(first, Sequence):
+            return element_of(frame.session, first)
+        return first if name.startswith("copy.") else UNKNOWN
+    kernel = find_kernel(name)
+    if kernel is not None:
+        return call_kernel(frame, name, kernel, arguments, node)
+    if name in _SAME_EACH and isinstance(first, Sequence):
+        items = tuple(map(_reshaped, first.items)) if first.items is not None else None
+        return Sequence(items, _reshaped(first.element))
+    if name == "einops.einsum" and len(arguments.positional) > 1:
+        operands = [(a, arguments.nodes.get(i)) for i, a in enumerate(arguments.positional[:-1])]
+        shifted = Arguments([arguments.positional[-1]], {}, {}).shifted()
+        for index, (operand, operand_node) in enumerate(operands, 1):
+            shifted.positional.append(operand)
+            if operand_node is not None:
+                shifted.nodes[index] = operand_node
+        return apply_named(frame, "torch.einsum", shifted, node)
+    if name.startswith("einx."):
+        return _einx(frame, name.removeprefix("einx."), arguments, node)
+    if name == "einops.pack" and isinstance(first, Sequence):
+        return Sequence((element_of(frame.session, first), UNKNOWN))
+    if name == "einops.unpack" and isinstance(first, Tensor):
+        return Sequence(None, Tensor(first.dtypes, None, first.origin, first.maybe), True)
+    if name in _NUMPY_NUMBERS and first is not None and all(isinstance(v, (Const, Number)) for v in options_of(first)):
+        return Number("float")
+    if name.startswith("math."):
+        return Number("int" if name in ("math.ceil", "math.floor", "math.prod") else "float")
+    if name in _IDENTITY_DECORATORS:
+        if isinstance(first, Function) and name != "functools.wraps":
+            return first
+        return External("functools.wraps.decorator")
+    if name == "functools.wraps.decorator" and first is not None:
+        return first
+    if name in ("itertools.chain", "itertools.chain.from_iterable") and first is not None:
+        parts = arguments.positional if name == "itertools.chain" else [_element(frame, first)]
+        return Sequence(None, unite(*(_element(frame, part) for part in parts)))
+    if name == "dataclasses.field":
+        made = arguments.keywords.get("default_factory")
+        return call(frame, made, Arguments(), node) if made is not None else arguments.keywords.get("default", UNKNOWN)
+    if name == "dataclasses.replace" and first is not None:
+        return fields.replaced(frame, first, arguments, node)
+    if name == "itertools.repeat" and first is not None:
+        return Sequence(None, first)
+    if name == "collections.OrderedDict":
+        return call_builtin(frame, Builtin("dict"), arguments, node)
+    if name == "typing.cast" and len(arguments.positional) == 2:
+        return arguments.positional[1]
+    return UNKNOWN
+
+
+def _einx(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """A function of einx: the first argument says how the tensors behind it are laid out."""
+    tensors = arguments.positional[1:]
+    if name == "get_at" and tensors:
+        return _reshaped(tensors[0])
+    if len(tensors) != _ELEMENTWISE.get(name):
+        return UNKNOWN
+    nodes: dict[int | str, ast.expr] = {
+        index - 1: written for index, written in arguments.nodes.items() if isinstance(index, int) and index
+    }
+    return apply_named(frame, f"torch.{name}", Arguments(tensors, {}, nodes), node)

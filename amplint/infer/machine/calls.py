@@ -1,0 +1,280 @@
+"""Calls: what is called, and what that makes of the arguments."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from amplint.infer.lattice.arguments import Arguments
+from amplint.infer.lattice.contexts import AutocastContext, AutogradContext
+from amplint.infer.lattice.decorators import CustomDecorator, Decorated
+from amplint.infer.lattice.dtypes import AUTOCASTABLE, OFF
+from amplint.infer.lattice.joining import element_of, options_of, unite
+from amplint.infer.lattice.values import (
+    NONE,
+    UNKNOWN,
+    Builtin,
+    DTypeValue,
+    External,
+    Layer,
+    Mapping,
+    Partial,
+    Sequence,
+    Tensor,
+    TensorMethod,
+    TorchName,
+    Union,
+    Value,
+)
+from amplint.infer.machine import builtins, containers, objects
+from amplint.infer.machine.running import carries_tensor, run_function
+from amplint.infer.names import classes, texts
+from amplint.infer.names.definitions import Bound, Class, Function, Instance
+from amplint.infer.state.dispatch import call, evaluate
+from amplint.infer.state.frame import Frame, grown
+from amplint.infer.state.session import Applied
+from amplint.infer.torch_model import autocast, modules, siblings, tensors, torch_calls
+from amplint.infer.torch_model.attention_kernels import find_kernel
+from amplint.infer.torch_model.extensions import handed_over
+
+
+def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
+    """The result of calling a value; unknown for what cannot be followed."""
+    outer, frame.calling = frame.calling, node
+    try:
+        return _call(frame, callee, arguments, node)
+    finally:
+        frame.calling = outer
+
+
+def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
+    if isinstance(callee, TorchName):
+        return torch_calls.call_torch(frame, callee, arguments, node)
+    if isinstance(callee, TensorMethod):
+        return tensors.call_method(frame, callee, arguments, node)
+    if isinstance(callee, Bound):
+        return run_function(
+            frame, callee.function, arguments.shifted((callee.instance, None)), receiver=callee.instance
+        )
+    if isinstance(callee, Function):
+        return run_function(frame, callee, arguments)
+    if isinstance(callee, Layer):
+        return modules.call_layer(frame, callee, arguments, node)
+    if isinstance(callee, Instance):
+        return _call_instance(frame, callee, arguments, node)
+    if isinstance(callee, Class):
+        return objects.instantiate(frame, callee, arguments, node)
+    if isinstance(callee, Decorated):
+        return _call_decorated(frame, callee, arguments, node)
+    if isinstance(callee, Partial):
+        shifted = arguments.shifted(*((value, None) for value in callee.args))
+        shifted.keywords = {**callee.keywords, **shifted.keywords}
+        return call(frame, callee.callee, shifted, node)
+    if isinstance(callee, Union):
+        return _call_any(frame, callee, arguments, node)
+    if isinstance(callee, (AutocastContext, CustomDecorator)):
+        if arguments.positional:
+            return objects.decorate_with(callee, arguments.positional[0]) or UNKNOWN
+        return UNKNOWN
+    if isinstance(callee, Builtin):
+        return _call_builtin(frame, callee, arguments, node)
+    if isinstance(callee, External):
+        if find_kernel(callee.name) is None:
+            handed_over(frame, node, callee.name, arguments)
+        return builtins.call_external(frame, callee, arguments, node)
+    siblings.launch(frame, arguments, node)
+    return _call_unknown(frame, arguments, node)
+
+
+def _call_unknown(frame: Frame, arguments: Arguments, node: ast.expr) -> Value:
+    """Call what is not known: given a module or method before tensors, it calls that with them, as checkpointing does.
+
+    Which function checkpoints is often handed to a model from outside.
+    """
+    called, rest = arguments.positional[:1], arguments.positional[1:]
+    if not called or not any(map(carries_tensor, rest)):
+        return UNKNOWN
+    if not all(_takes_tensors(option) for option in options_of(called[0])):
+        return UNKNOWN
+    nodes: dict[int | str, ast.expr] = {
+        (key - 1 if isinstance(key, int) else key): expression
+        for key, expression in arguments.nodes.items()
+        if key != 0
+    }
+    return call(frame, called[0], Arguments(rest, arguments.keywords, nodes, arguments.unknown), node)
+
+
+def _takes_tensors(value: Value) -> bool:
+    """Whether a value is a module, or a method of one."""
+    if isinstance(value, Bound):
+        value = value.instance
+    return isinstance(value, Layer) or (isinstance(value, Instance) and classes.is_module(value.cls))
+
+
+def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr) -> Value:
+    """Call one of several: what does not come back, or cannot be called like this, was not the one."""
+    live, reached, path = frame.live, 0, frame.path
+    results: list[Value] = []
+    callable_ones = [option for option in callee.options if option.key != NONE.key]
+    fitting = [option for option in callable_ones if _accepts(option, arguments)]
+    for option in fitting or callable_ones:
+        frame.live, frame.path = live, (*path, id(option))
+        result = call(frame, option, arguments, node)
+        if frame.live:
+            results.append(result)
+        reached |= frame.live
+    frame.live, frame.path = reached, path
+    if frame.session.observer is not None:
+        results = [result for result in results if _is_tensor(result)] or results
+    return unite(*results) if results else UNKNOWN
+
+
+def _is_tensor(value: Value) -> bool:
+    """Whether it is a tensor whose dtype is known, or a tuple that has one."""
+    if isinstance(value, Sequence) and value.items:
+        return any(map(_is_tensor, value.items))
+    return isinstance(value, Tensor) and all(lane.mask for lane in value.dtypes)
+
+
+def _accepts(value: Value, arguments: Arguments) -> bool:
+    """Whether a module or function has parameters for these arguments; true where that is not known."""
+    bound = 0
+    if isinstance(value, Instance):
+        member = classes.find_member(value.cls, "forward" if classes.is_module(value.cls) else "__call__")
+        value, bound = member if member is not None else UNKNOWN, 1
+    elif isinstance(value, Bound):
+        value, bound = value.function, 1
+    if not isinstance(value, Function):
+        return True
+    spec = value.node.args
+    positional = [a.arg for a in (*spec.posonlyargs, *spec.args)][bound:]
+    if spec.vararg is None and len(arguments.positional) > len(positional):
+        return False
+    names = {*positional, *(a.arg for a in spec.kwonlyargs)}
+    return spec.kwarg is not None or names.issuperset(arguments.keywords)
+
+
+def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:
+    kind, _, name = callee.name.partition(".")
+    if kind == "text" and callee.receiver is not None:
+        return texts.call_method(callee.receiver, name, arguments)
+    if kind == "unknown":
+        return tensors.unknown_method(frame, name, arguments, node)
+    if kind == "module" and callee.receiver is not None:
+        return modules.call_module_method(frame, callee.receiver, name, arguments, node)
+    if kind == "ctx" and isinstance(callee.receiver, AutogradContext):
+        if name == "save_for_backward":
+            callee.receiver.saved = Sequence(tuple(arguments.positional))
+        return NONE
+    if callee.name == "dict.get" and isinstance(callee.receiver, Instance):
+        return containers.get(frame, callee.receiver, arguments, node)
+    if callee.name == "__getitem__" and isinstance(callee.receiver, (Mapping, Sequence)) and arguments.positional:
+        return containers.item(frame, callee.receiver, arguments.positional[0], node)
+    if callee.name == "autograd.apply" and isinstance(callee.receiver, Class):
+        handed_over(frame, node, f"{callee.receiver.name}.apply", arguments)
+        _note_application(frame, callee.receiver, arguments, node)
+        return apply_autograd(frame, callee.receiver, arguments, AutogradContext())
+    if callee.name == "super.__init__" and isinstance(callee.receiver, Instance):
+        base = classes.torch_base(callee.receiver.cls)
+        if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":
+            callee.receiver.attributes[""] = modules.build_layer(frame, base, arguments, node, inherited=True)
+        elif classes.is_dict(callee.receiver.cls):
+            callee.receiver.attributes[""] = builtins.call_builtin(frame, Builtin("dict"), arguments, node)
+        return NONE
+    if isinstance(callee.receiver, Sequence) and name == "" and kind in ("append", "extend", "insert"):
+        return _grow_list(frame, callee, arguments, node)
+    return builtins.call_builtin(frame, callee, arguments, node)
+
+
+def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:
+    """``name.append(x)`` rebinds the variable, since sequences are immutable here."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and arguments.positional:
+        target, receiver = node.func.value, callee.receiver
+        item = arguments.positional[-1]
+        assert isinstance(receiver, Sequence)
+        if callee.name == "append":
+            changed = grown(frame, receiver, item)
+        else:
+            if callee.name == "extend" and isinstance(item, Sequence):
+                item = element_of(frame.session, item)
+            joined = item if receiver.items == () else unite(element_of(frame.session, receiver), item)
+            changed = Sequence(None, joined, True)
+        if isinstance(target, ast.Name):
+            frame.bind(target.id, changed)
+        elif isinstance(target, ast.Attribute):
+            objects.set_attribute(frame, evaluate(frame, target.value), target.attr, changed)
+    return NONE
+
+
+def _call_instance(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> Value:
+    name = "forward" if classes.is_module(instance.cls) else "__call__"
+    method = objects.get_attribute(frame, instance, name, node)
+    if method is UNKNOWN or isinstance(method, Instance):
+        layer = instance.attributes.get("")
+        return call(frame, layer, arguments, node) if isinstance(layer, Layer) else UNKNOWN
+    return call(frame, method, arguments, node)
+
+
+def _call_decorated(frame: Frame, callee: Decorated, arguments: Arguments, node: ast.expr) -> Value:
+    if callee.kind == "opaque":
+        return UNKNOWN
+    if callee.wrapper is not None:
+        result = call(frame, callee.wrapper, arguments, node)
+        return result if result is not UNKNOWN else call(frame, callee.function, arguments, node)
+    saved, region = frame.autocast, frame.region
+    if callee.autocast is not None:
+        autocast.enter(frame, callee.autocast)
+    elif callee.role == "forward" and callee.cast_inputs is not None:
+        arguments = cast_inputs(frame, arguments, callee.cast_inputs)
+        frame.autocast = tuple(OFF for _ in frame.autocast)
+    result = call(frame, callee.function, arguments, node)
+    frame.autocast, frame.region = saved, region
+    return result
+
+
+def cast_inputs(frame: Frame, arguments: Arguments, dtype: DTypeValue) -> Arguments:
+    """``custom_fwd(cast_inputs=…)`` under autocast: floating tensors are cast; outside it nothing happens."""
+
+    def cast(value: Value) -> Value:
+        if not isinstance(value, Tensor):
+            return value
+        lanes = tuple(
+            wanted if state.on and (lane.mask & AUTOCASTABLE or not lane.mask) else lane
+            for lane, wanted, state in zip(value.dtypes, dtype.dtypes, frame.autocast, strict=True)
+        )
+        return replace(value, dtypes=lanes)
+
+    keywords = {name: cast(value) for name, value in arguments.keywords.items()}
+    return Arguments([cast(v) for v in arguments.positional], keywords, arguments.nodes, arguments.unknown)
+
+
+MAX_APPLIED = 6
+"""Calls of one autograd Function that are looked at."""
+
+
+def _note_application(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> None:
+    """Note how a module applies a Function of the same file, as far as autocast may act on it."""
+    if not frame.in_module or frame.backward or not frame.namespace.own or cls.namespace is not frame.namespace:
+        return
+    tensors = [value for value in arguments.positional if isinstance(value, Tensor)]
+    lanes = [number for number, state in enumerate(frame.autocast) if state.on and frame.live >> number & 1]
+    told = tensors and not arguments.unknown and UNKNOWN not in arguments.positional
+    known = told and all(tensor.dtypes[number].known for tensor in tensors for number in lanes)
+    seen = frame.session.applied.setdefault(id(cls.node), {})
+    key = (id(node), tuple(tensor.dtypes for tensor in tensors))
+    if key not in seen and len(seen) <= MAX_APPLIED:
+        seen[key] = Applied(node, arguments, frame.autocast, frame.live) if known else None
+
+
+def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: AutogradContext) -> Value:
+    """``Function.apply(...)``: run forward with a context."""
+    member = classes.find_member(cls, "forward")
+    if member is None:
+        return UNKNOWN
+    first = () if classes.find_member(cls, "setup_context") is not None else ((context, None),)
+    function: Value = member
+    while isinstance(function, Decorated) and function.kind == "static":
+        function = function.function
+    inputs = arguments.shifted(*first)
+    siblings.enter_function(frame, function, inputs, cls.name)
+    return call(frame, function, inputs, cls.node.bases[0] if cls.node.bases else ast.Name(cls.name))

@@ -1,0 +1,231 @@
+"""What a function gets that nothing in the file calls: one argument a parameter, as far as annotations tell."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from amplint.infer.flow.complex_values import complex_parameters
+from amplint.infer.lattice.arguments import Arguments, generalised
+from amplint.infer.lattice.dtypes import BITS
+from amplint.infer.lattice.joining import unite
+from amplint.infer.lattice.values import (
+    UNKNOWN,
+    Const,
+    Device,
+    Number,
+    Origin,
+    Partial,
+    Sequence,
+    Tensor,
+    Text,
+    TorchName,
+    Union,
+    Value,
+    extreme,
+)
+from amplint.infer.machine import objects
+from amplint.infer.machine.evidence import layers_passed
+from amplint.infer.machine.indexing import indexing
+from amplint.infer.names import classes
+from amplint.infer.names.annotations import PYTHON_NUMBERS, last_name, unquoted
+from amplint.infer.names.definitions import Class, Function, Instance
+from amplint.infer.state.dispatch import evaluate
+from amplint.infer.state.frame import Frame
+from amplint.infer.state.session import Caller, Session
+from amplint.infer.syntax.bodies import dimensioned
+from amplint.infer.torch_model import comm_hooks
+
+_INTEGER_TENSORS = ("LongTensor", "IntTensor")
+_SHAPED = {
+    **dict.fromkeys(("Float", "Inexact", "Shaped", "Num")),
+    **dict.fromkeys(("Int", "Integer"), "int64"),
+    "Bool": "bool",
+}
+"""Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors, some of a dtype that no scenario changes."""
+
+
+def argument_values(frame: Frame, function: Function, *, skip: int, rows: frozenset[str] = frozenset()) -> Arguments:
+    """Arguments for a function entered from outside; ``skip`` leading parameters are bound otherwise.
+
+    ``rows`` are the parameters that hold the numbers of rows: int64, as tokenizers give.
+    """
+    spec = function.node.args
+    arguments = Arguments()
+    positional = [*spec.posonlyargs, *spec.args]
+    defaults: dict[str, ast.expr] = dict(
+        zip([a.arg for a in positional[len(positional) - len(spec.defaults) :]], spec.defaults, strict=True)
+    )
+    for parameter in positional[skip:]:
+        value = _argument(frame, function, parameter, defaults.get(parameter.arg))
+        arguments.positional.append(_integral(frame, value) if parameter.arg in rows else value)
+    for parameter, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+        value = _argument(frame, function, parameter, default)
+        arguments.keywords[parameter.arg] = _integral(frame, value) if parameter.arg in rows else value
+    return arguments
+
+
+def _integral(frame: Frame, value: Value) -> Value:
+    """The same with every tensor in it of int64."""
+    if isinstance(value, Union):
+        return Union(tuple(_integral(frame, option) for option in value.options))
+    if not isinstance(value, Tensor) or value.origin is None:
+        return value
+    dtypes = frame.session.constant(BITS["int64"])
+    return replace(value, dtypes=dtypes, maybe=False, origin=replace(value.origin, dtypes=dtypes))
+
+
+_HANDED_ON = ("args", "kwargs")
+"""Parameters, as of the handlers of ``__torch_function__``, that hold the arguments of another function."""
+
+
+def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
+    if parameter.arg in _HANDED_ON and parameter.annotation is None:
+        return UNKNOWN
+    outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
+    if default is None and comm_hooks.takes_bucket(function, parameter):
+        return comm_hooks.BUCKET
+    if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
+        kind = PYTHON_NUMBERS.get(type(default.value).__name__)
+        if kind:
+            written = default.value if isinstance(default.value, (int, float)) else None
+            return Number(kind, written if frame.session.observer is not None else None, extreme(written))
+        return Text(default.value) if isinstance(default.value, str) else UNKNOWN
+    if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
+        value = generalised(evaluate(outer, default))
+        if isinstance(value, Number):
+            return value
+        if isinstance(value, Instance) and parameter.annotation is not None:
+            return _annotated(outer, function, parameter, parameter.annotation) or UNKNOWN
+        layer = isinstance(value, Class) and classes.is_module(value)
+        return value if layer or isinstance(value, (TorchName, Function, Partial)) else UNKNOWN
+    optional = default is not None
+    building = function.name == "__init__" and frame.session.observer is not None
+    if parameter.annotation is not None:
+        annotated = _annotated(outer, function, parameter, parameter.annotation)
+        if annotated is not None and annotated is not UNKNOWN:
+            return Union((annotated, Const(None))) if optional else annotated
+        if annotated is UNKNOWN and not building:
+            return Const(None) if optional and _caller(frame.session, function) is Caller.USER else UNKNOWN
+    if building:
+        layers = layers_passed(outer, function.namespace, parameter.arg)
+        if layers is not UNKNOWN:
+            return unite(layers, Const(None)) if optional else layers
+        if parameter.annotation is not None and optional:
+            return Const(None) if _caller(frame.session, function) is Caller.USER else UNKNOWN
+    return _passed(frame, function, parameter)
+
+
+def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: bool = False) -> Tensor:
+    """A tensor that a caller passes; its dtype's origin is the parameter. No scenario decides that of a complex one."""
+    outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
+    index = parameter.arg in indexing(outer, function)
+    caller = _caller(frame.session, function)
+    tensor = frame.session.argument(parameter.arg, caller, annotated=annotated, index=index)
+    if parameter.arg in complex_parameters(function.namespace.source, function.node):
+        tensor = replace(tensor, dtypes=frame.session.unknown)
+    if function.name == "__init__":
+        frame.session.given.add(id(parameter))
+    if _belongs_to_no_module(function):
+        frame.session.anyones.add(id(parameter))
+    what = f"`{parameter.arg}` has what the caller passes"
+    dim = 1 if annotated or _has_dimensions(function, parameter) else None
+    return replace(tensor, dim=dim, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
+
+
+def _belongs_to_no_module(function: Function) -> bool:
+    """Whether a function is the method of a class that is no module, nor what autograd runs for one."""
+    owner = function.owner
+    return owner is not None and not classes.may_be_module(owner) and not classes.is_autograd_function(owner)
+
+
+def _has_dimensions(function: Function, parameter: ast.arg) -> bool:
+    """Whether a tensor passed for a parameter has dimensions: by what is done with it, or as a module's first input."""
+    if parameter.arg in dimensioned(function.node):
+        return True
+    of_module = function.name == "forward" and function.owner is not None and classes.is_module(function.owner)
+    return of_module and parameter in function.node.args.args[1:2]
+
+
+def _caller(session: Session, function: Function) -> Caller:
+    if session.observer is None:
+        return Caller.MODULE
+    if id(function.owner.node if function.owner is not None else function.node) in session.roots:
+        return Caller.USER
+    return Caller.MODULE if function.owner is not None and classes.is_module(function.owner) else Caller.ANY
+
+
+def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation: ast.expr) -> Value | None:
+    """The value that an annotation promises; None where it says nothing that is understood."""
+    plain = unquoted(annotation)
+    if plain is None:
+        return None
+    annotation = plain
+    if isinstance(annotation, ast.Subscript):
+        head = last_name(annotation.value)
+        if head == "Optional":
+            return _annotated(frame, function, parameter, annotation.slice)
+        if head in ("Tuple", "tuple", "List", "list", "Sequence"):
+            return _several(frame, function, parameter, annotation.slice, fixed=head in ("Tuple", "tuple"))
+        if head in _SHAPED:
+            dtype = _SHAPED[head]
+            fixed = Tensor(frame.session.constant(BITS[dtype]), 1) if dtype is not None else None
+            return fixed or _passed(frame, function, parameter, annotated=True)
+        return UNKNOWN if head in ("Callable", "Dict", "dict", "Type", "type") else None
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        sides = [s for s in (annotation.left, annotation.right) if not _is_none(s)]
+        return _annotated(frame, function, parameter, sides[0]) if len(sides) == 1 else None
+    name = last_name(annotation)
+    if name in PYTHON_NUMBERS:
+        return Number(PYTHON_NUMBERS[name])
+    if name == "str":
+        return UNKNOWN
+    if name == "device":
+        return Device(None)
+    if name == "dtype":
+        return frame.session.symbolic_dtype(parameter.arg)
+    if name == "Tensor":
+        return _passed(frame, function, parameter, annotated=True)
+    if name in _INTEGER_TENSORS:
+        return Tensor(frame.session.constant(1 << 5), 1)
+    if name == "BoolTensor":
+        return Tensor(frame.session.constant(1), 1)
+    return instance_of(frame, annotation)
+
+
+def _several(frame: Frame, function: Function, parameter: ast.arg, of: ast.expr, *, fixed: bool) -> Sequence:
+    """A sequence whose items are what an annotation promises of each; ``fixed``: a tuple, whose items may differ."""
+    parts = of.elts if isinstance(of, ast.Tuple) else [of]
+    if not parts:
+        return Sequence(())
+    items = [_annotated(frame, function, parameter, part) or UNKNOWN for part in parts]
+    counted = fixed and len(parts) > 1 and not (isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis)
+    return Sequence(tuple(items)) if counted else Sequence(None, items[0], not fixed)
+
+
+def instance_of(frame: Frame, annotation: ast.expr) -> Value | None:
+    """An object of the project class that a name says, built with what a caller may pass; else None."""
+    cls = evaluate(frame, annotation) if isinstance(annotation, (ast.Name, ast.Attribute)) else None
+    if not isinstance(cls, Class) or classes.is_autograd_function(cls):
+        return None
+    session = frame.session
+    of_module = frame.in_module or classes.is_module(cls)
+    key = ("annotated", cls.key, of_module)
+    found = session.memo.get(key)
+    if found is None:
+        found = session.memo[key] = Instance(cls, {}, classes.has_unknown_base(cls))
+        construct(Frame(session, frame.namespace, in_module=of_module), found)
+    return found
+
+
+def construct(frame: Frame, instance: Instance) -> None:
+    """Run an object's constructor with what a caller may pass."""
+    constructor = classes.find_member(instance.cls, "__init__")
+    arguments = Arguments(unknown=True)
+    if isinstance(constructor, Function):
+        arguments = argument_values(frame, constructor, skip=1)
+    objects.initialize(frame, instance, arguments, ast.copy_location(ast.Name(instance.cls.name), instance.cls.node))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,307 @@
+"""Functions of the project: followed where they matter, each once for every combination of arguments that does."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.arguments import Arguments, generalised, usually_a
+from amplint.infer.lattice.contexts import AutogradContext
+from amplint.infer.lattice.decorators import Decorated
+from amplint.infer.lattice.joining import merge, options_of
+from amplint.infer.lattice.values import (
+    NEVER,
+    NONE,
+    UNKNOWN,
+    Builtin,
+    Mapping,
+    Number,
+    Partial,
+    Sequence,
+    Tensor,
+    TensorMethod,
+    Text,
+    TorchName,
+    Union,
+    Value,
+)
+from amplint.infer.names import classes
+from amplint.infer.names.annotations import number_promised, promised, refined
+from amplint.infer.names.definitions import Bound, Class, Function
+from amplint.infer.state.activation import Env
+from amplint.infer.state.dispatch import evaluate, execute
+from amplint.infer.state.frame import Frame
+from amplint.infer.state.meeting import met_all
+from amplint.infer.state.reached import hand_on
+from amplint.infer.state.session import MAX_DEPTH, Known, OutOfBudget, made_before
+from amplint.infer.torch_model import drift
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from amplint.infer.syntax.bodies import FunctionNode
+
+
+def run_function(
+    frame: Frame,
+    function: Function,
+    arguments: Arguments,
+    *,
+    receiver: Value | None = None,
+) -> Value:
+    """Interpret a function's body for these arguments, or recall what it gave for equal ones.
+
+    A constructor runs where its caller stands: a script that builds a model is not inside it.
+    """
+    session = frame.session
+    if frame.depth >= MAX_DEPTH:
+        session.unfinished.add(id(function.node))
+        return UNKNOWN
+    if not worth_following(frame, function, arguments, receiver):
+        return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
+    arguments = arguments.generalised()
+    if session.running.get(id(function.node), 0) >= MAX_RECURSION:
+        arguments = _anything(arguments)
+    constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
+    of_module = constructing is None and function.owner is not None and classes.is_module(function.owner)
+    inner = Frame(
+        session,
+        function.namespace,
+        closure=function.closure,
+        owner=function.owner,
+        autocast=frame.autocast,
+        region=frame.region,
+        live=frame.live,
+        depth=frame.depth + 1,
+        in_module=frame.in_module or of_module,
+        backward=frame.backward,
+        constructing=constructing,
+        receiver=receiver,
+    )
+    inner.function, inner.definition = id(function.node), function.node
+    inner.caller, inner.outer = frame, function.frame
+    inner.late = function.late
+    if not isinstance(function.node, ast.Lambda) and function.namespace.body(function.node).defines:
+        inner.leaves = []
+    inner.adding = frame.adding and constructing is not None
+    inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
+    equal = (
+        function.key,
+        arguments.key,
+        inner.autocast,
+        inner.live,
+        id(inner.region.node) if inner.region is not None else None,
+        inner.in_module,
+        inner.backward,
+        session.observer is not None and session.from_user,
+        _found_now(inner) if function.late else (),
+    )
+    remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
+    key = session.numbers.setdefault(equal, len(session.numbers))
+    known = session.calls.get(key) if remember else None
+    if known is not None and session.holds(known):
+        hand_on(frame, session.raising.get(key, ()))
+        return _came_back(frame, known)
+    if key in session.active:
+        session.project.cut += 1
+        return UNKNOWN
+    session.active.add(key)
+    session.running[id(function.node)] = session.running.get(id(function.node), 0) + 1
+    session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
+    if inner.in_module:
+        session.of_modules.add(id(function.node))
+    if all(_known(value) for value in arguments.positional) and not arguments.unknown:
+        session.ran.add(id(function.node))
+    elif receiver in (None, frame.receiver) and any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):
+        session.told.add(id(function.node))
+    session.keep_alive.append((function, arguments))
+    version = session.version
+    try:
+        inner.variables = bind(inner, function, arguments)
+        if isinstance(function.node, ast.Lambda):
+            result = evaluate(inner, function.node.body)
+        else:
+            execute(inner, function.node.body)
+            if inner.live:
+                inner.returns.append((inner.live, NONE))
+            result = (
+                _yielded(inner, function.node) if function.namespace.body(function.node).generator else inner.result()
+            )
+            result = refined(result, function.node.returns)
+            if of_module and function.name == "forward":
+                drift.returned(inner, result)
+            if len(inner.returned) > 1:
+                drift.branches(inner)
+    except (OutOfBudget, RecursionError):
+        session.unfinished.add(id(function.node))
+        raise
+    finally:
+        session.active.discard(key)
+        session.running[id(function.node)] -= 1
+    if result is NEVER and _is_abstract(function.node):
+        result = UNKNOWN
+    if inner.leaves:
+        inner.variables = met_all(session, [*inner.leaves, Env(inner.live, inner.variables)]).variables
+    reads = frozenset([place for place in inner.reads if made_before(place, inner.number)])
+    known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
+    if remember and not inner.writes_around:
+        session.calls[key] = known
+        if inner.failures:
+            session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
+    return _came_back(frame, known)
+
+
+MAX_RECURSION = 3
+"""Calls of a function inside each other that are told apart by the tensors that they get."""
+
+
+def _anything(arguments: Arguments) -> Arguments:
+    """The same arguments with anything in the place of tensors."""
+    keywords = {name: UNKNOWN if carries_tensor(value) else value for name, value in arguments.keywords.items()}
+    values = [UNKNOWN if carries_tensor(value) else value for value in arguments.positional]
+    return Arguments(values, keywords, arguments.nodes, arguments.unknown, rest=arguments.rest and UNKNOWN)
+
+
+def _found_now(frame: Frame) -> tuple[Hashable, ...]:
+    """What the variables hold that may have changed since the function that runs was defined."""
+    found = [(name, frame.around(name)) for name in sorted(frame.late)]
+    return tuple([(name, value.key) for name, value in found if value is not None])
+
+
+def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+    """What a generator gives one after another."""
+    if isinstance(node, ast.AsyncFunctionDef) or not frame.yields:
+        return UNKNOWN
+    live, element = frame.yields[0]
+    for other_live, other in frame.yields[1:]:
+        element = merge(frame.session, element, live, other, other_live)
+        live |= other_live
+    return Sequence(None, element)
+
+
+def _came_back(frame: Frame, known: Known) -> Value:
+    """The result of a call; where it raises on every path, nothing behind it runs."""
+    frame.reads |= known.reads
+    frame.found.update(found for found in known.found if found[0] is not frame)
+    if known.thrown:
+        frame.thrown = True
+        frame.may_raise(thrown=True)
+    if known.result is NEVER:
+        frame.live = 0
+        return UNKNOWN
+    return known.result
+
+
+def _is_abstract(node: FunctionNode) -> bool:
+    """Whether a function raises because a class below this one is to write it."""
+    raised = (s.exc for s in node.body if isinstance(s, ast.Raise)) if not isinstance(node, ast.Lambda) else ()
+    names = (exc.func if isinstance(exc, ast.Call) else exc for exc in raised)
+    return any(isinstance(name, ast.Name) and name.id == "NotImplementedError" for name in names)
+
+
+def _handed_back(function: Function, arguments: Arguments) -> Value:
+    """What a function gives that is not followed: its first argument, where it returns that."""
+    if isinstance(function.node, ast.Lambda) or not function.namespace.body(function.node).identity:
+        return UNKNOWN
+    return arguments.positional[0] if arguments.positional else UNKNOWN
+
+
+SMALL_ANSWER = 28
+"""Syntax nodes up to which a function of another file is followed though its annotation says that it gives a number."""
+SMALL_BODY = 85
+"""Syntax nodes up to which a function is followed whatever it does: helpers such as ``exists(x)``, ``pair(n)``."""
+
+
+CHOOSING_BODY = 400
+"""Syntax nodes up to which a function is followed that gets a class or a choice: factories of layers."""
+
+
+def worth_following(frame: Frame, function: Function, arguments: Arguments, receiver: Value | None) -> bool:
+    """Whether a call can matter to dtypes.
+
+    It does where the body computes with tensors, gets one, makes or wraps a function, or is small. Docstring builders,
+    registries and configuration code are most of what model code calls, and none of its dtypes.
+    """
+    if isinstance(function.node, ast.Lambda):
+        return True
+    body = function.namespace.body(function.node)
+    if not function.namespace.own and not body.stores and body.size > SMALL_ANSWER:
+        returns = function.node.returns
+        if not body.answers or (returns is not None and isinstance(promised(returns), Number)):
+            return False
+    if body.computes or body.makes or body.size <= SMALL_BODY:
+        return True
+    values = (*arguments.positional[receiver is not None :], *arguments.keywords.values())
+    if body.defines and any(isinstance(v, (Function, Decorated, Bound)) for v in values):
+        return True
+    if body.size <= CHOOSING_BODY and any(map(_selects, values)):
+        return True
+    return any(map(carries_tensor, values))
+
+
+def _selects(value: Value) -> bool:
+    """Whether a value is a class, or a string that a caller may choose: such as select a layer."""
+    return any(isinstance(option, (Class, TorchName, Partial, Text)) for option in options_of(value))
+
+
+def carries_tensor(value: Value) -> bool:
+    """Whether a value is a tensor or directly holds one."""
+    if isinstance(value, Tensor):
+        return True
+    if isinstance(value, Sequence):
+        return any(isinstance(item, Tensor) for item in (value.items if value.items is not None else (value.element,)))
+    if isinstance(value, Mapping):
+        return any(isinstance(item, Tensor) for item in value.items.values())
+    return isinstance(value, Union) and any(isinstance(option, Tensor) for option in value.options)
+
+
+def _known(value: Value) -> bool:
+    """Whether an argument says enough for the call to stand for all callers."""
+    return value is not UNKNOWN and not (isinstance(value, Tensor) and any(not lane.known for lane in value.dtypes))
+
+
+def _tells(value: Value) -> bool:
+    """Whether an argument may be a tensor whose dtype is known in some scenario."""
+    return any(isinstance(o, Tensor) and any(lane.mask for lane in o.dtypes) for o in options_of(value))
+
+
+def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Value]:
+    """Parameters to values: arguments, defaults, the rest."""
+    spec = function.node.args
+    names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    bound: dict[str, Value] = dict(zip(names, arguments.positional, strict=False))
+    if spec.vararg is not None:
+        extra = tuple(arguments.positional[len(names) :])
+        unknown = Sequence(None, arguments.rest or UNKNOWN)
+        bound[spec.vararg.arg] = unknown if arguments.unknown else Sequence(extra)
+    keywords = dict(arguments.keywords)
+    for name in (*names, *(a.arg for a in spec.kwonlyargs)):
+        if name in keywords and name not in bound:
+            bound[name] = keywords.pop(name)
+    if spec.kwarg is not None:
+        bound[spec.kwarg.arg] = Mapping(dict(keywords.items()), UNKNOWN if arguments.unknown else None)
+    defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
+    defaults.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None})
+    if arguments.rest is not None:
+        bound.update({name: arguments.rest for name in names[len(arguments.positional) :] if name not in bound})
+    for name in (*names, *(a.arg for a in spec.kwonlyargs)):
+        if name not in bound:
+            default = defaults.get(name)
+            if default is None or arguments.unknown:
+                bound[name] = UNKNOWN
+            else:
+                outer = Frame(frame.session, function.namespace, closure=function.closure)
+                value = evaluate(outer, default)
+                bound[name] = generalised(value) if frame.session.observer is None else usually_a(value)
+    for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+        if _says_nothing(bound[parameter.arg]):
+            promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
+            bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
+    return bound
+
+
+def _says_nothing(value: Value) -> bool:
+    """Whether a value is not known, or an attribute of what is not."""
+    if isinstance(value, TensorMethod):
+        return value.tensor.maybe
+    return value is UNKNOWN or (isinstance(value, Builtin) and value.name.startswith("unknown."))

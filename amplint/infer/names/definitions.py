@@ -1,0 +1,127 @@
+"""What the source of a project defines: functions, classes, and the objects and methods of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from amplint.infer.lattice.values import Mapping, Value
+from amplint.infer.syntax.unchanging import unchanging
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable, Iterable
+
+    from amplint.infer.names.namespace import Namespace
+    from amplint.infer.syntax.bodies import FunctionNode
+
+
+class Enclosing(Protocol):
+    """The activation of a function in which others are defined."""
+
+    variables: dict[str, Value]
+
+    @property
+    def outer(self) -> Enclosing | None:
+        """The one around it."""
+
+    def bind(self, name: str, value: Value) -> None:
+        """Give a variable a value."""
+
+    def may_raise(self) -> None:
+        """Note that what runs next may raise."""
+
+
+@unchanging(frozen=True, slots=True, eq=False)
+class Function(Value):
+    """A function written in the project.
+
+    ``closure`` holds the enclosing functions' variables; ``owner`` is the class whose body defines it. ``late``: those
+    that the function around it, which ran as ``frame``, binds behind the definition.
+    """
+
+    node: FunctionNode
+    namespace: Namespace
+    closure: dict[str, Value] | None = None
+    owner: Class | None = None
+    name: str = "<lambda>"
+    frame: Enclosing | None = None
+    late: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> Hashable:
+        if not self.closure:
+            return ("function", id(self.node))
+        return ("function", id(self.node), id(self.closure))
+
+    @property
+    def rests_on(self) -> Iterable[Value] | None:
+        return () if not self.closure else None
+
+
+@unchanging(frozen=True, slots=True, eq=False)
+class Bound(Value):
+    """A method with its instance."""
+
+    function: Function
+    instance: Value
+
+    @property
+    def key(self) -> Hashable:
+        return ("bound", self.function.key, self.instance.key)
+
+
+@dataclass(slots=True, eq=False)
+class Class(Value):
+    """A class written in the project. ``members`` are its body's bindings; ``bases`` resolved where possible."""
+
+    node: ast.ClassDef
+    namespace: Namespace
+    name: str
+    bases: tuple[Value, ...]
+    members: dict[str, Value] = field(default_factory=dict)
+    closure: dict[str, Value] | None = None
+    lineage: tuple[Value, ...] | None = None
+    """The class and its bases, once they were asked for."""
+    retrofit: bool | None = None
+    """Whether its objects add to a layer that was there before them, once that was asked."""
+
+    @property
+    def key(self) -> Hashable:
+        return ("class", id(self.node))
+
+    @property
+    def rests_on(self) -> Iterable[Value] | None:
+        return (*self.bases, *self.members.values()) if not self.closure else None
+
+    def closed(self, done: dict[int, Mapping]) -> Value:
+        for name, member in self.members.items():
+            if isinstance(member, Mapping):
+                self.members[name] = member.closed({})
+        return self
+
+    def let_go(self, holder: object) -> None:
+        """It refers to its methods and they to it, so they are taken apart."""
+        if self.namespace is holder:
+            self.members.clear()
+
+
+@dataclass(slots=True, eq=False)
+class Instance(Value):
+    """An object of a project class. ``attributes`` is what its methods assigned so far.
+
+    ``converted`` is the dtype the whole module was converted to (``.half()``), None for the scenario's own.
+    """
+
+    cls: Class
+    attributes: dict[str, Value] = field(default_factory=dict)
+    open: bool = False
+    """Attributes may exist that the inference did not see set (an unknown base class, ``setattr``)."""
+
+
+@unchanging(frozen=True, slots=True, eq=False)
+class Super(Value):
+    """``super()`` inside a method."""
+
+    instance: Value
+    owner: Class

@@ -1,0 +1,126 @@
+"""Strings that choose: names under which registries hold layers, modes that a constructor compares with."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.values import (
+    UNKNOWN,
+    Builtin,
+    Const,
+    Mapping,
+    Number,
+    Partial,
+    Sequence,
+    Text,
+    TorchName,
+    Value,
+)
+from amplint.infer.names.definitions import Class, Function
+
+if TYPE_CHECKING:
+    from amplint.infer.lattice.arguments import Arguments
+
+_CHANGES = frozenset(("lower", "upper", "strip", "lstrip", "rstrip", "replace", "removeprefix", "removesuffix"))
+_PARTS = frozenset(("split", "rsplit", "partition", "rpartition"))
+_ASKS = frozenset(("startswith", "endswith", "isdigit", "isupper", "islower"))
+MAX_TEXT = 1_000
+"""Characters up to which strings are put together: what selects is a name."""
+
+
+def spelled(node: ast.expr) -> str:
+    """An expression as source text; ``…`` for one that Python itself cannot write."""
+    try:
+        return ast.unparse(node)
+    except ValueError:
+        return "…"
+
+
+def text_of(value: Value) -> str | None:
+    """The string that a value is, or is unless a caller says otherwise."""
+    if isinstance(value, Text):
+        return value.usual
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+
+
+def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
+    """``text.name(...)`` for the methods that give strings or an answer; a default stays one, and answers nothing."""
+    text = text_of(receiver)
+    given = [text_of(argument) for argument in arguments.positional]
+    if text is None or arguments.keywords or None in given or name not in (_CHANGES | _ASKS | _PARTS):
+        return UNKNOWN
+    try:
+        made = getattr(text, name)(*given)
+    except (TypeError, ValueError):
+        return UNKNOWN
+    if isinstance(made, str) and len(made) > MAX_TEXT:
+        return UNKNOWN
+    if name in _PARTS:
+        kind = Const if isinstance(receiver, Const) else Text
+        return Sequence(tuple(map(kind, made)), mutable=isinstance(made, list))
+    if isinstance(receiver, Const):
+        return Const(made)
+    return Text(made) if name in _CHANGES else UNKNOWN
+
+
+def usual_answer(receiver: Value, name: str, arguments: list[Value]) -> bool | None:
+    """What ``text.name(...)`` answers where a caller chooses what is usual; None where it is no such question."""
+    given = [text_of(argument) for argument in arguments]
+    if not isinstance(receiver, Text) or name not in _ASKS or None in given:
+        return None
+    return bool(getattr(receiver.usual, name)(*given))
+
+
+def joined(left: Value, right: Value) -> Value:
+    """``left + right`` of two strings."""
+    a, b = text_of(left), text_of(right)
+    if a is None or b is None or len(a) + len(b) > MAX_TEXT:
+        return UNKNOWN
+    return Const(a + b) if isinstance(left, Const) and isinstance(right, Const) else Text(a + b)
+
+
+def name_of(value: Value) -> Value:
+    """``value.__name__`` of a class or a function."""
+    if isinstance(value, TorchName):
+        return Const(value.name.rsplit(".", 1)[-1])
+    return Const(value.name) if isinstance(value, (Class, Function)) else UNKNOWN
+
+
+def is_callable_kind(value: Value, kind: str) -> bool | None:
+    """Whether a class, function or partial is an instance of ``functools.partial``, ``type`` or a function type."""
+    if isinstance(value, Number):
+        value = Const(0)
+    if not isinstance(value, (Class, Function, Partial, TorchName, Const, Text)):
+        return None
+    if kind == "functools.partial":
+        return isinstance(value, Partial)
+    if kind == "type":
+        return is_class(value)
+    if kind == "types.FunctionType":
+        return isinstance(value, Function) or (isinstance(value, TorchName) and not is_class(value))
+    if kind in ("typing.Iterable", "collections.abc.Iterable") and isinstance(value, (Const, Text)):
+        return text_of(value) is not None
+    if kind in ("typing.Callable", "collections.abc.Callable"):
+        return not isinstance(value, (Const, Text))
+    return None
+
+
+def is_class(value: Value) -> bool:
+    """Whether a name of torch or the project is a class; torch's own begin with a capital."""
+    return isinstance(value, Class) or (isinstance(value, TorchName) and value.name.rsplit(".", 1)[-1][:1].isupper())
+
+
+def attribute_of_partial(value: Partial, name: str) -> Value:
+    """``func``, ``args`` or ``keywords`` of a ``functools.partial``."""
+    if name == "func":
+        return value.callee
+    if name == "args":
+        return Sequence(value.args)
+    keywords: dict[object, Value] = dict(value.keywords.items())
+    return Mapping(keywords) if name == "keywords" else UNKNOWN
+
+
+def method(value: Value, name: str) -> Value:
+    """A method of a string, not yet called."""
+    return Builtin(f"text.{name}", value)

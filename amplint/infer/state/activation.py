@@ -1,0 +1,62 @@
+"""Where in a running program something happens, as what is recorded of it needs to know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import ast
+
+    from amplint.infer.lattice.dtypes import Autocast
+    from amplint.infer.lattice.values import Value
+    from amplint.infer.names.definitions import Class
+    from amplint.infer.names.namespace import Namespace
+    from amplint.infer.state.facts import Region
+    from amplint.infer.state.failure import Failure
+
+
+class Env(NamedTuple):
+    """A point of a function: the scenarios that reach it, a bit each, and the variables there."""
+
+    live: int
+    variables: dict[str, Value]
+
+
+class Activation:
+    """The activation of a function, or of a module's top level: its place, and what holds there now.
+
+    ``live`` has a bit for each scenario that reaches the current statement. ``in_module`` says that the code runs as
+    part of an ``nn.Module``, where the scenario's ambient autocast is around it.
+    """
+
+    block = 0
+    """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
+    path: tuple[int, ...] = ()
+    """The branches that run and might not, each by ``id`` of its statements, outermost first."""
+    caller: Activation | None = None
+    statement: ast.stmt | None = None
+    function = 0
+    """``id`` of the function node that runs, 0 at the top level of a module."""
+    left: tuple[Activation, ast.expr] | None = None
+    """In another file than the one that is checked: the last of its activations, and the call by which it was left."""
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        *,
+        owner: Class | None,
+        autocast: Autocast,
+        region: Region | None,
+        live: int,
+        in_module: bool,
+        backward: bool,
+    ) -> None:
+        self.namespace = namespace
+        self.owner = owner
+        self.autocast = autocast
+        self.region = region
+        self.live = live
+        self.in_module = in_module
+        self.backward = backward
+        self.failures: list[Failure] = []
+        """What raises here, or in a function that was called here."""

@@ -1,0 +1,383 @@
+"""What the inference says of one file: the interface that rules read.
+
+Everything here is data about ``ast`` nodes of one :class:`~amplint.source.Source`; nodes compare by identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from amplint.infer.flow.training.training import Training
+from amplint.infer.lattice.origins import causes
+from amplint.infer.syntax.references import Reference, references
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable, Set
+    from pathlib import Path
+
+    from amplint.finding import Cause, Certainty, Doubt, Place
+    from amplint.infer.lattice.dtypes import Autocast, Dtypes
+    from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.lattice.values import Limit, Origin, Tensor, Value
+    from amplint.judge.certainty import Standing
+    from amplint.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """An autocast region that the code opens: a ``with`` item or a decorator.
+
+    ``before`` and ``inside`` are autocast's states under the judged device's policy; ``nested`` says that the code runs
+    inside another region, or in a module's method, where the scenario's ambient autocast is around it.
+    """
+
+    node: ast.expr
+    name: str
+    before: Autocast
+    inside: Autocast
+    nested: bool
+    dtype_given: bool
+    call: ast.Call | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor operand of an operation: parameter name, the expression that gave it, its value."""
+
+    name: str
+    node: ast.expr | None
+    value: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOperand:
+    """An operand that got its dtype where it was made, and from no other tensor.
+
+    ``kept``: it was stored since, as a buffer or a plain attribute. ``fixed``: kept, or made with a dtype that is
+    spelled out.
+    """
+
+    operand: Operand
+    maker: Origin
+    kept: Literal["buffer", "attribute"] | None
+    fixed: bool
+
+
+class Kind(str, Enum):
+    """Which sort of operation disagrees; the most specific one that fits. Each is one rule's."""
+
+    ATTENTION = "attention"
+    INDEX_WRITE = "index-write"
+    OUT_VARIANT = "out-variant"
+    BACKWARD = "backward"
+    AUTOCAST_EXIT = "autocast-exit"
+    UPCAST = "upcast"
+    UNDONE_UPCAST = "undone-upcast"
+    CONSTANT = "constant"
+    TABLE = "table"
+    EXTENSION = "extension"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An operation whose operands disagree in dtype in some scenarios.
+
+    ``left`` and ``right`` are the operands that differ, ``operands`` all of them. ``standing``: forced where in every
+    scenario named the facts force the failure; doubted where the operands may not come together. ``raises`` is False
+    where autocast silently undoes what the code asks for. ``left`` is ``right`` where the operation does not take its
+    dtype.
+    """
+
+    node: ast.expr | ast.stmt
+    op: str
+    kind: Kind
+    left: Operand
+    right: Operand
+    operands: tuple[Operand, ...]
+    scenarios: tuple[str, ...]
+    left_dtype: str
+    right_dtype: str
+    standing: Standing
+    raises: bool
+    causes: tuple[Cause, ...]
+    function: int
+    """Identifies the function that the operation stands in."""
+    made: MadeOperand | None = None
+    """The constant or table among the operands, where that is what the conflict is about."""
+    culprit: Place | None = None
+    """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
+    also: tuple[ast.expr | ast.stmt, ...] = ()
+    """The other operations of its function that fail for its culprit."""
+    aligned: Span | None = None
+    """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
+    cited: bool = False
+    """It is a kernel of another library, by what that library's source says."""
+    elsewhere: Cause | None = None
+    """The operation, where it stands in another file: ``node`` is the call that leads there from this one, and the
+    operands have no nodes."""
+
+    @property
+    def certainty(self) -> Certainty | None:
+        """How sure that is."""
+        return self.standing.certainty
+
+    def doubted(self, *doubts: Doubt) -> Conflict:
+        """The same, with further doubts."""
+        return replace(self, standing=self.standing.doubted(*doubts))
+
+
+Sink = Literal["returned", "rebound", "parameter"]
+"""What becomes of a promoted tensor: a module returns it; it takes the narrow one's place; or it stays where autocast
+made the narrow one, and a parameter of float32 was selected beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """An operation whose half-precision operand becomes float32 because of another operand.
+
+    ``wide`` is a parameter of an explicit dtype, or ``made`` says where it got its dtype, or ``upcast`` where it was
+    cast to float32 in so many words. ``lanes`` are the numbers of the scenarios. ``sink``: why that matters. Of those
+    that are ``returned`` only the scenarios are left in which a module's ``forward`` does.
+    """
+
+    node: ast.expr | ast.stmt
+    op: str
+    narrow: Operand
+    wide: Operand
+    scenarios: tuple[str, ...]
+    lanes: tuple[int, ...]
+    made: MadeOperand | None
+    causes: tuple[Cause, ...]
+    function: int
+    upcast: Origin | None = None
+    sink: Sink = "returned"
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """An operation that makes one of query, key and value float32, which a kernel gets beside a half-precision one.
+
+    ``tensor`` is the one that ``node`` widens, ``by_autocast`` or by promotion, ``sibling`` the one that stayed; they
+    have no nodes, the kernel may be called in another file.
+    """
+
+    node: ast.expr | ast.stmt
+    tensor: Operand
+    sibling: Operand
+    sibling_dtype: str
+    kernel: str
+    by_autocast: bool
+    scenarios: tuple[str, ...]
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A tensor of torch's default dtype whose memory address the program takes, for compiled code to read.
+
+    ``node`` makes it, ``causes`` show where the address is taken.
+    """
+
+    node: ast.expr | ast.stmt
+    what: str
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchDtypes:
+    """Two returns of one function whose tensors differ in dtype in some scenarios without autocast.
+
+    ``node`` is the one whose dtype is fixed in the source, else the later; ``lane`` the first of the scenarios.
+    """
+
+    node: ast.expr
+    other: ast.expr
+    tensor: Operand
+    reference: Operand
+    scenarios: tuple[str, ...]
+    lane: int
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TorchCall:
+    """A call of a torch function, method or layer: what was called, under which autocast, in which live scenarios.
+
+    Of several contexts in which one call runs, the one with autocast on in most scenarios is kept.
+    """
+
+    node: ast.Call
+    name: str
+    autocast: Autocast
+    live: int
+    region: Region | None
+    in_module: bool
+    arguments: dict[str, Value] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CastCall:
+    """A call of ``.half()``, ``.to(dtype)``, ``.type(dtype)`` and the like on a tensor.
+
+    ``tensor`` is what is cast; ``dtypes`` what it is cast to. ``written``: that is spelled out in the source.
+    ``discarded``: the call is a statement of its own. Of several contexts in which it runs, the first is kept, unless
+    in another one it is less sure that the value is a tensor.
+    """
+
+    node: ast.Call
+    tensor: Tensor
+    dtypes: Dtypes
+    written: bool
+    discarded: bool
+    live: int
+    in_module: bool
+    function: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An operation that low precision may not bear, as it is applied in one context.
+
+    ``operands``: its tensors, with the dtypes that the kernel sees after autocast's casts; of a constructor or an
+    assignment the tensor that is filled. ``numbers``: extreme Python numbers among the arguments, by parameter.
+    ``arguments`` are the arguments' values by parameter, ``nodes`` their expressions.
+    """
+
+    node: ast.expr | ast.stmt
+    op: str
+    operands: tuple[Operand, ...]
+    numbers: dict[str, float | Limit] = field(hash=False)
+    arguments: dict[str, Value] = field(hash=False)
+    nodes: dict[str, ast.expr] = field(hash=False)
+    live: int = 0
+    in_module: bool = False
+    function: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DecoratorFact:
+    """A decorator as written: its expression and the torch name it resolves to, None where it cannot be resolved."""
+
+    node: ast.expr
+    name: str | None
+    keywords: tuple[str, ...] = ()
+    called: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitive:
+    """An operation that autocast casts or would be expected to: its place and torch name.
+
+    ``by_hand``: the code casts the operands to one dtype itself. ``all_cast``: it casts all of them, on one way at
+    least, and nothing says that their dtypes differ. ``known``: the dtype of one of them is known, or
+    assumed as that of an argument; what made the others may decide itself what autocast does to them.
+    """
+
+    cause: Cause
+    name: str
+    by_hand: bool
+    all_cast: bool
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradFunction:
+    """A subclass of ``torch.autograd.Function``, with the sensitive operations in its bodies and in what they call."""
+
+    node: ast.ClassDef
+    forward: ast.FunctionDef | None
+    backward: ast.FunctionDef | None
+    forward_decorators: tuple[DecoratorFact, ...]
+    backward_decorators: tuple[DecoratorFact, ...]
+    setup_context: ast.FunctionDef | None
+    sensitive_forward: tuple[Sensitive, ...]
+    sensitive_backward: tuple[Sensitive, ...]
+
+
+class Reach(Protocol):
+    """What runs on weights in one file, by line."""
+
+    def holds(self, row: int) -> bool: ...
+
+    def of_module(self, row: int) -> bool: ...
+
+
+@dataclass(frozen=True, eq=False)
+class FileFacts:
+    """All facts about one file, under one device's cast policy, for several scenarios at once.
+
+    ``torch_version`` is the release that they are true of, ``oldest`` the oldest that the file has to run with, None
+    where nothing says; ``changes`` are the releases from which on one of them became true;
+    ``followed`` the other files that they rest on, those of facts that are found on demand included once they were.
+    """
+
+    source: Source
+    path: Path
+    device: str
+    torch_version: tuple[int, int]
+    scenarios: tuple[Scenario, ...]
+    regions: tuple[Region, ...]
+    conflicts: tuple[Conflict, ...]
+    calls: tuple[TorchCall, ...]
+    autograd_functions: tuple[AutogradFunction, ...]
+    casts: tuple[CastCall, ...] = ()
+    promotions: tuple[Promotion, ...] = ()
+    addressed: tuple[Addressed, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    branches: tuple[BranchDtypes, ...] = ()
+    uses: tuple[Use, ...] = ()
+    oldest: tuple[int, int] | None = None
+    changes: frozenset[tuple[int, int]] = frozenset()
+    followed: Set[Path] = frozenset()
+    weight_reach: Reach | None = field(default=None, repr=False, compare=False)
+    """Whether what stands on a line runs on weights; None where that is not asked."""
+
+    @property
+    def oldest_torch(self) -> tuple[int, int]:
+        """The oldest release of torch that the file has to run with, that of the facts where nothing says: what is
+        written must exist there."""
+        return self.oldest or self.torch_version
+
+    @cached_property
+    def references(self) -> tuple[Reference, ...]:
+        """Every name in the file that its imports resolve to a torch object; found when first asked for."""
+        return references(self.source.tree)
+
+    @cached_property
+    def training(self) -> Training:
+        """The training steps of the file; followed when first asked for."""
+        return Training(self.source.tree, self.references)
+
+    def lacks_owner(self, row: int, scenarios: Iterable[str]) -> bool:
+        """Whether a claim holds with half weights only, and nothing that owns weights is seen to lead to its line."""
+        named = frozenset(scenarios)
+        return not any(s.autocast for s in self.scenarios if s.name in named) and not self.runs_on_weights(row)
+
+    def runs_on_weights(self, row: int) -> bool:
+        """Whether something that owns weights is seen to lead to a line, or that was not asked of this file."""
+        return self.weight_reach is None or self.weight_reach.holds(row)
+
+    def in_module(self, row: int) -> bool:
+        """Whether a line stands in a class that is seen to be a module."""
+        return self.weight_reach is not None and self.weight_reach.of_module(row)
+
+    def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
+        """Scenario names of lane numbers, in the order of the contract."""
+        wanted = set(lanes)
+        return tuple(s.name for i, s in enumerate(self.scenarios) if i in wanted)
+
+    def all_scenarios(self) -> tuple[str, ...]:
+        """Every judged scenario but the float32 control."""
+        return tuple(s.name for s in self.scenarios if s.name != "fp32")
+
+    def causes(self, operands: Iterable[Operand], lane: int) -> tuple[Cause, ...]:
+        """Where operands' dtypes were decided in one scenario."""
+        return causes(self.path, (operand.value for operand in operands), lane)
+
+    def span(self, node: ast.expr | ast.stmt) -> Span:
+        return self.source.span(node)

@@ -1,0 +1,242 @@
+"""The state of one running scope: variables, what was returned, what is known of tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from amplint.infer.lattice.answered import ASKED, Answered
+from amplint.infer.lattice.joining import element_of, merge, unite
+from amplint.infer.lattice.values import NEVER, Origin, Sequence, Tensor, Value
+from amplint.infer.state.activation import Activation
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable
+
+    from amplint.infer.lattice.dtypes import Autocast, Dtypes
+    from amplint.infer.names.definitions import Class, Enclosing, Instance
+    from amplint.infer.names.namespace import Namespace
+    from amplint.infer.state.activation import Env
+    from amplint.infer.state.facts import Region
+    from amplint.infer.state.session import Session
+    from amplint.infer.syntax.bodies import FunctionNode
+
+
+class Catching(Protocol):
+    """What is run where something raises."""
+
+    def note(self, frame: Frame, *, thrown: bool) -> None:
+        """Something may raise where the function is now."""
+
+
+class Frame(Activation):
+    """An activation that runs.
+
+    ``returns`` collects what is returned and in which scenarios.
+    """
+
+    caller: Frame | None = None
+    left: tuple[Frame, ast.expr] | None = None
+
+    adding = False
+    """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
+    branches = 0
+    definition: FunctionNode | None = None
+    """The function that runs."""
+    calling: ast.expr | None = None
+    """The call that is being followed."""
+    repeated: frozenset[str] | None = None
+    """Conditions that the function tests more than once; None before that was asked."""
+    notes = False
+    """Whether anything was ever noted among the variables under a name that no variable has."""
+    leaves: list[Env] | None = None
+    """Where the function is left by ``return``, where that is asked for: inside a ``try`` with ``finally``, and in
+    a function with others inside it, which may run when it has ended."""
+    catches: tuple[Catching, ...] = ()
+    """What is run where something raises here."""
+    thrown = False
+    """Whether the function raises by a statement of its own, or of one that it calls."""
+    outer: Enclosing | None = None
+    """The activation in which the function that runs was defined."""
+    writes_around = False
+    """Whether a variable of a function around this one was assigned to, here or in what was called."""
+    late: frozenset[str] = frozenset()
+    """Variables of the functions around the one that runs that may have changed since it was defined."""
+
+    def __init__(
+        self,
+        session: Session,
+        namespace: Namespace,
+        *,
+        variables: dict[str, Value] | None = None,
+        closure: dict[str, Value] | None = None,
+        owner: Class | None = None,
+        autocast: Autocast | None = None,
+        region: Region | None = None,
+        live: int | None = None,
+        depth: int = 0,
+        in_module: bool = False,
+        backward: bool = False,
+        constructing: Instance | None = None,
+        receiver: Value | None = None,
+    ) -> None:
+        super().__init__(
+            namespace,
+            owner=owner,
+            autocast=autocast if autocast is not None else session.no_autocast,
+            region=region,
+            live=session.all_lanes if live is None else live,
+            in_module=in_module,
+            backward=backward,
+        )
+        self.session = session
+        session.frames += 1
+        self.number = session.frames
+        """Tells activations apart."""
+        self.variables = variables if variables is not None else {}
+        self.closure = closure or {}
+        self.depth = depth
+        self.constructing = constructing
+        self.receiver = receiver
+        self.returns: list[tuple[int, Value]] = []
+        self.returned: list[ast.expr | None] = []
+        """The expressions that gave ``returns``."""
+        self.breaks: list[Env] = []
+        """Where the loop that runs is left by ``break``."""
+        self.continues: list[Env] = []
+        """Where the next pass of the loop that runs is begun by ``continue``."""
+        self.shared: dict[str, Enclosing | None] = {}
+        """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
+        self.reads: set[Hashable] = set()
+        """Attributes of objects that were read here and in what was called: another call may find them changed."""
+        self.yields: list[tuple[int, Value]] = []
+        self.found: set[tuple[Enclosing, str, Hashable]] = set()
+        """What such variables held, by key: here, and for functions that were called, those of activations around."""
+
+    def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
+        """An origin at a node of this frame's file."""
+        return Origin(
+            self.namespace.source,
+            node,
+            what,
+            dtypes,
+            tuple(parent for parent in parents if parent is not None),
+        )
+
+    def bind(self, name: str, value: Value) -> None:
+        """Give a variable a value."""
+        self.variables[name] = value
+        if self.notes:
+            self.forget_written(name)
+        if name in self.shared:
+            self._bind_outside(name, value)
+
+    def _bind_outside(self, name: str, value: Value) -> None:
+        """A variable of the function around this one may hold this now, or what it held before."""
+        owner = self.shared[name]
+        if owner is None:
+            given = self.namespace.given
+            known = unite(given[name], value) if name in given else value
+            if name not in given or known.key != given[name].key:
+                self.session.changed(f"{ASKED}{name}")
+            given[name] = known
+        else:
+            old = owner.variables.get(name)
+            owner.bind(name, unite(old, value) if old is not None else value)
+            owner.may_raise()
+            frame: Frame | None = self
+            while frame is not None and frame is not owner:
+                frame.writes_around = True
+                frame = frame.caller
+
+    def around(self, name: str) -> Value | None:
+        """What a variable of the functions around this one holds now."""
+        owner = self.outer
+        while owner is not None and name not in owner.variables:
+            owner = owner.outer
+        if owner is None:
+            return None
+        value = owner.variables[name]
+        self.found.add((owner, name, value.key))
+        return value
+
+    def may_raise(self, *, thrown: bool = False) -> None:
+        """Note that what runs next may raise; ``thrown``: by a statement that does nothing else."""
+        for catch in self.catches:
+            catch.note(self, thrown=thrown)
+
+    def lasting(self, name: str) -> bool:
+        """Whether nothing but constructors sets an attribute of this name, as far as this file shows."""
+        node = self.owner.node if self.owner is not None else None
+        if node is None and not self.namespace.own:
+            return False
+        return name not in self.namespace.attributes_set(node)[1]
+
+    def write(self, owner: str, name: str, value: Value) -> None:
+        """Note a tensor just assigned to an attribute of the object in a variable: what the attribute holds from here
+        on, whatever it held before. It is kept among the variables, under a name that no variable has."""
+        if isinstance(value, Tensor) and self.constructing is None:
+            self.variables[f"{owner}.{name}"] = value
+            self.notes = True
+        elif self.notes:
+            self.variables.pop(f"{owner}.{name}", None)
+
+    def written(self, owner: str, name: str) -> Value | None:
+        """What the function last assigned to an attribute of the object in a variable, where that surely holds."""
+        return self.variables.get(f"{owner}.{name}") if self.notes else None
+
+    def forget_written(self, owner: str = "") -> None:
+        """The variable was bound to something else; or code ran that may assign to attributes of any object."""
+        if self.notes:
+            for name in [name for name in self.variables if name[0] == ASKED or "." in name]:
+                value = self.variables[name]
+                if isinstance(value, Answered):
+                    gone = owner in value.words if owner else any(word[0] == "." for word in value.words)
+                else:
+                    gone = name.startswith(owner and f"{owner}.")
+                if gone:
+                    del self.variables[name]
+
+    def forget_answers(self, word: str) -> None:
+        """What a variable holds may have changed in itself: how tests of it came out no longer holds."""
+        for name in [name for name in self.variables if name[0] == ASKED]:
+            value = self.variables[name]
+            if isinstance(value, Answered) and word in value.words:
+                del self.variables[name]
+
+    def forget_attribute(self, name: str) -> None:
+        """An attribute of this name was assigned to: of another object than those in variables, perhaps."""
+        if self.notes:
+            word = f".{name}"
+            for noted in [noted for noted in self.variables if noted[0] == ASKED or noted.endswith(word)]:
+                value = self.variables[noted]
+                if not isinstance(value, Answered) or word in value.words:
+                    del self.variables[noted]
+
+    def result(self) -> Value:
+        """What calling the function gives: the join over every return, each in the scenarios that reach it.
+
+        ``NEVER`` where it ends on no path.
+        """
+        if not self.returns:
+            return NEVER
+        live, value = self.returns[0]
+        for other_live, other in self.returns[1:]:
+            value = merge(self.session, value, live, other, other_live)
+            live |= other_live
+        return value
+
+
+MAX_ITEMS = 32
+"""Items of a list that are told apart."""
+
+
+def grown(frame: Frame, sequence: Sequence, item: Value) -> Sequence:
+    """A list after ``append``: its items stay known unless that may not have happened, or more than once."""
+    certain = frame.branches == 0 or (frame.block != 0 and sequence.made == frame.block)
+    if certain and sequence.items is not None and len(sequence.items) < MAX_ITEMS:
+        return Sequence((*sequence.items, item), mutable=True, made=sequence.made)
+    known = sequence.items is not None
+    element = item if known and not sequence.items else unite(element_of(frame.session, sequence), item)
+    head = sequence.items if sequence.items is not None else sequence.head
+    return Sequence(None, element, True, head, (*sequence.tail, item) if certain else (), sequence.made)

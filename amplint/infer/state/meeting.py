@@ -1,0 +1,188 @@
+"""Where paths meet: what variables hold then, and whether another way round a loop has brought anything new."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.answered import ASKED, Answered, both
+from amplint.infer.lattice.joining import merge, options_of
+from amplint.infer.lattice.values import (
+    UNKNOWN,
+    Builtin,
+    Const,
+    DTypeValue,
+    Layer,
+    Mapping,
+    Number,
+    Sequence,
+    Tensor,
+    Text,
+    Union,
+    Value,
+)
+from amplint.infer.names.definitions import Bound, Class, Function, Instance
+from amplint.infer.state.activation import Env
+from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amplint.infer.state.frame import Frame
+    from amplint.infer.state.session import Session
+
+MAX_COMPARED = 12
+"""Values inside each other that are compared for likeness."""
+
+
+def environment(frame: Frame) -> Env:
+    """Where a function is now, kept from what happens next."""
+    return Env(frame.live, dict(frame.variables))
+
+
+def go_on(frame: Frame, env: Env) -> None:
+    """Run on from a point; what is kept of it does not change."""
+    frame.live, frame.variables = env.live, dict(env.variables)
+
+
+def met(session: Session, a: Env, b: Env) -> Env:
+    """What holds where two paths meet."""
+    return Env(*joined(session, a.live, a.variables, b.live, b.variables))
+
+
+def joined(
+    session: Session, a_live: int, first: dict[str, Value], b_live: int, second: dict[str, Value]
+) -> tuple[int, dict[str, Value]]:
+    """The same of two points that are not kept."""
+    if not a_live:
+        return b_live, second
+    if not b_live:
+        return a_live, first
+    together = first.copy()
+    for name, left in first.items():
+        right = second.get(name)
+        if left is right:
+            continue
+        if right is None:
+            if name[0] == ASKED or "." in name:
+                del together[name]
+        elif name[0] != ASKED:
+            together[name] = merge(session, left, a_live, right, b_live)
+        elif isinstance(left, Answered) and isinstance(right, Answered):
+            together[name] = both(left, right)
+        else:
+            del together[name]
+    if not second.keys() <= first.keys():
+        for name, right in second.items():
+            if name not in first and name[0] != ASKED and "." not in name:
+                together[name] = right
+    return a_live | b_live, together
+
+
+def met_all(session: Session, points: Iterable[Env]) -> Env:
+    """What holds where several paths meet."""
+    found: Env | None = None
+    for point in points:
+        found = met(session, found, point) if found is not None else point
+    return found if found is not None else Env(0, {})
+
+
+@once_for_each_node
+def binds(node: ast.expr) -> frozenset[str]:
+    """Names that an expression binds."""
+    return frozenset([inner.target.id for inner in nodes_below(node) if type(inner) is ast.NamedExpr])
+
+
+def not_run(frame: Frame, node: ast.expr) -> dict[str, Value] | None:
+    """The variables before an expression that may not be evaluated; None for one that binds none."""
+    return dict(frame.variables) if binds(node) else None
+
+
+def perhaps_run(frame: Frame, before: dict[str, Value]) -> None:
+    """Go on behind an expression that was evaluated or not."""
+    every = frame.session.all_lanes
+    frame.variables = met(frame.session, Env(every, before), Env(every, frame.variables)).variables
+
+
+def unlike(before: Env, after: Env, *, known: bool = False) -> list[str]:
+    """Names of the variables that hold something else than before; ``known``: of those of which anything was known.
+
+    What a loop binds first is read behind that, or is unknown. Numbers, text and lists that hold no tensor and no dtype
+    do not count.
+    """
+    return [
+        name
+        for name, old in before.variables.items()
+        if name[0] != ASKED
+        and (value := after.variables.get(name)) is not None
+        and value is not old
+        and not alike(old, value)
+        and not (known and UNKNOWN in options_of(old))
+        and not (_is_plain(old) and _is_plain(value))
+    ]
+
+
+def _is_plain(value: Value, level: int = 0) -> bool:
+    """Whether a value is a number, text or a list, or may be one, and holds no tensor and no dtype."""
+    if isinstance(value, Union):
+        return level < MAX_COMPARED and all(_is_plain(option, level + 1) for option in value.options)
+    if isinstance(value, Sequence):
+        held = value.items if value.items is not None else (value.element,)
+        return level < MAX_COMPARED and all(_is_plain(item, level + 1) or isinstance(item, _HELD) for item in held)
+    if isinstance(value, Mapping):
+        held = (*value.items.values(), value.other or UNKNOWN)
+        return level < MAX_COMPARED and all(_is_plain(item, level + 1) or isinstance(item, _HELD) for item in held)
+    return value is UNKNOWN or isinstance(value, (Number, Text, Builtin)) or type(value) is Const
+
+
+def carries_dtype(value: Value, level: int = 0) -> bool:
+    """Whether a value is a tensor, a dtype or a function, or holds or may be one."""
+    if isinstance(value, (Tensor, DTypeValue, Function, Bound)):
+        return True
+    held: Iterable[Value] = ()
+    if isinstance(value, Union):
+        held = value.options
+    elif isinstance(value, Sequence):
+        held = value.items if value.items is not None else (value.element,)
+    elif isinstance(value, Mapping):
+        held = value.items.values() if value.other is None else (*value.items.values(), value.other)
+    return level < MAX_COMPARED and any(carries_dtype(item, level + 1) for item in held)
+
+
+_HELD = (Layer, Instance, Function, Class)
+
+
+def alike(a: Value, b: Value, level: int = 0) -> bool:
+    """Whether two values are the same but for which dtypes go together."""
+    if a is b:
+        return True
+    if level > MAX_COMPARED:
+        return False
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return _of_tensor(a) == _of_tensor(b)
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        if a.items is None or b.items is None:
+            same = a.items is None and b.items is None and alike(a.element, b.element, level + 1)
+            return same and _all_alike(a.head, b.head, level) and _all_alike(a.tail, b.tail, level)
+        return _all_alike(a.items, b.items, level)
+    if isinstance(a, Union) and isinstance(b, Union):
+        return _all_alike(a.options, b.options, level)
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        other = (a.other or UNKNOWN, b.other or UNKNOWN)
+        same = list(a.items) == list(b.items) and (a.other is None) == (b.other is None) and a.loose == b.loose
+        return same and alike(*other, level + 1) and _all_alike([*a.items.values()], [*b.items.values()], level)
+    if isinstance(a, Function) and isinstance(b, Function):
+        return a.node is b.node
+    if isinstance(a, Bound) and isinstance(b, Bound):
+        return a.function.node is b.function.node and alike(a.instance, b.instance, level + 1)
+    return a.key == b.key
+
+
+def _all_alike(a: tuple[Value, ...] | list[Value], b: tuple[Value, ...] | list[Value], level: int) -> bool:
+    return len(a) == len(b) and all(alike(x, y, level + 1) for x, y in zip(a, b, strict=True))
+
+
+def _of_tensor(tensor: Tensor) -> tuple[object, ...]:
+    lanes = tuple((lane.mask, lane.assumed, lane.open) for lane in tensor.dtypes)
+    flags = (tensor.maybe, tensor.explicit, tensor.gradient, tensor.optional, tensor.unsure)
+    return (lanes, tensor.dim, flags, tensor.trait)

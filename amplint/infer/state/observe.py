@@ -1,0 +1,89 @@
+"""Which values an analysis gave each expression of one file: what ``amplint dtypes`` shows."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Protocol
+
+from amplint.infer.lattice.joining import Budget, merge, options_of
+from amplint.infer.lattice.values import UNKNOWN, Tensor, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.state.activation import Activation
+
+OBSERVED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.AugAssign)
+
+
+class Watched(Budget, Protocol):
+    """The analysis whose expressions are observed."""
+
+    from_user: bool
+    """Whether what runs was entered as the program's user would."""
+
+
+class Observer:
+    """Joins, for each expression of one file, the values that it had wherever it was evaluated.
+
+    Where the program's user reaches an expression, what others would have to pass does not count.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[ast.expr | ast.stmt, Value, int]] = {}
+        self._from_user: set[int] = set()
+        self.unfinished: set[int] = set()
+        """``id`` of the nodes of functions that were not followed to their end."""
+
+    def saw(self, session: Watched, here: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
+        """Note the value of a node in the scenarios that are live."""
+        if not isinstance(node, OBSERVED) or not here.namespace.own:
+            return
+        old = self._seen.get(id(node))
+        if session.from_user and id(node) not in self._from_user:
+            self._from_user.add(id(node))
+            old = None
+        elif not session.from_user and id(node) in self._from_user:
+            return
+        if old is None:
+            self._seen[id(node)] = (node, value, here.live)
+        elif old[1] is not value or old[2] != here.live:
+            joined = merge(session, old[1], old[2], value, here.live)
+            self._seen[id(node)] = (node, joined, old[2] | here.live)
+
+    def tensors(self, tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
+        """Expressions that may be tensors, the tensor where one is known, and the scenarios that reach them."""
+        cut = _cut_short(tree, self.unfinished)
+        for node, value, live in self._seen.values():
+            if node.lineno == 0:
+                continue
+            options = options_of(value)
+            tensor = next((option for option in options if isinstance(option, Tensor)), None)
+            if tensor is not None or UNKNOWN in options:
+                unsure = UNKNOWN in options or (tensor is not None and tensor.unsure)
+                known = not unsure and id(node) not in cut
+                yield node, (tensor if known else None), live
+
+
+def _cut_short(tree: ast.Module, unfinished: set[int]) -> set[int]:
+    """``id`` of the nodes in functions that may have run with more than was seen: those that were not followed to their
+    end, and what they mention."""
+    if not unfinished:
+        return set()
+    functions: dict[str, list[ast.AST]] = {}
+    pending: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.setdefault(node.name, []).append(node)
+        if id(node) in unfinished:
+            pending.append(node)
+    found: set[int] = set()
+    while pending:
+        function = pending.pop()
+        if id(function) in found:
+            continue
+        for node in ast.walk(function):
+            found.add(id(node))
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            pending.extend(called for called in functions.get(name, ()) if id(called) not in found)
+    return found

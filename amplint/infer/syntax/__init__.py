@@ -1,0 +1,1 @@
+"""What the source alone tells, on Python's own ``ast``: names, bodies, references to torch."""

@@ -1,0 +1,423 @@
+"""``torch.nn``: parameters, buffers, layers and what calling a layer does.
+
+What a layer holds, and which operation on its arguments and tensors a call is, comes from the table of layers.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.arguments import Arguments
+from amplint.infer.lattice.dtypes import BITS, FLOAT32, FLOATS, UNKNOWN_LANE, Lane
+from amplint.infer.lattice.joining import element_of, options_of, unite
+from amplint.infer.lattice.origins import lineage
+from amplint.infer.lattice.values import (
+    NONE,
+    UNKNOWN,
+    Builtin,
+    Const,
+    Device,
+    DTypeValue,
+    Layer,
+    Made,
+    Mapping,
+    Origin,
+    Sequence,
+    Tensor,
+    Value,
+)
+from amplint.infer.names.definitions import Instance
+from amplint.infer.names.retrofits import adds_to_given
+from amplint.infer.state.dispatch import set_attribute
+from amplint.infer.torch_model import layer_lists
+from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
+from amplint.infer.torch_model.operations import apply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.state.frame import Frame
+    from amplint.infer.torch_model.torch_ops import Op
+    from amplint.source import Span
+
+CONTAINERS = (
+    "torch.nn.Sequential",
+    "torch.nn.ModuleList",
+    "torch.nn.ModuleDict",
+    "torch.nn.ParameterList",
+    "torch.nn.ParameterDict",
+)
+
+
+def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
+    """``nn.Parameter(data)``: a leaf that follows the module's dtype."""
+    tensor = next((o for o in options_of(data) if isinstance(o, Tensor)), None) if data is not None else None
+    if tensor is None:
+        tensor = Tensor(frame.session.unknown, 1)
+    if isinstance(data, Const) and data.value is None:
+        return UNKNOWN
+    if frame.constructing is None:
+        origin = replace(tensor.origin, made=None) if tensor.origin is not None else None
+        return replace(tensor, leaf=True, origin=origin)
+    placed = place(frame, tensor, "parameters")
+    if _is_default(tensor) and _is_trained(node) and is_added(frame):
+        placed = _added(frame, placed)
+        origin = _placed_origin(frame, tensor, placed, node, "parameter")
+        return replace(placed, origin=replace(origin, made=Made.ADDED))
+    return replace(placed, origin=_placed_origin(frame, tensor, placed, node, "parameter"))
+
+
+def _is_default(tensor: Tensor) -> bool:
+    """Whether a tensor has torch's default dtype, and no other tensor or dtype a part in it."""
+    places = list(lineage(tensor.origin, 0))
+    return bool(places) and places[-1].made is Made.DEFAULT and not places[-1].parents
+
+
+def _is_trained(node: ast.expr) -> bool:
+    """Whether ``nn.Parameter(...)`` is not told that it needs no gradient."""
+    given = [*node.args[1:], *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+    return not any(isinstance(value, ast.Constant) and value.value is False for value in given)
+
+
+def is_added(frame: Frame) -> bool:
+    """Whether what is made now is put beside a layer that was there before."""
+    if not frame.in_module or frame.constructing is None:
+        return False
+    return frame.adding or adds_to_given(frame.constructing.cls)
+
+
+def _added(frame: Frame, tensor: Tensor) -> Tensor:
+    """A parameter made beside a layer of a loaded model: it has its own dtype where those of construction are kept."""
+    lanes = tuple(
+        Lane(FLOAT32) if scenario.keeps_explicit else lane
+        for scenario, lane in zip(frame.session.scenarios, tensor.dtypes, strict=True)
+    )
+    return replace(tensor, dtypes=lanes)
+
+
+def place(frame: Frame, tensor: Tensor, role: str) -> Tensor:
+    """A parameter or buffer under each scenario.
+
+    Outside a module's own code, a script that builds a model and feeds it decides the dtypes itself: nothing is
+    converted behind its back.
+    """
+    return frame.session.placed(tensor, role) if frame.in_module else tensor
+
+
+def buffer(frame: Frame, data: Value | None, node: ast.expr | None = None) -> Value:
+    """What ``register_buffer`` stores: follows the module's dtype if floating."""
+    if data is None:
+        return UNKNOWN
+    values: list[Value] = []
+    for option in options_of(data):
+        if isinstance(option, Tensor):
+            placed = place(frame, option, "buffers")
+            if node is not None:
+                placed = replace(placed, origin=_placed_origin(frame, option, placed, node, "buffer"))
+            values.append(placed)
+        else:
+            values.append(option)
+    return unite(*values)
+
+
+def _placed_origin(frame: Frame, made: Tensor, placed: Tensor, node: ast.expr, role: str) -> Origin:
+    """The constructor where the dtype is still that of it, else the place that makes it the module's own."""
+    here = frame.here(node, f"{role} of the module", placed.dtypes, made.origin)
+    return replace(here, placed=True, parameter=role == "parameter", kept=role == "buffer")
+
+
+def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr, *, inherited: bool = False) -> Layer:
+    """Construct a ``torch.nn`` layer; ``inherited``: as the base class of the object under construction."""
+    span = frame.namespace.source.span(node)
+    if name in CONTAINERS:
+        return Layer(name, {}, layer_lists.children(name, arguments), span)
+    found = find_layer(name)
+    if found is None:
+        return Layer(name, {}, None, span)
+    added = not inherited and not arguments.unknown and is_added(frame)
+    return _built(frame, found, arguments.bind(found.init), node, span, name, added=added)
+
+
+_REPEATED = {
+    "encoder_layer": "torch.nn.TransformerEncoderLayer",
+    "decoder_layer": "torch.nn.TransformerDecoderLayer",
+}
+"""What ``nn.TransformerEncoder`` and ``-Decoder`` copy, by the name that they are given it under."""
+
+
+def _built(
+    frame: Frame, found: LayerClass, options: dict[str, Value], node: ast.expr, span: Span, written: str, *, added: bool
+) -> Layer:
+    """A layer of a class of the table, with the layers that it makes inside; ``written`` is the outermost's name.
+    ``added``: it is put beside a layer that was there before."""
+    tensors: dict[str, Value] = {}
+    made: dict[str, Tensor] = {}
+    for name in found.tensor_names(options):
+        role = "buffers" if found.is_buffer(name) else "parameters"
+        given = options.get(name) if name not in found.parameters else None
+        if isinstance(given, Tensor):
+            tensors[name] = place(frame, given, role)
+        elif name in found.integers:
+            tensors[name] = Tensor(frame.session.constant(BITS["int64"]), 0)
+        else:
+            if role not in made:
+                made[role] = _layer_tensor(frame, options.get("dtype"), node, role, written, added=added)
+            tensors[name] = made[role]
+    inner: dict[object, Value] = {}
+    dtype = {"dtype": options["dtype"]} if "dtype" in options else {}
+    for attribute, short in found.inner:
+        given = options.get(f"custom_{attribute}", NONE)
+        cls = find_layer("torch.nn." + short) if isinstance(given, Const) and given.value is None else None
+        if cls is None:
+            continue
+        inside = dict(dtype)
+        for name in cls.init:
+            repeated = find_layer(_REPEATED[name]) if name in _REPEATED else None
+            if repeated is not None:
+                inside[name] = _built(frame, repeated, dtype, node, span, written, added=added)
+        inner[attribute] = _built(frame, cls, inside, node, span, written, added=added)
+    return Layer(found.name, tensors, Mapping(inner) if inner else None, span, options)
+
+
+def _layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str, *, added: bool) -> Tensor:
+    explicit = isinstance(dtype, DTypeValue) and dtype.written
+    made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
+    placed = place(frame, Tensor(made, 1, explicit=explicit), role)
+    what = f"parameters of {name.removeprefix('torch.')}" + (" made with this dtype" if explicit else "")
+    if added and dtype is None and role == "parameters":
+        placed = _added(frame, placed)
+        origin = frame.here(node, f"{what}, made without a dtype", placed.dtypes)
+        return replace(placed, leaf=True, origin=replace(origin, placed=True, parameter=True, made=Made.ADDED))
+    origin = replace(frame.here(node, what, placed.dtypes), parameter=role == "parameters")
+    return replace(placed, leaf=role == "parameters", origin=origin)
+
+
+def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr) -> Value:
+    """``layer(x, …)``."""
+    first = arguments.positional[0] if arguments.positional else next(iter(arguments.keywords.values()), None)
+    if first is None:
+        return UNKNOWN
+    if layer.name == "torch.nn.Sequential":
+        return layer_lists.run(frame, layer.children, arguments, node)
+    found = find_layer(layer.name)
+    if found is None or found.call is None:
+        frame.session.recorder.torch_call(frame, layer.name, node, {})
+        return UNKNOWN
+    if found.passes:
+        return first
+    stacked = layer.options.get("encoder_layer", layer.options.get("decoder_layer"))
+    if isinstance(stacked, Layer):
+        return _stacked(frame, stacked, layer.options.get("norm"), arguments, node)
+    return apply(frame, found.call, _with_tensors(found, found.call, layer, arguments), node)
+
+
+def _with_tensors(found: LayerClass, call: Op, layer: Layer, arguments: Arguments) -> Arguments:
+    """The arguments of a call by name, with the layer's tensors and the options that the result depends on."""
+    keywords = {name: layer.options[name] for name in found.asks if not _is_off(layer.options.get(name))}
+    nodes: dict[int | str, ast.expr] = {}
+    for place_of, (name, value) in enumerate(zip(found.forward, arguments.positional, strict=False)):
+        keywords[name] = value
+        if place_of in arguments.nodes:
+            nodes[name] = arguments.nodes[place_of]
+    keywords.update(arguments.keywords)
+    nodes.update({name: expression for name, expression in arguments.nodes.items() if isinstance(name, str)})
+    held = layer.tensors
+    if call.slots and call.slots[-1].name == PARAMETERS:
+        tensors = list(_floating(layer))
+        held = {PARAMETERS: tensors[0] if len({t.dtypes for t in tensors}) == 1 else Sequence(tuple(tensors))}
+        held = held if tensors else {}
+    for name, tensor in held.items():
+        if name in call.params:
+            keywords[name] = tensor
+            if arguments.callee is not None:
+                nodes[name] = arguments.callee
+    return Arguments([], keywords, nodes, arguments.unknown)
+
+
+def _is_off(option: Value | None) -> bool:
+    """Whether an option is not given, or a number that is 0, as where it is not."""
+    return option is None or (isinstance(option, Const) and type(option.value) is int and option.value == 0)
+
+
+def _floating(layer: Layer) -> Iterator[Tensor]:
+    """The floating tensors of a layer and of those inside it."""
+    for tensor in layer.tensors.values():
+        if isinstance(tensor, Tensor) and any(lane.mask & FLOATS or not lane.mask for lane in tensor.dtypes):
+            yield tensor
+    children = layer.children.items.values() if isinstance(layer.children, Mapping) else ()
+    for child in (*children, *(layer.options[name] for name in _REPEATED if name in layer.options)):
+        if isinstance(child, Layer):
+            yield from _floating(child)
+
+
+LAYER_COST = 100
+"""Values that calling a whole transformer layer costs as much as."""
+
+
+def _stacked(frame: Frame, stacked: Layer, norm: Value | None, arguments: Arguments, node: ast.expr) -> Value:
+    """``nn.TransformerEncoder`` and ``-Decoder``: copies of a layer one after the other, then a norm."""
+    frame.session.spend(LAYER_COST)
+    value = call_layer(frame, stacked, arguments, node)
+    again = Arguments([value, *arguments.positional[1:]], arguments.keywords, arguments.nodes, arguments.unknown)
+    value = unite(value, call_layer(frame, stacked, again, node))
+    return call_layer(frame, norm, Arguments([value]), node) if isinstance(norm, Layer) else value
+
+
+def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
+    """A layer after ``.half()``, ``.to(dtype)`` and the like, where nothing later converts the whole model."""
+    if dtype is None:
+        return layer
+    frame.session.spend(1)
+    tensors: dict[str, Value] = {}
+    for name, value in layer.tensors.items():
+        if isinstance(value, Tensor) and any(lane.mask & FLOATS or not lane.mask for lane in value.dtypes):
+            lanes = []
+            for scenario, lane, wanted in zip(frame.session.scenarios, value.dtypes, dtype.dtypes, strict=True):
+                follows = frame.in_module and scenario.parameters != "float32" and not scenario.keeps_explicit
+                lanes.append(lane if follows else Lane(wanted.mask) if wanted.known else UNKNOWN_LANE)
+            value = replace(value, dtypes=tuple(lanes), explicit=True)
+        tensors[name] = value
+    children = layer.children
+    if isinstance(children, Mapping):
+        inner = {k: converted(frame, v, dtype) if isinstance(v, Layer) else v for k, v in children.items.items()}
+        children = Mapping(inner, children.other)
+    elif isinstance(children, Sequence) and children.items is not None:
+        items = tuple(converted(frame, v, dtype) if isinstance(v, Layer) else v for v in children.items)
+        children = Sequence(items, children.element, children.mutable)
+    repeated = {n: converted(frame, v, dtype) for n in _REPEATED if isinstance(v := layer.options.get(n), Layer)}
+    return replace(layer, tensors=tensors, children=children, options={**layer.options, **repeated})
+
+
+_MODULE_SAME = frozenset(
+    [
+        "eval",
+        "train",
+        "cuda",
+        "cpu",
+        "requires_grad_",
+        "apply",
+        "compile",
+        "to_empty",
+        "xpu",
+        "share_memory",
+        "zero_grad",
+    ]
+)
+_MODULE_CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
+MODULE_METHODS = (
+    _MODULE_SAME
+    | frozenset(_MODULE_CASTS)
+    | frozenset(
+        [
+            "to",
+            "type",
+            "register_buffer",
+            "register_parameter",
+            "add_module",
+            "register_module",
+            "parameters",
+            "named_parameters",
+            "buffers",
+            "named_buffers",
+            "modules",
+            "children",
+            "named_modules",
+            "named_children",
+            "append",
+            "extend",
+            "insert",
+            "update",
+            "items",
+            "values",
+            "keys",
+            "state_dict",
+            "load_state_dict",
+            "register_forward_hook",
+            "register_forward_pre_hook",
+        ]
+    )
+)
+
+
+REGISTERING = frozenset(("register_buffer", "register_parameter", "add_module", "register_module"))
+"""Methods that set an attribute of the module itself, whatever it derives from."""
+
+
+def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """A method that every ``nn.Module`` has."""
+    first = arguments.positional[0] if arguments.positional else None
+    if name in _MODULE_SAME:
+        return receiver
+    if name in _MODULE_CASTS or name in ("to", "type"):
+        dtype = frame.session.dtype(_MODULE_CASTS[name]) if name in _MODULE_CASTS else _dtype_argument(arguments)
+        if isinstance(receiver, Layer):
+            return converted(frame, receiver, dtype)
+        return receiver if dtype is None and _only_devices(arguments) else UNKNOWN
+    if name in REGISTERING:
+        value = arguments.get(1, {"register_buffer": "tensor", "register_parameter": "param"}.get(name, "module"))
+        if isinstance(first, Const) and isinstance(first.value, str) and value is not None:
+            if name == "register_buffer":
+                value = buffer(frame, value, node)
+            set_attribute(frame, receiver, first.value, value)
+        else:
+            open_instance(receiver)
+        return NONE
+    if name == "children" and isinstance(receiver, Layer):
+        return layer_lists.held_by(receiver)
+    if name in ("parameters", "buffers", "named_parameters", "named_buffers"):
+        tensor = _any_tensor_of(frame, receiver, name.removeprefix("named_"))
+        return Sequence(None, Sequence((Builtin("str"), tensor)) if name.startswith("named_") else tensor)
+    if (
+        name == "append"
+        and isinstance(receiver, Layer)
+        and isinstance(receiver.children, Sequence)
+        and first is not None
+    ):
+        layer_lists.grow(frame, receiver, first, once=True)
+        return receiver
+    if name == "extend" and isinstance(receiver, Layer) and isinstance(first, Sequence):
+        layer_lists.grow(frame, receiver, element_of(frame.session, first), once=False)
+        return receiver
+    if isinstance(receiver, Layer) and isinstance(receiver.children, Mapping) and name == "update":
+        receiver.children.update((first.children if isinstance(first, Layer) else first) or UNKNOWN)
+        return NONE
+    if isinstance(receiver, Layer) and isinstance(receiver.children, Mapping) and name in ("items", "values"):
+        values = [*receiver.children.items.values(), *([receiver.children.other] if receiver.children.other else [])]
+        element = unite(*values) if values else UNKNOWN
+        return Sequence(None, Sequence((UNKNOWN, element)) if name == "items" else element)
+    return UNKNOWN
+
+
+def _any_tensor_of(frame: Frame, receiver: Value, role: str) -> Tensor:
+    """One of a module's parameters or buffers: the join of those that are seen, else what the scenario gives them."""
+    held = receiver.attributes.values() if isinstance(receiver, Instance) else (receiver,)
+    found: list[Value] = []
+    for value in held:
+        if isinstance(value, Layer):
+            found.extend(value.tensors.values())
+        elif isinstance(value, Tensor) and value.leaf == (role == "parameters"):
+            found.append(value)
+    tensors = [value for value in found if isinstance(value, Tensor)]
+    joined = unite(*tensors) if tensors else None
+    if isinstance(joined, Tensor):
+        return replace(joined, dim=1)
+    return Tensor(tuple(Lane(BITS[getattr(s, role)]) for s in frame.session.scenarios), 1)
+
+
+def open_instance(value: Value) -> None:
+    """Attributes were set that the inference did not see."""
+    if isinstance(value, Instance):
+        value.open = True
+
+
+def _only_devices(arguments: Arguments) -> bool:
+    return all(isinstance(v, (Device, Const)) for v in (*arguments.positional, *arguments.keywords.values()))
+
+
+def _dtype_argument(arguments: Arguments) -> DTypeValue | None:
+    for value in (arguments.keywords.get("dtype"), *arguments.positional):
+        if isinstance(value, DTypeValue):
+            return value
+    return None

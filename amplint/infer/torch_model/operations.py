@@ -1,0 +1,494 @@
+"""Torch operations on abstract tensors: autocast's casts, the check of the operands, the dtype that comes out."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amplint.finding import Cause
+from amplint.infer.lattice.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.lattice.joining import element_of, number_kind, options_of, unite
+from amplint.infer.lattice.traits import trait_of
+from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
+from amplint.infer.names.definitions import Instance
+from amplint.infer.state.facts import Operand, Sensitive
+from amplint.infer.torch_model import conflicts, drift, missing_kernels, upcasts, uses
+from amplint.infer.torch_model.by_hand import aligned_by_hand, all_cast, can_be_lowered, cast_alike
+from amplint.infer.torch_model.results import (
+    COMPLEX_NUMBER,
+    PYTHON,
+    Parts,
+    dtypes_by_rule,
+    dtypes_under,
+    number_result,
+    python_result,
+    result_dim,
+    where_sure,
+)
+from amplint.infer.torch_model.torch_ops import (
+    BANNED,
+    FP32,
+    LOGARITHMS,
+    LOWER,
+    PROMOTE,
+    Op,
+    Rule,
+    Slot,
+    Watched,
+    find_op,
+)
+
+if TYPE_CHECKING:
+    from amplint.infer.lattice.arguments import Arguments
+    from amplint.infer.state.frame import Frame
+    from amplint.infer.torch_model.strength import Strength
+
+FP32_RESULT = "fp32_out"
+
+_UNUSED_WITH = {"torch.nn.functional.multi_head_attention_forward": ("use_separate_proj_weight", "in_proj_weight")}
+"""Operands that an operation does not look at where a flag is given and not False."""
+
+
+def apply_named(frame: Frame, name: str, arguments: Arguments, node: ast.expr | ast.stmt) -> Value:
+    """Apply the operation of that name; unknown where the table has none."""
+    op = find_op(name, frame.session.torch_version)
+    return UNKNOWN if op is None else apply(frame, op, arguments, node)
+
+
+def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt) -> Value:
+    """Apply an operation: what autocast casts, whether the operands agree, what comes out."""
+    bound = arguments.bind(op.params)
+    if not op.cases:
+        return _apply(frame, op, arguments, bound, node)
+    variants = op.variants(arguments, bound)
+    return unite(*(_apply(frame, variant, arguments, own, node) for variant, own in variants))
+
+
+def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], node: ast.expr | ast.stmt) -> Value:
+    session = frame.session
+    session.recorder.torch_call(frame, op.name, node, bound)
+    if op.since or op.before:
+        session.changes.update(op.changes(session.device))
+    if op.watched is not None and session.recorder.concerns(frame):
+        _watch(frame, op, arguments, bound, node)
+    if op.passes and "out" not in bound:
+        first = bound.get(op.params[0])
+        if isinstance(first, Tensor):
+            kept = op.result == "self" or not (first.leaf or first.optional)
+            return first if kept else replace(first, leaf=False, optional=False)
+    operands, numbers = _operands(frame, op, arguments, bound)
+    out = _destination(bound) if "out" in bound else None
+    if "out_dtype" in bound and not _is_none(bound["out_dtype"]):
+        op = _with_out_dtype(op, operands)
+    policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
+    lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
+    if lowered and session.recorder.in_function and can_be_lowered(operands) and not _dispatches(op, bound):
+        written = [arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound]
+        place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
+        by_hand = aligned_by_hand(operands) or cast_alike(written)
+        known = any(lane.mask for operand in operands for lane in operand.value.dtypes)
+        session.recorder.sensitive(node, Sensitive(place, op.name, by_hand, all_cast(operands), known))
+    seen = _after_autocast(frame, operands, policy) if policy is not None else operands
+    if policy == LOWER:
+        session.recorder.multiplied(operands)
+        upcasts.undone_upcast(frame, node, op, operands)
+    failing: dict[int, Strength] = {}
+    strict = op.strict or (_strict_without(op, bound) if op.strict_without else ())
+    if strict:
+        if strict is not op.strict:
+            op = replace(op, strict=strict)
+        checked = seen
+        if out is not None and op.dtype_arg != "out_dtype":
+            checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
+        failing = conflicts.check(frame, node, op, checked, out is not None)
+    if op.lacks and policy != LOWER:
+        failing = {**missing_kernels.refuse(frame, node, op, seen, bound), **failing}
+    if out is not None:
+        return out
+    if strict and not frame.backward:
+        seen = _agreeing(seen, op.strict)
+    rule = op.result_in(session.torch_version) if op.before else op.result
+    return _Result(frame, op, bound, operands, seen, numbers, policy, failing, node).of(rule)
+
+
+def _dispatches(op: Op, bound: dict[str, Value]) -> bool:
+    """Whether all operands are objects of classes that the code defines: what autocast does there, they decide."""
+    given = [bound[slot.name] for slot in op.slots if slot.name in bound]
+    return bool(given) and all(isinstance(value, Instance) for value in given)
+
+
+def _is_complex(value: Value) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, complex)
+
+
+def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], node: ast.expr | ast.stmt) -> None:
+    """Note an operation that low precision may not bear, where an operand is that as the kernel sees it.
+
+    Of those without a kernel autocast lowers only inner products (``pinv``): their own operands stay. Of a logarithm it
+    matters what the operand was before autocast widened it: a number that is zero stays zero.
+    """
+    session = frame.session
+    if op.watched is Watched.OLDER and not op.lacked_from(session.device, session.oldest_torch):
+        return
+    numbers = uses.extreme_numbers(bound)
+    if not numbers and op.watched is Watched.NUMBERS and not uses.counts(bound):
+        return
+    operands, _ = _operands(frame, op, arguments, bound)
+    if op.watched is Watched.TRAITS and not any(o.value.trait for o in operands):
+        return
+    policy = op.policy_on(frame.session.device, frame.session.torch_version) if "out" not in bound else None
+    inner = (policy == LOWER and op.lacks) or op.name.rpartition(".")[2].rstrip("_") in LOGARITHMS
+    policy = FP32 if policy == FP32_RESULT else policy
+    seen = _after_autocast(frame, operands, policy) if policy is not None and not inner else operands
+    uses.note(frame, node, op, seen, numbers, bound, arguments)
+
+
+def _is_false(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is False
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is None
+
+
+def _destination(bound: dict[str, Value]) -> Tensor | None:
+    """The tensor that ``out=`` names, marked where it may be None."""
+    options = options_of(bound["out"])
+    for option in options:
+        if isinstance(option, Tensor):
+            return replace(option, optional=True) if len(options) > 1 else option
+    return None
+
+
+def _with_out_dtype(op: Op, operands: list[Operand]) -> Op:
+    """A product with ``out_dtype=``: only the matrices must agree, and the result has the dtype asked for."""
+    matrices = [o for o in operands if o.name not in ("input", "self") or len(operands) == 2]
+    strict = tuple(tuple(name for name in group if any(o.name == name for o in matrices)) for group in op.strict)
+    return replace(op, strict=strict, dtype_arg="out_dtype")
+
+
+def _strict_without(op: Op, bound: dict[str, Value]) -> tuple[tuple[str, ...], ...]:
+    """Groups that are strict unless some parameter is a floating tensor (class probabilities as a target)."""
+    for name, groups in op.strict_without:
+        value = bound.get(name)
+        if isinstance(value, Tensor) and not any(lane.mask & FLOATS or not lane.mask for lane in value.dtypes):
+            return groups
+    return ()
+
+
+def _agreeing(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> list[Operand]:
+    """The operands as they are if the operation runs: one that is not known has the dtype of one that is."""
+    if all(lane.exact and lane.mask & FLOATS for o in operands for lane in o.value.dtypes):
+        return operands
+    for group in strict:
+        names = [name.rstrip("*") for name in group]
+        known = [o.value.dtypes for o in operands if o.name in names]
+        agreed = [
+            next((d[lane] for d in known if d[lane].exact and d[lane].mask & FLOATS), None)
+            for lane in range(len(operands[0].value.dtypes))
+        ]
+        integral = [o for o in operands if o.name in names and _is_integral(o)]
+        settled = [o for o in operands if o.name in names and (len(integral) == 1 or o not in integral)]
+        operands = [_settled(o, agreed) if o in settled else o for o in operands]
+    return operands
+
+
+def _is_integral(operand: Operand) -> bool:
+    return all(lane.known and not lane.mask & ~(INTEGERS | BOOL) for lane in operand.value.dtypes)
+
+
+def _settled(operand: Operand, agreed: list[Lane | None]) -> Operand:
+    """An operand with the dtypes agreed on, where its own are not settled but may be those.
+
+    One that is said to be an integer tensor is not, where torch would take none beside floating ones.
+    """
+    lanes = []
+    for lane, other in zip(operand.value.dtypes, agreed, strict=True):
+        open_to = not lane.exact and (lane.mask & (other.mask if other else 0) or not lane.known)
+        lanes.append(other if other is not None and (open_to or not lane.mask & ~(INTEGERS | BOOL)) else lane)
+    return _seen_as(operand, tuple(lanes))
+
+
+# ---- operands ---------------------------------------------------------------------------------------------------
+
+
+def _operands(
+    frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value]
+) -> tuple[list[Operand], list[str | None]]:
+    """The tensors that decide dtypes, and the kinds of the Python numbers in their places."""
+    operands: list[Operand] = []
+    numbers: list[str | None] = []
+    flag, unused = _UNUSED_WITH.get(op.name, (None, None))
+    for slot in op.slots:
+        value = bound.get(slot.name)
+        if slot.name == unused and flag in bound and not _is_false(bound[flag]):
+            continue
+        if value is None:
+            if slot.name != op.variadic or arguments.rest is None:
+                continue
+            value = Sequence(None, arguments.rest)
+        if isinstance(value, Tensor) and not slot.listed:
+            operands.append(Operand(slot.name, arguments.node(slot.position, slot.name), value))
+        elif isinstance(value, (Const, Number)):
+            numbers.append(COMPLEX_NUMBER if _is_complex(value) else number_kind(value))
+        elif slot.listed:
+            operands.extend(_listed(frame, op, slot, value, arguments))
+        else:
+            tensor = _tensor(frame, value)
+            if tensor is not None:
+                operands.append(Operand(slot.name, arguments.node(slot.position, slot.name), tensor))
+    return operands, numbers
+
+
+def _listed(frame: Frame, op: Op, slot: Slot, value: Value, arguments: Arguments) -> list[Operand]:
+    """The operands of a parameter that takes several tensors, as one list or as the rest of the arguments."""
+    position = slot.position
+    if isinstance(value, Sequence):
+        if value.items is None:
+            tensor = _tensor(frame, value.element)
+            return [Operand(slot.name, None, tensor)] if tensor is not None else []
+        expression = arguments.node(position, slot.name)
+        elements = expression.elts if isinstance(expression, (ast.List, ast.Tuple)) else []
+        nodes = elements if len(elements) == len(value.items) else [None] * len(value.items)
+        pairs = list(zip(nodes, value.items, strict=True))
+    elif op.variadic == slot.name and position is not None:
+        rest = arguments.positional[position:]
+        pairs = [(arguments.nodes.get(position + i), item) for i, item in enumerate(rest)]
+    else:
+        pairs = [(arguments.node(position, slot.name), value)]
+    return [Operand(slot.name, node, tensor) for node, item in pairs if (tensor := _tensor(frame, item)) is not None]
+
+
+def _tensor(frame: Frame, value: Value) -> Tensor | None:
+    """The tensor among a value's alternatives; an unknown value counts as a tensor of unknown dtype."""
+    if isinstance(value, Tensor):
+        return value
+    unknown = False
+    options = options_of(value)
+    for option in options:
+        if isinstance(option, Tensor):
+            optional = NONE in options
+            unsure = UNKNOWN in options or any(isinstance(other, Number) for other in options)
+            return replace(option, optional=optional, unsure=unsure) if optional or unsure else option
+        if isinstance(option, Sequence):
+            element = element_of(frame.session, option)
+            if isinstance(element, Tensor):
+                return element
+        unknown = unknown or not isinstance(option, (Const, Number, DTypeValue))
+    return Tensor(frame.session.unknown, None, maybe=True) if unknown else None
+
+
+# ---- autocast ---------------------------------------------------------------------------------------------------
+
+
+def _after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[Operand]:
+    """The operands with the dtypes that the kernel sees."""
+    autocast = frame.autocast
+    if policy == FP32_RESULT or not any(state.low for state in autocast):
+        return operands
+    session = frame.session
+    if policy == BANNED:
+        return [_seen_as(o, _select_on(frame, session.unknown, o.value.dtypes)) for o in operands]
+    if policy == PROMOTE:
+        wide = _widest(operands, session.unknown)
+        return [_seen_as(o, _select_on(frame, _promoted(o.value.dtypes, wide), o.value.dtypes)) for o in operands]
+    target = FLOAT32 if policy == FP32 else None
+    sure = [any(_autocast_casts(o, lane) for o in operands) for lane in range(session.lanes)]
+    return [_seen_as(o, session.autocast_dtypes(o.value.dtypes, autocast, target, sure)) for o in operands]
+
+
+def _seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
+    """An operand with other dtypes."""
+    if dtypes == operand.value.dtypes:
+        return operand
+    return Operand(operand.name, operand.node, replace(operand.value, dtypes=dtypes))
+
+
+def _autocast_casts(operand: Operand, lane: int) -> bool:
+    mask = operand.value.dtypes[lane].mask
+    return bool(mask & AUTOCASTABLE) and not mask & ~AUTOCASTABLE
+
+
+def _widest(operands: list[Operand], unknown: Dtypes) -> Dtypes:
+    lanes = []
+    for number in range(len(unknown)):
+        masks = [o.value.dtypes[number] for o in operands]
+        if any(not lane.known for lane in masks):
+            lanes.append(UNKNOWN_LANE)
+        elif any(lane.mask == FLOAT32 for lane in masks):
+            lanes.append(Lane(FLOAT32))
+        else:
+            mask = 0
+            for lane in masks:
+                mask |= lane.mask & AUTOCASTABLE
+            lanes.append(Lane(mask, None, any(lane.assumed for lane in masks)))
+    return tuple(lanes)
+
+
+def _promoted(dtypes: Dtypes, wide: Dtypes) -> Dtypes:
+    return tuple(w if d.mask & AUTOCASTABLE or not d.mask else d for d, w in zip(dtypes, wide, strict=True))
+
+
+def _select_on(frame: Frame, on: Dtypes, off: Dtypes) -> Dtypes:
+    return tuple(
+        x if state.on else UNKNOWN_LANE if state.unknown else y
+        for x, y, state in zip(on, off, frame.autocast, strict=True)
+    )
+
+
+# ---- results ----------------------------------------------------------------------------------------------------
+
+
+class _Result:
+    """What one application of an operation gives."""
+
+    __slots__ = ("before", "bound", "failing", "frame", "node", "numbers", "op", "policy", "seen")
+
+    def __init__(
+        self,
+        frame: Frame,
+        op: Op,
+        bound: dict[str, Value],
+        before: list[Operand],
+        seen: list[Operand],
+        numbers: list[str | None],
+        policy: str | None,
+        failing: dict[int, Strength],
+        node: ast.expr | ast.stmt,
+    ) -> None:
+        self.frame, self.op, self.bound, self.node = frame, op, bound, node
+        self.before, self.seen, self.numbers = before, seen, numbers
+        self.policy, self.failing = policy, failing
+
+    def of(self, rule: Rule) -> Value:
+        """The result by a rule."""
+        under = self.op.under.get(self.frame.session.device) if self.op.under else None
+        return self._part(rule, under)
+
+    def _part(self, rule: Rule, under: Rule | None) -> Value:
+        if isinstance(rule, tuple):
+            parts = under if isinstance(under, tuple) and len(under) == len(rule) else (under,) * len(rule)
+            items = tuple(self._part(part, other) for part, other in zip(rule, parts, strict=True))
+            return Parts(items, fields=self.op.fields) if len(self.op.fields) == len(items) else Sequence(items)
+        if rule == "none":
+            return UNKNOWN
+        if rule.startswith(PYTHON):
+            return python_result(rule, self.before)
+        if rule == "each":
+            return self._each()
+        if rule == "self" and self.before:
+            written = self.before[0].value
+            return replace(written, dtypes=self._where_it_runs(written.dtypes)) if self.failing else written
+        several = rule.endswith("*") and rule not in self.op.tensors
+        tensor = self._tensor(rule.rstrip("*") if several else rule, under if isinstance(under, str) else None)
+        return Sequence(None, tensor) if several else tensor
+
+    def _each(self) -> Value:
+        """A list whose items have the dtypes of those that were passed."""
+        tensors = tuple(replace(o.value, leaf=False) for o in self.before)
+        slot = self.op.slots[0]
+        passed = self.bound.get(slot.name)
+        if passed is None or (isinstance(passed, Sequence) and passed.items is None):
+            return Sequence(None, unite(*tensors) if tensors else UNKNOWN)
+        return Sequence(tensors)
+
+    def _tensor(self, rule: str, under: str | None) -> Tensor:
+        frame, op, operands = self.frame, self.op, self.seen
+        session = frame.session
+        dtypes = self._dtypes(rule, under)
+        requested = self.bound.get(op.dtype_arg) if op.dtype_arg else None
+        written = False
+        if requested is not None and not _is_none(requested):
+            dtypes = requested.dtypes if isinstance(requested, DTypeValue) else session.unknown
+            written = isinstance(requested, DTypeValue) and requested.written
+        dtypes = self._where_it_runs(dtypes)
+        if self.policy == BANNED:
+            dtypes = tuple(
+                d if not state.low else UNKNOWN_LANE for d, state in zip(dtypes, frame.autocast, strict=True)
+            )
+        if (
+            rule in ("promote", "widest")
+            and len(operands) > 1
+            and not op.strict
+            and (not op.name.startswith("torch.nn.") or op.name.endswith("_norm"))
+        ):
+            drift.promoted(frame, op, self.node, operands, dtypes)
+            if frame.region is not None:
+                upcasts.one_sided(frame, self.node, op, operands)
+        maybe = bool(operands) and not op.strict and not self.numbers and all(o.value.maybe for o in operands)
+        trait = None
+        if op.gives_trait:
+            given = [(operand.value.trait, operand.node) for operand in operands]
+            trait = trait_of(op.name.rpartition(".")[2], given, self.bound)
+        return Tensor(
+            dtypes,
+            result_dim(op, self.bound, operands),
+            _origin(frame, op, self.node, dtypes, self.before, self.policy, written),
+            maybe=maybe and rule in ("first", "promote"),
+            explicit=written or (bool(operands) and all(o.value.explicit for o in operands)),
+            gradient=rule == "first" and any(o.value.gradient for o in operands),
+            trait=trait,
+            unsure=requested is None and any(o.value.unsure for o in operands),
+        )
+
+    def _where_it_runs(self, dtypes: Dtypes) -> Dtypes:
+        """Unknown in the scenarios in which the operation raises: what follows from it is no defect of its own."""
+        if not self.failing:
+            return dtypes
+        return tuple(UNKNOWN_LANE if lane in self.failing else d for lane, d in enumerate(dtypes))
+
+    def _dtypes(self, rule: str, under: str | None) -> Dtypes:
+        frame, op = self.frame, self.op
+        session = frame.session
+        if rule == "numbers":
+            kinds = [number_kind(v) if isinstance(v, (Const, Number)) else None for v in self._numbers()]
+            mask = number_result(kinds)
+            return session.constant(mask) if mask else session.unknown
+        dtypes = dtypes_by_rule(session, op, rule, self.seen, self.numbers)
+        if self.policy == FP32_RESULT:
+            on = tuple(Lane(FLOAT32) if d.mask & AUTOCASTABLE else d for d in dtypes)
+            dtypes = _select_on(frame, on, dtypes)
+        if under is not None and any(state.low for state in frame.autocast):
+            dtypes = dtypes_under(session, op, under, self.before, frame.autocast, dtypes)
+        unsure = op.unsure_under.get(session.device) if op.unsure_under else None
+        if unsure and any(state.low for state in frame.autocast):
+            dtypes = where_sure(unsure, dtypes, self.before, frame.autocast)
+        return dtypes
+
+    def _numbers(self) -> list[Value]:
+        """The Python numbers that decide a constructor's dtype."""
+        return [self.bound[name] for name in self.op.numbers if name in self.bound and not _is_none(self.bound[name])]
+
+
+def _origin(
+    frame: Frame,
+    op: Op,
+    node: ast.expr | ast.stmt,
+    dtypes: Dtypes,
+    before: list[Operand],
+    policy: str | None,
+    written: bool,
+) -> Origin | None:
+    """Where the result's dtype was decided: at this operation, or further back where it only passed a dtype on."""
+    parents = tuple(o.value.origin for o in before if o.value.origin is not None)
+    if not written and len(parents) == 1 and len(before) == 1 and parents[0].dtypes == dtypes:
+        return parents[0]
+    short = op.name.removeprefix("torch.").removeprefix("nn.functional.").removeprefix("Tensor.")
+    if written:
+        what = f"dtype written in the call of {short}"
+    elif len(before) > 1 and op.result == "promote":
+        what = f"{short} of " + " and ".join(dict.fromkeys(_short_dtype(o) for o in before[:3]))
+    else:
+        what = f"result of {short}"
+    chosen = 0
+    if policy is not None and not written:
+        chosen = sum(1 << lane for lane, state in enumerate(frame.autocast) if state.on)
+    made = None
+    if before and dtypes[0].mask & FLOATS and all(_is_integral(operand) for operand in before):
+        made = Made.CONVERTED if written else Made.DEFAULT
+    return Origin(frame.namespace.source, node, what, dtypes, parents, written, chosen, made=made)
+
+
+def _short_dtype(operand: Operand) -> str:
+    return f"`{ast.unparse(operand.node)}`" if isinstance(operand.node, (ast.Name, ast.Attribute)) else operand.name

@@ -1,0 +1,373 @@
+"""The table of torch operations: which operands must agree, what autocast casts, which dtype comes out.
+
+Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes by running torch, and ``newer.json``,
+which has what newer releases do otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from amplint.data.newer import entry_in
+from amplint.infer.lattice.traits import GIVING
+from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Union, Value
+
+if TYPE_CHECKING:
+    from amplint.infer.lattice.arguments import Arguments
+
+LOWER, FP32, PROMOTE, BANNED = "lower", "fp32", "promote", "banned"
+Rule = str | tuple["Rule", ...]
+"""What gives a result's dtype, by name (see ``amplint.data._rules``); a tuple for a result of several parts."""
+
+
+class Watched(Enum):
+    """When an operation is noted for the rules on range and support."""
+
+    LOW = "where an operand is low precision"
+    NUMBERS = "where one is, and an extreme number is passed"
+    OLDER = "where one is, and a release of torch that is to be supported has no kernel for it"
+    TRAITS = "where one is, and its values are of a kind that matters"
+
+
+NO_NUMPY = ("bfloat16",)
+"""Low-precision dtypes that NumPy does not have."""
+
+LOSES_RANGE = frozenset(
+    [
+        *("exp", "exp2", "expm1", "cosh", "sinh", "cumsum", "cumprod", "prod", "logcumsumexp"),
+        *("softmax", "log_softmax", "logsumexp", "logsigmoid"),
+    ]
+)
+"""Operations that overflow or lose accuracy in low precision, whatever they get."""
+
+LOGARITHMS = ("log", "log2", "log10")
+
+LOSES_TRAITS = frozenset(
+    [
+        *("sum", "mean", "nansum", "einsum", "outer", "ger", "matmul", "mm", "bmm", "norm", "vector_norm"),
+        *LOGARITHMS,
+    ]
+)
+"""Operations that do where the values are squares, counts, gradients or shares."""
+
+TAKES_NUMBERS = frozenset(
+    [
+        *("masked_fill", "fill", "index_fill", "fill_diagonal", "scatter", "index_put", "where", "pad"),
+        *("clamp", "clamp_min", "clamp_max", "clip", "threshold", "hardtanh"),
+        *("mul", "multiply", "add", "sub", "subtract", "div", "maximum", "minimum", "nan_to_num", "addcdiv"),
+        *("normalize", "cosine_similarity", "logit", "rsub"),
+    ]
+)
+"""Operations whose Python numbers matter where a low-precision dtype cannot hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A parameter that takes a tensor: its name, its position, whether it takes several."""
+
+    name: str
+    position: int | None
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An operation as it is where certain parameters are passed."""
+
+    needs: tuple[str, ...]
+    params: tuple[str, ...] | None
+    op: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One torch function or method, by the name that Python calls it.
+
+    ``params``: positional parameters in order. ``tensors``: those whose dtype matters; a trailing ``*`` marks a list of
+    tensors. ``result``: the dtype of the result, as a function of the operands' as the kernel sees them. ``holds``: the
+    operands that it is known for. ``strict``: groups of parameters whose floating dtypes must be equal, else torch
+    raises. ``not_narrower``: parameters of a norm that may be wider than its input, but raise where they are narrower.
+    ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
+    does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
+    ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
+    numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device; ``lacked``:
+    those that it had none for up to a release. ``watched``: when it is noted for the rules on that.
+    """
+
+    name: str
+    params: tuple[str, ...]
+    tensors: tuple[str, ...]
+    slots: tuple[Slot, ...]
+    result: Rule
+    holds: str
+    even: bool
+    variadic: str | None
+    strict: tuple[tuple[str, ...], ...]
+    not_narrower: tuple[str, ...]
+    policy: dict[str, str]
+    since: dict[str, tuple[int, int]]
+    under: dict[str, Rule]
+    unsure_under: dict[str, tuple[str, ...]]
+    before: tuple[tuple[tuple[int, int], Rule], ...]
+    dtype_arg: str | None
+    scalar: tuple[str, ...] | None
+    keeps_dims: bool
+    fields: tuple[str, ...]
+    numbers: tuple[str, ...]
+    attribute: bool
+    in_place: bool
+    passes: bool
+    creates: bool
+    watched: Watched | None
+    gives_trait: bool
+    lacks: dict[str, tuple[str, ...]]
+    lacked: dict[str, dict[str, tuple[int, int]]]
+    lacks_few: dict[str, tuple[float | str, ...]]
+    cases: tuple[Case, ...]
+    strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+
+    def policy_on(self, device: str, torch_version: tuple[int, int]) -> str | None:
+        """What autocast on a device does with the operands in a release of torch."""
+        policy = self.policy.get(device)
+        if policy is not None and torch_version < self.since.get(device, torch_version):
+            return None
+        return policy
+
+    def lacked_from(self, device: str, oldest: tuple[int, int]) -> dict[str, tuple[int, int]]:
+        """The low-precision dtypes that some release from the oldest on had no kernel for, with the last such one."""
+        return {dtype: last for dtype, last in self.lacked.get(device, {}).items() if last >= oldest}
+
+    def runs_large(self, arguments: dict[str, Value]) -> bool:
+        """Whether it is one that many rows run without the kernel, as these arguments have it, or unknown ones may."""
+        given = {name: value for name in self.lacks_few if (value := arguments.get(name)) is not None}
+        return bool(self.lacks_few) and not any(
+            isinstance(value, Const) and value.value is not None and value.value not in self.lacks_few[name]
+            for name, value in given.items()
+        )
+
+    def changes(self, device: str) -> list[tuple[int, int]]:
+        """The releases of torch from which on it does something else to dtypes."""
+        releases = [release for release, _ in self.before]
+        return [*releases, self.since[device]] if device in self.since else releases
+
+    def result_in(self, torch_version: tuple[int, int]) -> Rule:
+        """The result in a release of torch."""
+        return next((rule for release, rule in self.before if torch_version < release), self.result)
+
+    def variants(self, arguments: Arguments, bound: dict[str, Value]) -> list[tuple[Op, dict[str, Value]]]:
+        """The operation as these arguments have it, with the arguments by parameter.
+
+        Several where it depends on an argument that is not known; the usual one last.
+        """
+        found: list[tuple[Op, dict[str, Value]]] = []
+        for case in self.cases:
+            own = bound if case.params is None else arguments.bind(case.params)
+            answers = [
+                self._several(arguments, own) if need.endswith("*") else _passed(own, need, case.params is not None)
+                for need in case.needs
+            ]
+            if False in answers:
+                continue
+            found.append((case.op, own))
+            if None not in answers:
+                return found
+        found.append((self, bound))
+        return found
+
+    def _several(self, arguments: Arguments, bound: dict[str, Value]) -> bool:
+        """Whether more than one tensor is passed, as a list or as the rest of the arguments."""
+        slot = self.slots[0]
+        value = bound.get(slot.name)
+        if isinstance(value, Sequence):
+            return value.items is None or len(value.items) > 1
+        return slot.name == self.variadic and len(arguments.positional) > (slot.position or 0) + 1
+
+
+def _passed(bound: dict[str, Value], need: str, overload: bool) -> bool | None:
+    """Whether a parameter is passed, as ``needs`` of a case asks; None where that is not known.
+
+    ``overload``: the parameter shares its position with another overload's, which takes a tensor there.
+    """
+    name, equals, wanted = need.partition("=")
+    value = bound.get(name)
+    if value is None:
+        return False
+    if isinstance(value, Const):
+        if name == "equation" and isinstance(value.value, str):
+            return (wanted == "outer") == sums_nothing(value.value)
+        return _spells(value.value, wanted) if equals else value.value is not None
+    if name == "equation":
+        return wanted != "outer"
+    if equals or isinstance(value, Union):
+        return False if isinstance(value, (Tensor, Sequence)) else None
+    if isinstance(value, Tensor):
+        return not overload
+    return True if not overload or isinstance(value, (Number, Sequence)) else None
+
+
+def _spells(value: object, wanted: str) -> bool:
+    """Whether a constant is written as in the table; Python writes no integer of thousands of digits."""
+    return not (isinstance(value, int) and value.bit_length() > 64) and str(value) == wanted
+
+
+def sums_nothing(equation: str) -> bool:
+    """Whether an equation of ``einsum`` with several operands sums over no index: then it only multiplies."""
+    operands, arrow, result = equation.replace(" ", "").partition("->")
+    return bool(arrow) and "," in operands and {*operands} - {","} <= {*result}
+
+
+_FIRST_ON_RECORD = (2, 0)
+"""The first release by whose parts of functions the policies are told: what is older is taken to be like it, since
+``norm`` was another operation then."""
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
+@lru_cache(maxsize=1)
+def _measured() -> dict[str, Any]:
+    measured: dict[str, Any] = json.loads(files("amplint.data").joinpath("ops.json").read_text(encoding="utf-8"))
+    return measured
+
+
+def _table() -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = _measured()["ops"]
+    return table
+
+
+@cache
+def measured_release() -> tuple[int, int]:
+    """The oldest release of torch that is known to have the operations of the table."""
+    return _version(_measured()["torch"])
+
+
+@cache
+def find_op(name: str, release: tuple[int, int] | None = None) -> Op | None:
+    """The operation of a qualified name such as ``torch.nn.functional.linear`` or ``torch.Tensor.index_add_``.
+
+    As it is in a release of torch, by default the one that the table was measured on.
+    """
+    row = entry_in(release or measured_release(), "ops", name, _table().get(name))
+    return None if row is None else op_of(name, row)
+
+
+def names() -> list[str]:
+    """The qualified names of all operations of the table."""
+    return list(_table())
+
+
+@cache
+def find_method(name: str, release: tuple[int, int]) -> Op | None:
+    """The operation that a method or attribute of a tensor is in a release of torch."""
+    return find_op(f"torch.Tensor.{name}", release)
+
+
+def op_of(name: str, row: dict[str, Any]) -> Op:
+    """An entry of a table, read."""
+    params, tensors = tuple(row["params"]), tuple(row["tensors"])
+    positions = {param: place for place, param in enumerate(params)}
+    op = Op(
+        name=name,
+        params=params,
+        tensors=tensors,
+        slots=tuple(Slot(t.rstrip("*"), positions.get(t.rstrip("*")), t.endswith("*")) for t in tensors),
+        result=_rule(row["result"]),
+        holds=row.get("holds", "everything"),
+        even=row.get("even", False),
+        variadic=row.get("variadic"),
+        strict=_groups(row.get("strict", ())),
+        not_narrower=tuple(b for a, b in row.get("one_way", ()) if a == "input" and b in ("weight", "bias")),
+        policy=row.get("policy", {}),
+        since={device: v for device, text in row.get("since", {}).items() if (v := _version(text)) > _FIRST_ON_RECORD},
+        under={device: _rule(rule) for device, rule in row.get("under", {}).items()},
+        unsure_under={device: tuple(found) for device, found in row.get("unsure_under", {}).items()},
+        before=tuple(sorted((_version(release), _rule(rule)) for release, rule in row.get("before", {}).items())),
+        dtype_arg=row.get("dtype_arg"),
+        scalar=tuple(row["scalar"]) if row.get("scalar") is not None else None,
+        keeps_dims="scalar" not in row,
+        fields=tuple(row.get("fields", ())),
+        numbers=tuple(row.get("numbers", ())),
+        attribute=row.get("attribute", False),
+        in_place=name.endswith("_") and not name.endswith("__"),
+        passes=_passes(row, tensors == params[:1]),
+        creates=_creates(name, row),
+        watched=_watched(name, row),
+        gives_trait=name.rpartition(".")[2] in GIVING,
+        lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()},
+        lacked={
+            device: {dtype: _version(release) for dtype, release in found.items()}
+            for device, found in row.get("unsupported_until", {}).items()
+        },
+        lacks_few={name: tuple(values) for name, values in row.get("unsupported_but", {}).items()},
+        cases=(),
+        strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
+    )
+    cases = tuple(_case(op, case) for case in row.get("cases", ()))
+    return replace(op, cases=cases) if cases else op
+
+
+def _watched(name: str, row: dict[str, Any]) -> Watched | None:
+    short = name.rpartition(".")[2]
+    if row.get("unsupported") or short == "numpy":
+        return Watched.LOW
+    if short.rstrip("_") in LOSES_RANGE:
+        return Watched.LOW
+    if short in LOSES_TRAITS:
+        return Watched.TRAITS
+    if short.rstrip("_") in TAKES_NUMBERS:
+        return Watched.NUMBERS
+    return Watched.OLDER if row.get("unsupported_until") else None
+
+
+def _passes(row: dict[str, Any], alone: bool) -> bool:
+    """Whether only the first argument matters, and the result is like it."""
+    plain = {
+        "params",
+        "tensors",
+        "result",
+        "unsupported",
+        "unsupported_but",
+        "unsupported_until",
+        "attribute",
+        "variadic",
+        "one_way",
+    }
+    if row.keys() - plain:
+        return False
+    return row["result"] == "self" or (row["result"] == "first" and alone)
+
+
+def _creates(name: str, row: dict[str, Any]) -> bool:
+    """Whether a new tensor comes out, of the dtype argument if there is one."""
+    if "dtype_arg" not in row:
+        return False
+    short = name.rpartition(".")[2]
+    like = short.endswith("_like") or short.startswith("new_")
+    return row["result"] in ("default", "numbers") or not row["tensors"] or (row["result"] == "first" and like)
+
+
+def _case(op: Op, row: dict[str, Any]) -> Case:
+    params = tuple(row["params"]) if "params" in row else None
+    other = replace(
+        op,
+        result=_rule(row["result"]) if "result" in row else op.result,
+        under={**op.under, **{device: _rule(rule) for device, rule in row.get("under", {}).items()}},
+        params=params or op.params,
+        strict=_groups(row["strict"]) if "strict" in row else op.strict,
+    )
+    return Case(tuple(row["needs"]), params, other)
+
+
+def _groups(groups: Any) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(group) for group in groups)
+
+
+def _rule(value: Any) -> Rule:
+    return tuple(_rule(part) for part in value) if isinstance(value, list) else str(value)

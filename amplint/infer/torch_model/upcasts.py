@@ -1,0 +1,80 @@
+"""Casts to float32 that autocast takes back, or that leave another operand behind: nothing raises there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane
+from amplint.infer.lattice.origins import deciding
+from amplint.infer.state.facts import Kind
+from amplint.infer.torch_model.autocast import switched_off
+from amplint.infer.torch_model.disagreement import Disagreement
+from amplint.infer.torch_model.provenance import is_upcast
+from amplint.judge.certainty import ASSUMED
+
+if TYPE_CHECKING:
+    import ast
+
+    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.frame import Frame
+    from amplint.infer.torch_model.torch_ops import Op
+
+
+def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
+    """Record operands cast to float32 in the source that the ambient autocast casts straight back down.
+
+    ``operands`` carry the dtypes before autocast's casts. A region that the code opens itself around the operation was
+    meant, and a cast variable may serve other operations; so the cast must be written in the operand, or be on all.
+    """
+    region = frame.region
+    if region is not None and any(state.on for state in region.inside):
+        return
+    lanes = []
+    pair: tuple[Operand, Operand] | None = None
+    for number, ambient in enumerate(frame.autocast):
+        if number == 0 or not ambient.on or not frame.live >> number & 1:
+            continue
+        floating = [o for o in operands if o.value.dtypes[number].mask & FLOATS]
+        upcast = [o for o in floating if o.value.dtypes[number] == Lane(FLOAT32) and is_upcast(o.value, number)]
+        if upcast and (len(upcast) == len(floating) > 1 or any(_written_in(frame, o, number) for o in upcast)):
+            lanes.append(number)
+            others = [o for o in operands if o is not upcast[0]]
+            pair = pair or (upcast[0], others[0] if others else upcast[0])
+    if pair is not None:
+        found = Disagreement(node, op.name, Kind.UNDONE_UPCAST, pair, tuple(operands), tuple(lanes))
+        found.record(frame, ASSUMED, raises=False)
+
+
+def one_sided(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
+    """Record arithmetic where autocast was switched off between an operand that the code casts up and one that it
+    leaves as it is, though it comes in low precision or may: as much as the other one did before its cast."""
+    for upcast in operands:
+        for plain in operands:
+            if upcast is plain or plain.value.maybe or plain.value.dim == 0:
+                continue
+            lanes = [n for n in range(frame.session.lanes) if frame.live >> n & 1 and switched_off(frame, n)]
+            lanes = [n for n in lanes if _cast_alone(frame, upcast, plain, n)]
+            if lanes:
+                pair = (upcast, plain)
+                found = Disagreement(node, op.name, Kind.AUTOCAST_EXIT, pair, tuple(operands), tuple(lanes))
+                found.record(frame, ASSUMED, raises=False)
+                return
+
+
+def _cast_alone(frame: Frame, upcast: Operand, plain: Operand, lane: int) -> bool:
+    wide, narrow = upcast.value.dtypes[lane], plain.value.dtypes[lane]
+    if wide != Lane(FLOAT32) or not narrow.mask & LOW or narrow.mask & ~AUTOCASTABLE:
+        return False
+    origin = deciding(upcast.value.origin, lane)
+    if origin is None or not origin.cast or origin.filename != str(frame.namespace.path):
+        return False
+    before = frame.session.recorder.cast_of(origin.node)
+    return before is not None and before.dtypes[lane].mask == narrow.mask
+
+
+def _written_in(frame: Frame, operand: Operand, lane: int) -> bool:
+    """Whether the cast stands in the operand's own expression."""
+    origin = deciding(operand.value.origin, lane)
+    if origin is None or operand.node is None or origin.filename != str(frame.namespace.path):
+        return False
+    return frame.namespace.source.span(operand.node).contains(origin.span)

@@ -1,0 +1,94 @@
+"""Operations that low precision may not bear: constants out of its range, kernels that it lacks."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.dtypes import LOW
+from amplint.infer.lattice.values import Limit, Tensor, Trait, Value, extreme_of
+from amplint.infer.state.facts import Operand, Use
+
+if TYPE_CHECKING:
+    from amplint.infer.lattice.arguments import Arguments
+    from amplint.infer.state.frame import Frame
+    from amplint.infer.torch_model.torch_ops import Op
+
+
+def extreme_numbers(bound: dict[str, Value]) -> dict[str, float | Limit]:
+    """The extreme Python numbers among arguments, by parameter."""
+    found = {}
+    for name, value in bound.items():
+        number = extreme_of(value)
+        if number is not None:
+            found[name] = number
+    return found
+
+
+def counts(bound: dict[str, Value]) -> bool:
+    """Whether an argument is a tensor of positions."""
+    return any(isinstance(value, Tensor) and value.trait is Trait.COUNT for value in bound.values())
+
+
+def note(
+    frame: Frame,
+    node: ast.expr | ast.stmt,
+    op: Op,
+    operands: list[Operand],
+    numbers: dict[str, float | Limit],
+    bound: dict[str, Value],
+    arguments: Arguments,
+) -> None:
+    """Note an operation for the rules, where an operand may be low precision in a live scenario.
+
+    A constructor runs before anything converts the module.
+    """
+    if frame.constructing is not None or not _may_be_low(frame, operands):
+        return
+    nodes = {name: written for i, name in enumerate(op.params) if (written := arguments.node(i, name)) is not None}
+    nodes.update((key, written) for key, written in arguments.nodes.items() if isinstance(key, str))
+    _record(frame, node, op.name, operands, numbers, bound, nodes)
+
+
+def _may_be_low(frame: Frame, operands: list[Operand]) -> bool:
+    return any(lane.mask & LOW and frame.live >> i & 1 for o in operands for i, lane in enumerate(o.value.dtypes))
+
+
+def _record(
+    frame: Frame,
+    node: ast.expr | ast.stmt,
+    name: str,
+    operands: list[Operand],
+    numbers: dict[str, float | Limit],
+    bound: dict[str, Value],
+    nodes: dict[str, ast.expr],
+) -> None:
+    use = Use(node, name, tuple(operands), numbers, bound, nodes, frame.live, frame.in_module, frame.function)
+    frame.session.recorder.use(use)
+
+
+def filled(frame: Frame, node: ast.expr, op: Op, made: Tensor, bound: dict[str, Value], arguments: Arguments) -> None:
+    """Note a new tensor that is filled with an extreme number."""
+    numbers = extreme_numbers(bound)
+    if numbers and frame.session.recorder.concerns(frame):
+        note(frame, node, op, [Operand("result", node, made)], numbers, bound, arguments)
+
+
+def from_number(frame: Frame, node: ast.expr, name: str, made: Tensor, data: Value, arguments: Arguments) -> None:
+    """Note ``torch.tensor(number)`` of an extreme number."""
+    number, operand = extreme_of(data), Operand("result", node, made)
+    if number is None or not frame.session.recorder.concerns(frame) or not _may_be_low(frame, [operand]):
+        return
+    nodes = {str(key) if key != 0 else "data": written for key, written in arguments.nodes.items()}
+    _record(frame, node, name, [operand], {"data": number}, {"data": data}, nodes)
+
+
+def assigned(frame: Frame, target: ast.Subscript, container: Tensor, value: Value) -> None:
+    """Note ``container[…] = number`` with an extreme number."""
+    number, operand = extreme_of(value), Operand("self", target.value, container)
+    statement = frame.statement
+    if number is None or not isinstance(statement, ast.Assign) or target not in statement.targets:
+        return
+    if frame.session.recorder.concerns(frame) and _may_be_low(frame, [operand]):
+        nodes = {"value": statement.value}
+        _record(frame, statement, "torch.Tensor.__setitem__", [operand], {"value": number}, {"value": value}, nodes)
