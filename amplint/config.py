@@ -33,6 +33,7 @@ class Config:
     scenarios: tuple[str, ...] = ()
     device: str | None = None
     torch_version: str | None = None
+    plugins: tuple[str, ...] = ()
     factories: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -40,8 +41,13 @@ class Config:
         """The folder of the file, which paths in it are relative to."""
         return self.path.parent if self.path is not None else None
 
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        """Every rule, prefix or name that it mentions."""
+        return (*self.select, *self.ignore, *self.extend_select)
 
-KEYS = ("select", "ignore", "extend-select", "exclude", "scenarios", "device", "torch-version", "factories")
+
+KEYS = ("select", "ignore", "extend-select", "exclude", "scenarios", "device", "torch-version", "plugins", "factories")
 _STRINGS = ("device", "torch-version")
 
 

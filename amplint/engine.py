@@ -128,7 +128,7 @@ def _check(source: Source, options: Options) -> FileResult:
 
 
 def _findings(source: Source, options: Options, failures: list[str], followed: set[Path]) -> list[Finding]:
-    rules = [rule for rule in options.rules if rule.may_find(source.data)]
+    rules = [rule for rule in options.rules if _may_find(rule, source, failures)]
     if not rules:
         return []
     torch = options.torch_for(source.path)
@@ -146,6 +146,14 @@ def _findings(source: Source, options: Options, failures: list[str], followed: s
         )
         findings += [replace(f, message=f.message + allowed) for f in older if (f.code, f.span) not in told]
     return findings
+
+
+def _may_find(rule: Rule, source: Source, failures: list[str]) -> bool:
+    try:
+        return rule.may_find(source.data)
+    except Exception as error:
+        failures.append(_failure(_failing(rule), source.path, error))
+        return False
 
 
 def _judged(
@@ -172,7 +180,7 @@ def _judged(
     except RecursionError as error:
         raise SourceError("nested too deeply to be analysed") from error
     except Exception as error:
-        failures.append(_failure("the inference", source.path, error))
+        failures.append(_failure("internal error in the inference", source.path, error))
         return [], None
     suspects: list[tuple[Rule, Suspect]] = []
     blocks = untouched_definitions(facts.source.tree)
@@ -182,7 +190,7 @@ def _judged(
         except RecursionError as error:
             raise SourceError("nested too deeply to be analysed") from error
         except Exception as error:
-            failures.append(_failure(rule.code, source.path, error))
+            failures.append(_failure(_failing(rule), source.path, error))
             continue
         suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
     if not suspects:
@@ -191,7 +199,7 @@ def _judged(
 
     broken: list[RuleFailure] = []
     findings = run_rules(source, facts, suspects, broken)
-    failures.extend(_failure(failure.rule.code, source.path, failure.error) for failure in broken)
+    failures.extend(_failure(_failing(failure.rule), source.path, failure.error) for failure in broken)
     return findings, facts
 
 
@@ -219,8 +227,13 @@ def _weighed(
     return suspect.doubted(*held)
 
 
+def _failing(rule: Rule) -> str:
+    """Whose mistake it is that a rule raises."""
+    return f"the rule pack {rule.pack} fails in {rule.code}" if rule.pack else f"internal error in {rule.code}"
+
+
 def _failure(what: str, path: Path, error: BaseException) -> str:
-    line = f"internal error in {what} on {path}: {type(error).__name__}: {error}".replace("\n", " ")
+    line = f"{what} on {path}: {type(error).__name__}: {error}".replace("\n", " ")
     if os.environ.get(DEBUG_VARIABLE):
         return line + "\n" + "".join(traceback.format_exception(error)).rstrip()
     return line
@@ -334,7 +347,7 @@ def _guarded(task: Task) -> FileResult:
     try:
         return check_file(task.path, task.options)
     except Exception as error:
-        return FileResult(task.path, failures=(_failure("amplint", task.path, error),))
+        return FileResult(task.path, failures=(_failure("internal error in amplint", task.path, error),))
 
 
 def _pooled(tasks: list[Task], jobs: int, held: Mapping[Path, bytes]) -> Results:

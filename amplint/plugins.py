@@ -1,44 +1,133 @@
 """How rules are found and chosen.
 
-amplint imports no rule statically: the built-in ones are a pack like any other, a package with an ``all_rules()``.
+amplint imports no rule statically. Rules come in packs: a pack is a module or package with a function ``all_rules()``
+that returns instances of :class:`amplint.rule.Rule`. The built-in ones are such a pack, which is always there. Others
+are announced by an installed package, as an entry point of the group :data:`GROUP`, or named in a configuration.
 """
 
 from __future__ import annotations
 
+import sys
+import traceback
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amplint.config import UsageError
+from amplint.rule_base import CODE, Rule
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from amplint.rule_base import Rule
+    from amplint.config import Config
 
 BUILT_IN = "amplint_rules"
+GROUP = "amplint.rules"
 ALL = "ALL"
 
+_NEEDED = ("code", "name", "severity", "tokens")
+"""What a rule sets, without which nothing can be said of it."""
 
-def load_rules(packs: Sequence[str] = (BUILT_IN,)) -> tuple[Rule, ...]:
-    """Every rule of the packs and amplint's own, by code. Raises UsageError for a pack that cannot be loaded."""
-    rules: list[Rule] = [UNPARSABLE]
-    for pack in packs:
-        try:
-            module = import_module(pack)
-        except ModuleNotFoundError as error:
-            if error.name != pack:
-                raise
-            hint = " (in a source checkout, run `pip install -e .`)" if pack == BUILT_IN else ""
-            raise UsageError(f"the rule pack {pack} is not installed{hint}") from error
-        rules.extend(module.all_rules())
-    by_code: dict[str, Rule] = {}
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The module of a pack, and who asks for it: a file of configuration or an installed package."""
+
+    module: str
+    asked_by: str = ""
+
+
+class PackError(UsageError):
+    """A pack cannot be had; the line names who asks for it."""
+
+    def __init__(self, pack: Pack, text: str) -> None:
+        said = f"the rule pack {pack.module} {text}".replace("\n", " ")
+        super().__init__(f"{pack.asked_by}: {said}" if pack.asked_by else said)
+
+
+def installed_packs() -> tuple[Pack, ...]:
+    """The packs that installed packages announce, by the order of their entry points' names."""
+    from importlib.metadata import entry_points
+
+    return tuple(
+        Pack(entry.module, f"the installed package {entry.dist.name}" if entry.dist is not None else "")
+        for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    )
+
+
+def named_packs(config: Config) -> tuple[Pack, ...]:
+    """The packs that a configuration names."""
+    return tuple(Pack(name, str(config.path)) for name in config.plugins)
+
+
+def load_rules(packs: Iterable[Pack] = ()) -> tuple[Rule, ...]:
+    """The built-in rules, those of the packs, and amplint's own, by code. Raises PackError.
+
+    A pack that is asked for twice is loaded once.
+    """
+    known: dict[str, Rule] = {UNPARSABLE.code: UNPARSABLE, UNPARSABLE.name: UNPARSABLE}
+    chosen: dict[str, Pack] = {}
+    for pack in (Pack(BUILT_IN), *packs):
+        chosen.setdefault(pack.module, pack)
+    for pack in chosen.values():
+        for rule in _rules_of(pack):
+            for kind, key in (("code", rule.code), ("name", rule.name)):
+                other = known.setdefault(key, rule)
+                if other is not rule:
+                    brings = f"brings the {kind} {key} ({_origin(rule)})"
+                    raise PackError(pack, f"{brings}, which another rule has: {_origin(other)}")
+    rules = {rule.code: rule for rule in known.values()}
+    return tuple(rules[code] for code in sorted(rules))
+
+
+def _rules_of(pack: Pack) -> Iterator[Rule]:
+    """What ``all_rules()`` of a pack returns, each marked with the pack if it is not the built-in one."""
+    try:
+        module = import_module(pack.module)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{pack.module}.".startswith(f"{error.name}."):
+            raise PackError(pack, _not_installed(pack.module)) from error
+        raise PackError(pack, f"cannot be imported: {_told(error)}") from error
+    if not callable(getattr(module, "all_rules", None)):
+        raise PackError(pack, f"has no function all_rules() that returns its rules ({_place(module.__file__)})")
+    try:
+        rules = list(module.all_rules())
+    except Exception as error:
+        raise PackError(pack, f"fails in all_rules(): {_told(error)}") from error
     for rule in rules:
-        other = by_code.setdefault(rule.code, rule)
-        if other is not rule:
-            raise UsageError(f"two rules have the code {rule.code}: {_origin(other)} and {_origin(rule)}")
-    return tuple(by_code[code] for code in sorted(by_code))
+        if not isinstance(rule, Rule):
+            raise PackError(pack, f"returns from all_rules() what is no instance of amplint.rule.Rule: {rule!r}")
+        missing = [name for name in _NEEDED if not hasattr(rule, name)]
+        if missing:
+            raise PackError(pack, f"has a rule without {', '.join(missing)}: {_origin(rule)}")
+        if not CODE.fullmatch(rule.code):
+            wanted = "capital letters and three digits, such as MINE101"
+            raise PackError(pack, f"has a rule whose code '{rule.code}' is not {wanted}: {_origin(rule)}")
+        if pack.module != BUILT_IN:
+            rule.pack = pack.module
+        yield rule
+
+
+def _not_installed(module: str) -> str:
+    if module == BUILT_IN:
+        return "is not installed (in a source checkout, run `pip install -e .`)"
+    hint = f" (did you mean '{module.replace('-', '_')}'?)" if "-" in module else ""
+    return f"is not installed beside amplint, in {sys.prefix}{hint}"
+
+
+def _told(error: BaseException) -> str:
+    """An error, and the line that raised it."""
+    said = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, SyntaxError) or not frames:
+        return said
+    return f"{said} ({frames[-1].filename}, line {frames[-1].lineno})"
+
+
+def _place(file: str | None) -> str:
+    return file or "a folder without an __init__.py"
 
 
 def _origin(rule: Rule) -> str:
@@ -61,6 +150,15 @@ def nearest(text: str, candidates: Iterable[str]) -> str:
     return f" (did you mean '{spelling[matches[0]]}'?)" if matches else ""
 
 
+def check_selectors(rules: Iterable[Rule], selectors: Iterable[str]) -> None:
+    """Raise UsageError for a selector that matches none of the rules."""
+    rules = list(rules)
+    for selector in selectors:
+        if not any(_weight(selector, rule) for rule in rules):
+            known = [ALL, *(rule.code for rule in rules), *(rule.name for rule in rules)]
+            raise UsageError(f"unknown rule selector '{selector}'{nearest(selector, known)}")
+
+
 def select_rules(
     rules: Sequence[Rule], select: Sequence[str], ignore: Sequence[str], extend_select: Sequence[str] = ()
 ) -> tuple[Rule, ...]:
@@ -68,12 +166,7 @@ def select_rules(
 
     Where a rule is both selected and ignored the longer selector wins, and ``ignore`` on a tie. An empty ``select``
     stands for the rules that are on by default; a file that does not parse is reported unless AMP901 is ignored.
-    Raises UsageError for a selector that matches nothing.
     """
-    for selector in (*select, *ignore, *extend_select):
-        if not any(_weight(selector, rule) for rule in rules):
-            known = [ALL, *(rule.code for rule in rules), *(rule.name for rule in rules)]
-            raise UsageError(f"unknown rule selector '{selector}'{nearest(selector, known)}")
     chosen = []
     for rule in rules:
         wanted = max((_weight(selector, rule) for selector in (*select, *extend_select)), default=0)

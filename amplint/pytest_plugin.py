@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amplint.config import Config
-    from amplint.engine import Options
+    from amplint.cli.judging import Judged
     from amplint.verify.targets import Outline, Target
     from amplint.verify.verdict import Row
 
@@ -39,19 +38,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if importlib.util.find_spec("torch") is None:
         raise pytest.UsageError('--amplint runs code and needs torch: pip install "amplint[verify]"')
     try:
-        _options(config, config.rootpath)
+        _judged(config, config.rootpath)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
 
 
-def _options(config: pytest.Config, folder: Path) -> tuple[Options, Config]:
+def _judged(config: pytest.Config, folder: Path) -> Judged:
     """What to judge by, with the configuration that holds for a folder. Raises UsageError."""
-    from amplint.cli.judging import judging_options
-    from amplint.config import find_config
+    from amplint.cli.judging import judged_in
 
-    settings = find_config(folder)
     scenario, device = config.getoption("--amplint-scenario"), config.getoption("--amplint-device")
-    return judging_options(settings, scenario=scenario or (), device=device), settings
+    return judged_in(folder, scenario=scenario or (), device=device)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -99,8 +96,9 @@ class _ExampleItem(pytest.Item):
         from amplint.verify.verdict import Verdict
         from amplint.verify.verification import Settings, verify_target
 
-        options, config = _options(self.config, self.path.parent)
-        settings = Settings(options, "cpu", config.root or self.config.rootpath, config.factories)
+        judged = _judged(self.config, self.path.parent)
+        root = judged.config.root or self.config.rootpath
+        settings = Settings(judged.options, "cpu", root, judged.config.factories)
         rows = verify_target(self.target, self.shape, settings).rows
         bad = [row for row in rows if row.verdict is Verdict.CONFIRMED]
         if bad:

@@ -91,6 +91,8 @@ class Rule:
     good: ClassVar[tuple[Example, ...]] = ()
     fix: ClassVar[Applicability | None] = None
     """The best applicability a fix of this rule can have; None where it never offers one."""
+    pack: str = ""
+    """The pack that brings it, which amplint sets when it loads one; empty for the built-in rules."""
 
     def may_find(self, data: bytes) -> bool:
         """Whether a file of these bytes can have a finding of this rule, going by its tokens."""
@@ -107,8 +109,9 @@ class Rule:
         return documentation(self).split("\n", 1)[0].rstrip(".")
 
     @property
-    def url(self) -> str:
-        return f"{DOCUMENTATION_SITE}/{self.code}/"
+    def url(self) -> str | None:
+        """Its page; a rule of a pack has none, unless it says so itself."""
+        return None if self.pack else f"{DOCUMENTATION_SITE}/{self.code}/"
 
 
 def documentation(rule: Rule) -> str:

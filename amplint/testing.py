@@ -130,13 +130,12 @@ class _Codes:
         return outcome.family
 
     def _found(self, path: Path) -> tuple[Claim, ...]:
-        from amplint.cli.judging import judging_options
-        from amplint.config import find_config
+        from amplint.cli.judging import judged_in
         from amplint.engine import check_file
         from amplint.source import Source, SourceError
         from amplint.verify.targets import claims_of, outline
 
-        options = judging_options(find_config(path.parent), scenario=self._scenarios, device=self._device)
+        options = judged_in(path.parent, scenario=self._scenarios, device=self._device).options
         options = replace(options, each_place=True)
         try:
             shape = outline(Source(path, path.read_bytes()))

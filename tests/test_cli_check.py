@@ -254,7 +254,7 @@ def test_two_rules_with_one_code(project: Path, run: Run, monkeypatch: pytest.Mo
     monkeypatch.setattr(toy_rules.Double, "code", "TOY101")
     result = run("check")
     assert result.status == 2
-    assert "two rules have the code TOY101" in result.stderr
+    assert "brings the code TOY101 (toy_rules.Double), which another rule has: toy_rules.Half" in result.stderr
 
 
 def test_jobs_do_not_change_the_result(project: Path, run_process: Run) -> None:

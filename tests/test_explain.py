@@ -523,8 +523,9 @@ def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     from amplint.config import Config
     from amplint.explain.answer import answer
     from amplint.explain.render import full
+    from amplint.plugins import load_rules
     from amplint.report import Context, plain
 
-    lines = list(full(answer(MIXED, judging_options(Config())), Context({})))
+    lines = list(full(answer(MIXED, judging_options(Config(), load_rules())), Context({})))
     assert plain(lines) == explain(MIXED).stdout
     assert {"bold red", "bold", "dim", "cyan"} <= {style for line in lines for _, style in line}

@@ -12,12 +12,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from rule_examples import Case, every_bad, ids
-from test_examples import reproduce
 from torch import nn
 from torch.testing._internal.common_methods_invocations import op_db
 
 import amplint.data
 from amplint.data.forms import FORMS
+from amplint.examples.running import program, run_here
 from amplint.explain.catalogue import recognise
 from amplint.rule_base import Evidence
 
@@ -324,9 +324,9 @@ RUNNING = [
 
 @pytest.mark.parametrize("case", RUNNING, ids=ids(RUNNING))
 def test_errors_of_the_rules_examples_lead_to_the_rules(case: Case) -> None:
-    rule, _, example = case
+    rule, example = case.rule, case.example
     with pytest.raises(Exception) as error:  # noqa: PT011
-        reproduce(rule, example.source)
+        run_here(program(case, example.source))
     text = f"{type(error.value).__name__}: {error.value}"
     if text.startswith("AssertionError"):
         return  # the example checks a silent loss by itself; torch prints nothing

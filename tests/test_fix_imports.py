@@ -43,7 +43,7 @@ def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
 @pytest.mark.parametrize("spell", [aliased, by_name])
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 def test_fixes_keep_to_the_names_of_the_file(case: Case, spell: Change) -> None:
-    rule, _, example = case
+    rule, example = case.rule, case.example
     plain, _ = fixed(rule, example, example.source)
     text = disguised(example.source, spell).text
     found, after = fixed(rule, example, text)

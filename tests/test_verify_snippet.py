@@ -353,7 +353,7 @@ def test_operands_that_disagree_for_some_callers_alone_are_not_run() -> None:
 def test_every_operation_in_the_examples_of_rules_fails_alone_where_it_is_said_to_raise(tmp_path: Path) -> None:
     jobs: dict[str, list[Snippet]] = defaultdict(list)
     raises: set[tuple[str, str]] = set()
-    for rule, name, example in every_bad():
+    for rule, name, example, _ in every_bad():
         source = Source(tmp_path / f"{rule.code}_{name}.py", example.source.encode())
         options = Options(rules=RULES, device=example.device)
         findings = check_file(source, options).findings

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,9 +22,11 @@ from amplint.files import display_path, find_files
 from amplint.finding import Applicability, FileResult, Finding, Severity
 from amplint.infer.lattice.scenarios import DEVICES
 from amplint.passed_over import PassedOver
-from amplint.plugins import load_rules
 from amplint.report import FORMATS, Context, plain, render
 from amplint.source import Source
+
+if TYPE_CHECKING:
+    from amplint.rule_base import Rule
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 STDIN = "-"
@@ -50,6 +52,7 @@ class Arguments:
     stdin_filename: str | None
     config: str | None
     isolated: bool
+    no_plugins: bool
     no_cache: bool
     jobs: int | None
     exit_zero: bool
@@ -84,7 +87,8 @@ def _codes(*names: str, text: str) -> Callable[[_F], _F]:
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each CPU]")
 @click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
 @click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
-@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+@click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
+@click.option("--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there.")
 @click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and stop.")
 def command(**arguments: Any) -> None:
@@ -106,8 +110,9 @@ def run(arguments: Arguments) -> int:
     if arguments.stdin_filename is not None and STDIN not in paths:
         raise UsageError("--stdin-filename needs the path -")
     configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
-    judging = Judging(configurations, lambda config: _options(arguments, config))
-    context = Context({rule.code: rule for rule in load_rules()}, pedantic=arguments.pedantic)
+    plugins = not (arguments.isolated or arguments.no_plugins)
+    judging = Judging(configurations, lambda config, rules: _options(arguments, config, rules), plugins=plugins)
+    context = Context(judging.rules, pedantic=arguments.pedantic)
     if STDIN in paths:
         return _check_stdin(arguments, judging, context)
     found = find_files(paths, configurations)
@@ -118,18 +123,20 @@ def run(arguments: Arguments) -> int:
     errors = [*found.errors, *configurations.errors]
     for line in errors:
         error_message(line)
+    judging.require(arguments.select, arguments.ignore, arguments.extend_select)
     if arguments.show_files:
         write_out("".join(f"{display_path(task.path)}\n" for task in tasks))
         return FAILED if errors else CLEAN
     return _conclude(arguments, context, _check_all(tasks, arguments.jobs), found.passed_over, failed=bool(errors))
 
 
-def _options(arguments: Arguments, config: Config) -> Options:
+def _options(arguments: Arguments, config: Config, rules: tuple[Rule, ...]) -> Options:
     fix = None
     if arguments.fix or arguments.diff:
         fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     return judging_options(
         config,
+        rules,
         select=arguments.select,
         ignore=arguments.ignore,
         extend_select=arguments.extend_select,
@@ -157,7 +164,9 @@ def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
 def _check_stdin(arguments: Arguments, judging: Judging, context: Context) -> int:
     path = Path(arguments.stdin_filename or "<stdin>").absolute()
     source = Source(path, sys.stdin.buffer.read())
-    result = check_file(source, judging.valid(path.parent).options)
+    options = judging.valid(path.parent).options
+    judging.require(arguments.select, arguments.ignore, arguments.extend_select)
+    result = check_file(source, options)
     context.sources[path] = Source(path, result.after) if result.after is not None else source
     if arguments.fix and not arguments.diff:
         sys.stdout.buffer.write(source.data if result.after is None else result.after)

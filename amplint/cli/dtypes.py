@@ -74,9 +74,10 @@ def run(arguments: Arguments) -> int:
         raise UsageError(f"dtypes shows one scenario: give --scenario NAME; known: {', '.join(scenario_names())}")
     judging = Judging(
         Configurations(only=arguments.config),
-        lambda config: judging_options(
-            config, scenario=names, device=arguments.device, torch_version=arguments.torch_version
+        lambda config, rules: judging_options(
+            config, rules, scenario=names, device=arguments.device, torch_version=arguments.torch_version
         ),
+        plugins=False,
     )
     found = find_files(arguments.files, judging.configurations)
     judged = [(file.path, judging.of(file.path.parent)) for file in found.files]

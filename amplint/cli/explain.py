@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amplint.cli.judging import judging_options
+from amplint.cli.judging import judging_options, rules_here
 from amplint.cli.main import message, print_lines, write_out
 from amplint.cli.rules import as_json
 from amplint.config import Config, UsageError, find_config
 from amplint.explain.rule_page import rule_page
 from amplint.infer.lattice.scenarios import SCENARIOS
-from amplint.plugins import find_rule, load_rules, nearest
+from amplint.plugins import find_rule, nearest
 from amplint.rule_base import documentation
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ _PASTE = (
 @click.option(
     "--output-format", type=click.Choice(FORMATS), default="full", show_default=True, help="Form of the answer."
 )
-@click.option("--isolated", is_flag=True, help="Read no configuration file.")
-def command(words: tuple[str, ...], output_format: str, isolated: bool) -> None:
+@click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
+@click.option("--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there.")
+def command(words: tuple[str, ...], output_format: str, isolated: bool, no_plugins: bool) -> None:
     """Explain a rule by its code or name, an error text, or a traceback from stdin (-).
 
     \b
@@ -55,7 +56,7 @@ def command(words: tuple[str, ...], output_format: str, isolated: bool) -> None:
     Exit status: 0 explained, 2 nothing known was in the text.
     """
     text = _read() if words == (STDIN,) else " ".join(words)
-    rules = load_rules()
+    rules = rules_here(plugins=not (isolated or no_plugins))
     rule = None if words == (STDIN,) else _named_rule(text, rules)
     if rule is not None:
         _explain_rule(rule, output_format)
@@ -91,7 +92,7 @@ def _explain_rule(rule: Rule, output_format: str) -> None:
         document = {"rule": {**as_json(rule), "documentation": documentation(rule)}}
         write_out(json.dumps(document, indent=2) + "\n")
     else:
-        write_out(f"{rule_page(rule)}\n{rule.url}\n")
+        write_out(rule_page(rule) + (f"\n{rule.url}\n" if rule.url else ""))
 
 
 # ---- texts --------------------------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ def _explain_text(text: str, rules: Sequence[Rule], output_format: str, isolated
 
     config = Config() if isolated else find_config(Path.cwd())
     judging = Config(device=config.device, torch_version=config.torch_version)
-    found = answer(text, judging_options(judging, scenario=[scenario.name for scenario in SCENARIOS]))
+    found = answer(text, judging_options(judging, rules, scenario=[scenario.name for scenario in SCENARIOS]))
     if not found.matches:
         _decline(text, rules)
     context = Context({rule.code: rule for rule in rules})

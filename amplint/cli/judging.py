@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amplint.config import Config, Configurations, UsageError, parse_torch_version
+from amplint.config import Config, Configurations, UsageError, find_config, parse_torch_version
 from amplint.engine import Options
 from amplint.infer.lattice.scenarios import DEVICES, Scenario, find_scenario, scenario_names
-from amplint.plugins import load_rules, nearest, select_rules
+from amplint.plugins import (
+    PackError,
+    check_selectors,
+    installed_packs,
+    load_rules,
+    named_packs,
+    nearest,
+    select_rules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from amplint.finding import Applicability
+    from amplint.rule_base import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +35,27 @@ class Judged:
 
 
 class Judging:
-    """What each file is judged by: ``options`` makes it of a configuration, and raises UsageError for a wrong one.
+    """What each file is judged by: ``options`` makes it of a configuration and all rules known under it.
 
-    ``plain`` is what the command line says alone; what is wrong there is not laid to a file.
+    ``plain`` is what the command line says alone; what is wrong there is not laid to a file. ``rules`` are all those
+    known under any configuration so far, by code. Without ``plugins`` they are the built-in ones, and a configuration
+    may mention others. Raises UsageError for what is wrong with the command line or an installed pack.
     """
 
-    def __init__(self, configurations: Configurations, options: Callable[[Config], Options]) -> None:
-        self.plain = options(Config())
+    def __init__(
+        self,
+        configurations: Configurations,
+        options: Callable[[Config, tuple[Rule, ...]], Options],
+        *,
+        plugins: bool = True,
+    ) -> None:
         self.configurations = configurations
+        self.rules: dict[str, Rule] = {}
         self._options = options
+        self._plugins = plugins
+        self._installed = installed_packs() if plugins else ()
         self._by_file: dict[Path | None, Judged | None] = {}
+        self.plain = self._judged(Config()).options
 
     def of(self, folder: Path) -> Judged | None:
         """For the files of an absolute folder; None where their configuration is not valid, which its errors say."""
@@ -44,9 +64,10 @@ class Judging:
             return None
         if config.path not in self._by_file:
             try:
-                self._by_file[config.path] = Judged(self._options(config), config)
+                self._by_file[config.path] = self._judged(config)
             except UsageError as error:
-                self.configurations.errors.append(f"{config.path}: {error}")
+                line = str(error) if isinstance(error, PackError) else f"{config.path}: {error}"
+                self.configurations.errors.append(line)
                 self._by_file[config.path] = None
         return self._by_file[config.path]
 
@@ -57,9 +78,39 @@ class Judging:
             raise UsageError(self.configurations.errors[-1])
         return judged
 
+    def require(self, *selectors: Sequence[str]) -> None:
+        """Raise UsageError for a selector of the command line that matches no rule known so far."""
+        check_selectors(self.rules.values(), split([value for values in selectors for value in values]))
+
+    def _judged(self, config: Config) -> Judged:
+        packs = (*self._installed, *named_packs(config)) if self._plugins else ()
+        rules = load_rules(packs)
+        if self._plugins:
+            check_selectors(rules, config.selectors)
+        judged = Judged(self._options(config, rules), config)
+        for rule in rules:
+            self.rules.setdefault(rule.code, rule)
+        return judged
+
+
+def rules_here(*, plugins: bool) -> tuple[Rule, ...]:
+    """Every rule known in the current folder, on or off. Raises UsageError."""
+    if not plugins:
+        return load_rules()
+    return load_rules((*installed_packs(), *named_packs(find_config(Path.cwd()))))
+
+
+def judged_in(folder: Path, *, scenario: Sequence[str] = (), device: str | None = None) -> Judged:
+    """What the configuration of an absolute folder judges by. Raises UsageError."""
+    judging = Judging(
+        Configurations(), lambda config, rules: judging_options(config, rules, scenario=scenario, device=device)
+    )
+    return judging.valid(folder)
+
 
 def judging_options(
     config: Config,
+    rules: Sequence[Rule],
     *,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
@@ -80,7 +131,7 @@ def judging_options(
     if policy not in DEVICES:
         raise UsageError(f"unknown device '{policy}'{nearest(policy, DEVICES)}")
     return Options(
-        rules=select_rules(load_rules(), chosen, left_out, extend),
+        rules=select_rules(rules, chosen, left_out, extend),
         scenarios=_scenarios(split(scenario) or config.scenarios),
         device=policy,
         torch_version=parse_torch_version(version) if version else None,

@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "Explain a rule, an error text or a traceback.",
     "preflight": "Check the machine, the packages and the precision settings before a run.",
     "rules": "List the rules.",
+    "test-rules": "Run the examples of a rule pack.",
     "verify": "Run flagged modules, and say which findings a run confirms.",
 }
 
@@ -38,7 +39,7 @@ class _LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"amplint.cli.{name}").command
+        command: click.Command = importlib.import_module(f"amplint.cli.{name.replace('-', '_')}").command
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from amplint.cli.judging import rules_here
 from amplint.cli.main import write_out
-from amplint.plugins import load_rules
 
 if TYPE_CHECKING:
     from amplint.rule_base import Rule
@@ -32,9 +32,12 @@ def as_json(rule: Rule) -> dict[str, Any]:
 @click.option(
     "--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the list."
 )
-def command(output_format: str) -> None:
-    """List the rules."""
-    rules = [as_json(rule) for rule in load_rules()]
+@click.option("--no-plugins", is_flag=True, help="List the built-in rules alone, not those of rule packs.")
+def command(output_format: str, no_plugins: bool) -> None:
+    """List the rules: the built-in ones, and those of the rule packs that are installed or that the configuration of
+    this folder names.
+    """
+    rules = [as_json(rule) for rule in rules_here(plugins=not no_plugins)]
     if output_format == "json":
         write_out(json.dumps(rules, indent=2) + "\n")
         return

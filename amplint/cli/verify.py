@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
@@ -20,12 +20,12 @@ from amplint.config import Config, Configurations, UsageError
 from amplint.engine import Options, check_file
 from amplint.files import display_path, find_files
 from amplint.infer.lattice.scenarios import DEVICES
-from amplint.plugins import load_rules
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from amplint.rule_base import Rule
     from amplint.verify.targets import Outline, Target
     from amplint.verify.verification import Settings, Verified
 
@@ -52,6 +52,7 @@ class Arguments:
     output_format: str
     config: str | None
     isolated: bool
+    no_plugins: bool
     exit_zero: bool
 
 
@@ -79,7 +80,8 @@ class Arguments:
 @click.option("--pedantic", is_flag=True, help="Verify what is merely possible too.")
 @click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
 @click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
-@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+@click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
+@click.option("--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there.")
 @click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if something is confirmed.")
 def command(**arguments: Any) -> None:
     """Run the code that TARGETS name, and say which findings a run confirms.
@@ -123,11 +125,14 @@ def run(arguments: Arguments) -> int:
         raise UsageError('verify runs code and needs torch: pip install "amplint[verify]"')
     pairs = [_split(text) for text in arguments.targets]
     configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
-    judging = Judging(configurations, lambda config: _options(arguments, config))
+    plugins = not (arguments.isolated or arguments.no_plugins)
+    judging = Judging(configurations, lambda config, rules: _options(arguments, config, rules), plugins=plugins)
     factory = _factory(arguments, pairs)
-    targets, failed = _targets(
-        pairs, judging, lambda given, judged: _settings(arguments, given, judged, factory or judged.config.factories)
+    found, failed = _found(arguments, pairs, judging)
+    targets, unread = _targets(
+        found, judging, lambda given, judged: _settings(arguments, given, judged, factory or judged.config.factories)
     )
+    failed |= unread
     verified = _verify_all(targets)
     rows = [row for done in verified for row in done.rows]
     if arguments.output_format == "json":
@@ -136,15 +141,15 @@ def run(arguments: Arguments) -> int:
     else:
         from amplint.verify.report import render, summary
 
-        print_lines(render(rows, {rule.code: rule.name for rule in load_rules()}))
+        print_lines(render(rows, {rule.code: rule.name for rule in judging.rules.values()}))
         if targets or not failed:
             click.echo(summary(rows) if targets else _NOTHING, err=True)
     if arguments.trace is not None:
         failed |= not _write_trace(Path(arguments.trace), verified)
     if failed or (rows and all(row.verdict in ("not-runnable", "needs-gpu") for row in rows)):
         return FAILED
-    found = any(row.verdict == "confirmed" for row in rows)
-    return FOUND if found and not arguments.exit_zero else CLEAN
+    confirmed = any(row.verdict == "confirmed" for row in rows)
+    return FOUND if confirmed and not arguments.exit_zero else CLEAN
 
 
 _NOTHING = (
@@ -152,9 +157,10 @@ _NOTHING = (
 )
 
 
-def _options(arguments: Arguments, config: Config) -> Options:
+def _options(arguments: Arguments, config: Config, rules: tuple[Rule, ...]) -> Options:
     return judging_options(
         config,
+        rules,
         select=arguments.select,
         ignore=arguments.ignore,
         scenario=arguments.scenario,
@@ -189,7 +195,11 @@ def _split(text: str) -> tuple[str, str | None]:
 
 def _given(arguments: Arguments) -> tuple[str, ...]:
     """The options that decide what comes out, apart from those that a row itself knows."""
-    switches = {"--pedantic": arguments.pedantic, "--isolated": arguments.isolated}
+    switches = {
+        "--pedantic": arguments.pedantic,
+        "--isolated": arguments.isolated,
+        "--no-plugins": arguments.no_plugins,
+    }
     values = [
         *(("--select", rules) for rules in arguments.select),
         *(("--ignore", rules) for rules in arguments.ignore),
@@ -238,27 +248,36 @@ def _hardware(run_on: str, device: str) -> str:
     return "cpu"
 
 
+def _found(arguments: Arguments, pairs: list[tuple[str, str | None]], judging: Judging) -> tuple[list[_Found], bool]:
+    """The files of each target, and whether a path or a configuration could not be read. Raises UsageError."""
+    found = []
+    errors = []
+    for text, name in pairs:
+        discovery = find_files([text], judging.configurations)
+        errors += discovery.errors
+        if name is not None and not discovery.errors and not Path(text).is_file():
+            raise UsageError(f"{text} is no file: a target is FILE.py::Class")
+        files = [file.path for file in discovery.files]
+        found.append(_Found(text, name, [path for path in files if judging.of(path.parent) is not None]))
+    errors += judging.configurations.errors
+    for line in errors:
+        error_message(line)
+    judging.require(arguments.select, arguments.ignore)
+    return found, bool(errors)
+
+
 def _targets(
-    pairs: list[tuple[str, str | None]], judging: Judging, settings_of: Callable[[Path, Judged], Settings]
+    found: list[_Found], judging: Judging, settings_of: Callable[[Path, Judged], Settings]
 ) -> tuple[list[_Job], bool]:
     """The targets in the order of files, each with its settings, and whether something could not be read."""
     from amplint.verify.targets import outline, target_named, targets_of
 
-    found: dict[str, _Job] = {}
+    jobs: dict[str, _Job] = {}
     failed = False
-    for text, name in pairs:
-        discovery = find_files([text], judging.configurations)
-        for line in discovery.errors:
-            error_message(line)
-            failed = True
-        if name is not None and not discovery.errors and not Path(text).is_file():
-            raise UsageError(f"{text} is no file: a target is FILE.py::Class")
-        for file in discovery.files:
-            judged = judging.of(file.path.parent)
-            if judged is None:
-                continue
-            settings = settings_of(Path(os.path.abspath(text)), judged)
-            path = file.path.resolve()
+    for text, name, paths in found:
+        for given in paths:
+            settings = settings_of(Path(os.path.abspath(text)), judging.valid(given.parent))
+            path = given.resolve()
             result = check_file(path, replace(settings.options, each_place=True))
             for line in (*result.failures, *([result.error] if result.error else ())):
                 error_message(line)
@@ -282,11 +301,16 @@ def _targets(
                     known = ", ".join([*shape.classes, *shape.functions][:8]) or "none"
                     raise UsageError(f"{text} has no class or function {name}; it has {known}")
                 made = [one]
-            found.update({str(target): _Job(target, shape, settings) for target in made})
-    for line in judging.configurations.errors:
-        error_message(line)
-        failed = True
-    return list(found.values()), failed
+            jobs.update({str(target): _Job(target, shape, settings) for target in made})
+    return list(jobs.values()), failed
+
+
+class _Found(NamedTuple):
+    """A target as given: its path, the name in it, and the files there whose configuration is valid."""
+
+    text: str
+    name: str | None
+    paths: list[Path]
 
 
 @dataclass(frozen=True)

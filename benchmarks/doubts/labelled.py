@@ -19,6 +19,7 @@ from wheels import DownloadError, unpacked, wheel_in
 from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
+from amplint.plugins import load_rules
 from amplint.source import Source
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def of_readers(shelf: Shelf) -> Iterator[Labelled]:
         place = one.place
         if project(place.package) in learned or half(place.package) == LEARNED:
             by_file[place.package, place.release, place.path].append(one)
-    options = replace(judging_options(Config()), dropped=True, each_place=True)
+    options = replace(judging_options(Config(), load_rules()), dropped=True, each_place=True)
     for (package, release, path), rows in sorted(by_file.items()):
         folder = shelf.get(f"{package}=={release}")
         file = folder / path if folder is not None else None

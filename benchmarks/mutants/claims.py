@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file, collect_seldom
+from amplint.plugins import load_rules
 from amplint.source import Source
 from mutants.edits import apply, changed_rows, row_after
 
@@ -81,7 +82,7 @@ def check(task: Task) -> Said:
 
 
 def _claims(task: Task, data: bytes, failures: list[str]) -> tuple[Claim, ...]:
-    options = replace(judging_options(Config()), each_place=True)
+    options = replace(judging_options(Config(), load_rules()), each_place=True)
     if task.doubted:
         options = replace(options, dropped=True)
     result = check_file(Source(task.path, data), options)

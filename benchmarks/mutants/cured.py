@@ -16,6 +16,7 @@ from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
 from amplint.finding import Applicability
+from amplint.plugins import load_rules
 from amplint.source import Source
 from mutants.draw import draw
 from mutants.fates import CURED, CURED_FATES, STILL, UNFIXED, WORSE
@@ -59,7 +60,7 @@ def main(folder: str, most: str, keep: str, *halves: str) -> int:
 
 def fix(path: Path, data: bytes) -> bytes | None:
     """What ``--fix --unsafe-fixes`` makes of a broken file; None where it changes nothing."""
-    options = judging_options(Config(), fix=Applicability.UNSAFE, write=False)
+    options = judging_options(Config(), load_rules(), fix=Applicability.UNSAFE, write=False)
     return check_file(Source(path, data), options).after
 
 

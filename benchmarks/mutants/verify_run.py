@@ -16,6 +16,7 @@ from pathlib import Path
 from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
+from amplint.plugins import load_rules
 from amplint.source import Source
 from amplint.verify.job import Job, Outcome
 from amplint.verify.targets import outline, target_named
@@ -47,7 +48,7 @@ def job_for(path: Path, data: bytes, name: str, scenarios: tuple[str, ...], root
 
     None where the file has no class of that name.
     """
-    options = judging_options(Config(), scenario=scenarios)
+    options = judging_options(Config(), load_rules(), scenario=scenarios)
     source = Source(path, data)
     shape = outline(source)
     target = target_named(path, shape, name, check_file(source, options).findings)
