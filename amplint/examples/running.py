@@ -79,17 +79,26 @@ def run_in_child(job: Program) -> tuple[int, str]:
 
 
 def run_here(job: Program) -> None:
-    """Run a program in this process, with torch's random state as it was. Raises what it raises."""
+    """Run a program in this process, with torch's random state as it was. Raises what it raises.
+
+    Deprecations count only where nothing else fails.
+    """
+    _run(job.text, deprecations=False)
+    if job.deprecations:
+        _run(job.text, deprecations=True)
+
+
+def _run(text: str, *, deprecations: bool) -> None:
     import torch
 
     namespace: dict[str, Any] = {"__name__": "example"}
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
-        if job.deprecations:
+        if deprecations:
             warnings.filterwarnings("error", category=FutureWarning)
             warnings.filterwarnings("error", category=DeprecationWarning)
         torch.manual_seed(0)
-        exec(compile(job.text, "example.py", "exec"), namespace)
+        exec(compile(text, "example.py", "exec"), namespace)
         namespace["reproduce"]()
 
 

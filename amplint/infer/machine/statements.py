@@ -203,8 +203,10 @@ def _import_from(frame: Frame, statement: ast.ImportFrom) -> None:
 def _assert(frame: Frame, statement: ast.Assert) -> None:
     evaluate(frame, statement.test)
     yes, _ = split(frame, statement.test)
-    if yes or isinstance(statement.test, ast.Constant) or is_something_else(frame, statement.test, answer=True):
-        frame.live = yes or frame.live
+    if yes or isinstance(statement.test, ast.Constant):
+        frame.live = yes
+        narrow(frame, statement.test, True)
+    elif is_something_else(frame, statement.test, answer=True):
         narrow(frame, statement.test, True)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import diffusers.models
 from diffusers.models.modeling_utils import ModelMixin
 
-from amplint.verify.build import CannotBuild, find_recipe
+from amplint.verify.build import CannotBuild, Deadline, find_recipe
 from dtype_truth.libraries import Model, NotBuilt
 
 SECONDS = 60.0
@@ -25,7 +24,7 @@ def build(name: str) -> Model:
     if cls is None:
         raise NotBuilt(f"diffusers has no model class {name!r} that can be imported")
     try:
-        recipe = find_recipe(cls, namespace=sys.modules[cls.__module__], deadline=time.monotonic() + SECONDS)
+        recipe = find_recipe(cls, namespace=sys.modules[cls.__module__], deadline=Deadline.after(SECONDS))
     except CannotBuild as error:
         raise NotBuilt(error.reason) from error
     return Model(recipe, cls, recipe.how)

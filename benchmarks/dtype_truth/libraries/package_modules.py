@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 from torch.autograd import Function
 
-from amplint.verify.build import CannotBuild, find_recipe
+from amplint.verify.build import CannotBuild, Deadline, find_recipe
 from dtype_truth.libraries.model import Model, NotBuilt
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def build(name: str) -> Model:
     if file is None or cls is None:
         raise NotBuilt(f"{name!r} cannot be imported as package.file:Class")
     try:
-        recipe = find_recipe(cls, namespace=file, deadline=time.monotonic() + SECONDS)
+        recipe = find_recipe(cls, namespace=file, deadline=Deadline.after(SECONDS))
     except CannotBuild as error:
         raise NotBuilt(error.reason) from error
     return Model(recipe, cls, recipe.how)
