@@ -165,7 +165,7 @@ ASKED_FOR = _drop(
 OF_NO_MODEL = _possible(
     "of-no-model",
     "AMP109",
-    "The function gets no tensor that is cast, and nothing that owns weights is seen to lead here: it chooses itself.",
+    "No module is seen to run this, and no caller passes what is cast: the function chooses a dtype for itself.",
 )
 GIVEN_AWAY = _possible(
     "given-away", "AMP109", "A function of another package takes the tensor, and may take that dtype alone."

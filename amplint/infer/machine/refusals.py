@@ -29,7 +29,8 @@ def refused(frame: Frame, statement: ast.If, yes: int, no: int) -> bool:
 
 def is_something_else(frame: Frame, test: ast.expr, *, answer: bool) -> bool:
     """Whether an argument of an assumed dtype has none that a scenario decides where a test comes out as ``answer``."""
-    assumed = [name for name in _asked(test) if all(map(_is_passed, _lanes(frame, name)))]
+    asked = ((name, _lanes(frame, name)) for name in _asked(test))
+    assumed = [name for name, lanes in asked if lanes and all(map(_is_passed, lanes))]
     if not assumed:
         return False
     before = frame.variables
