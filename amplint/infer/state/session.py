@@ -324,7 +324,7 @@ class Session:
                 to = target if target is not None else ambient.low
                 if not lane.mask:
                     lanes.append(Lane(to) if known else UNKNOWN_LANE)
-                elif lane.mask & AUTOCASTABLE:
+                elif lane.mask & AUTOCASTABLE & ~to:
                     kept = lane.mask & ~AUTOCASTABLE
                     lanes.append(Lane(to) if not kept else Lane(to | kept, None, lane.assumed, lane.open))
                 else:

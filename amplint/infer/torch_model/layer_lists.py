@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.joining import element_of, options_of, unite
-from amplint.infer.lattice.values import NONE, UNKNOWN, Layer, Mapping, Sequence, Value
+from amplint.infer.lattice.values import NONE, UNKNOWN, Const, Layer, Mapping, Sequence, Value
 from amplint.infer.names.classes import has_unknown_base, is_module, torch_base
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.dispatch import call
@@ -91,6 +91,16 @@ def grow(frame: Frame, receiver: Layer, item: Value, *, once: bool) -> None:
             element = item if held.items == () else unite(element_of(frame.session, held), item)
             changed = Sequence(None, element, True)
         object.__setattr__(receiver, "children", changed)
+
+
+def add(frame: Frame, receiver: Layer, name: Value | None, module: Value) -> None:
+    """Put a module into a container, behind the others or under a name."""
+    held = receiver.children
+    if isinstance(held, Mapping):
+        known = name.value if isinstance(name, Const) else None
+        held.update(Mapping({known: module}) if isinstance(known, str) else Mapping({}, module))
+    else:
+        grow(frame, receiver, module, once=True)
 
 
 def register(frame: Frame, owner: Instance, name: str, new: Value) -> None:

@@ -30,7 +30,7 @@ from amplint.infer.lattice.values import (
 )
 from amplint.infer.names.definitions import Instance
 from amplint.infer.names.retrofits import adds_to_given
-from amplint.infer.state.dispatch import set_attribute
+from amplint.infer.state.dispatch import get_attribute, set_attribute
 from amplint.infer.torch_model import layer_lists
 from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.torch_model.operations import apply
@@ -317,6 +317,9 @@ MODULE_METHODS = (
             "register_parameter",
             "add_module",
             "register_module",
+            "get_buffer",
+            "get_parameter",
+            "get_submodule",
             "parameters",
             "named_parameters",
             "buffers",
@@ -345,6 +348,10 @@ REGISTERING = frozenset(("register_buffer", "register_parameter", "add_module", 
 """Methods that set an attribute of the module itself, whatever it derives from."""
 
 
+_GETTING = frozenset(("get_buffer", "get_parameter", "get_submodule"))
+"""Methods that give what a path of attribute names leads to."""
+
+
 def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Arguments, node: ast.expr) -> Value:
     """A method that every ``nn.Module`` has."""
     first = arguments.positional[0] if arguments.positional else None
@@ -355,6 +362,14 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         if isinstance(receiver, Layer):
             return converted(frame, receiver, dtype)
         return receiver if dtype is None and _only_devices(arguments) else UNKNOWN
+    if name in _GETTING:
+        return _named_inside(frame, receiver, first, node)
+    if name in ("add_module", "register_module") and isinstance(receiver, Layer):
+        layer_lists.add(frame, receiver, first, arguments.get(1, "module") or UNKNOWN)
+        return NONE
+    if name == "insert" and isinstance(receiver, Layer):
+        layer_lists.grow(frame, receiver, arguments.get(1, "module") or UNKNOWN, once=False)
+        return NONE
     if name in REGISTERING:
         value = arguments.get(1, {"register_buffer": "tensor", "register_parameter": "param"}.get(name, "module"))
         if isinstance(first, Const) and isinstance(first.value, str) and value is not None:
@@ -377,8 +392,9 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
     ):
         layer_lists.grow(frame, receiver, first, once=True)
         return receiver
-    if name == "extend" and isinstance(receiver, Layer) and isinstance(first, Sequence):
-        layer_lists.grow(frame, receiver, element_of(frame.session, first), once=False)
+    if name == "extend" and isinstance(receiver, Layer):
+        added = element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
+        layer_lists.grow(frame, receiver, added, once=False)
         return receiver
     if isinstance(receiver, Layer) and isinstance(receiver.children, Mapping) and name == "update":
         receiver.children.update((first.children if isinstance(first, Layer) else first) or UNKNOWN)
@@ -388,6 +404,15 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         element = unite(*values) if values else UNKNOWN
         return Sequence(None, Sequence((UNKNOWN, element)) if name == "items" else element)
     return UNKNOWN
+
+
+def _named_inside(frame: Frame, module: Value, path: Value | None, node: ast.expr) -> Value:
+    """What a dotted path of attribute names leads to inside a module."""
+    if not isinstance(path, Const) or not isinstance(path.value, str):
+        return UNKNOWN
+    for name in path.value.split("."):
+        module = get_attribute(frame, module, name, node)
+    return module
 
 
 def _any_tensor_of(frame: Frame, receiver: Value, role: str) -> Tensor:

@@ -53,11 +53,13 @@ def gradient_strength(gradient: Lane, other: Lane) -> Strength:
     """How surely the gradient of a low-precision output meets another dtype.
 
     The gradient has the dtype that forward returned; where autocast lowered that on any path while the other operand
-    follows a caller or stayed wide, they differ.
+    follows a caller or stayed wide, they differ. Where what a caller passes keeps the output wide, nothing lowered it.
     """
     if gradient.symbol is not None and gradient.symbol is other.symbol:
         return Strength.NONE
     if not gradient.mask & LOW or not other.mask or other.mask & ~FLOATS:
+        return Strength.NONE
+    if gradient.assumed and not gradient.certain & LOW:
         return Strength.NONE
     if (
         other.mask & ~gradient.mask
