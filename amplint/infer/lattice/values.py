@@ -257,7 +257,8 @@ class Tensor(Value):
     tensor at all (it may be None or a number) or may be an integer one. ``explicit``: made with a dtype written in the
     code, which survives in scenarios that keep explicit dtypes. ``leaf``: a parameter. ``gradient``: a gradient handed
     to ``backward``. ``optional``: None on another path. ``unsure``: on another path nothing is known of it, or of what
-    it comes from, or that is a number. ``trait``: what its values are like.
+    it comes from, or that is a number. ``trait``: what its values are like. ``host``: it is made in the host's memory,
+    or of what is, so autocast does not act on it but for the host's own.
     """
 
     dtypes: Dtypes
@@ -270,10 +271,11 @@ class Tensor(Value):
     optional: bool = False
     trait: Trait | None = None
     unsure: bool = False
+    host: bool = False
 
     @property
     def key(self) -> Hashable:
-        flags = (self.maybe, self.explicit, self.gradient, self.optional, self.unsure)
+        flags = (self.maybe, self.explicit, self.gradient, self.optional, self.unsure, self.host)
         return ("tensor", self.dtypes, self.dim, flags, self.trait)
 
 

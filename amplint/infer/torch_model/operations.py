@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.lattice.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.lattice.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, LOW, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.lattice.joining import element_of, number_kind, options_of, unite
 from amplint.infer.lattice.traits import trait_of
 from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
@@ -89,6 +89,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         by_hand = aligned_by_hand(operands) or cast_alike(written)
         known = any(lane.mask for operand in operands for lane in operand.value.dtypes)
         session.recorder.sensitive(node, Sensitive(place, op.name, by_hand, all_cast(operands), known))
+    if policy is not None and session.device != "cpu" and on_host(operands):
+        policy = None
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)
@@ -298,6 +300,11 @@ def _after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[
     return [_seen_as(o, session.autocast_dtypes(o.value.dtypes, autocast, target, sure)) for o in operands]
 
 
+def on_host(operands: list[Operand]) -> bool:
+    """Whether all operands lie in the host's memory; a scalar alone may, beside others on a device."""
+    return bool(operands) and all(o.value.host for o in operands)
+
+
 def _seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
     """An operand with other dtypes."""
     if dtypes == operand.value.dtypes:
@@ -430,6 +437,7 @@ class _Result:
             gradient=rule == "first" and any(o.value.gradient for o in operands),
             trait=trait,
             unsure=requested is None and any(o.value.unsure for o in operands),
+            host=on_host(operands) and "device" not in self.bound,
         )
 
     def _where_it_runs(self, dtypes: Dtypes) -> Dtypes:
@@ -447,7 +455,7 @@ class _Result:
             return session.constant(mask) if mask else session.unknown
         dtypes = dtypes_by_rule(session, op, rule, self.seen, self.numbers)
         if self.policy == FP32_RESULT:
-            on = tuple(Lane(FLOAT32) if d.mask & AUTOCASTABLE else d for d in dtypes)
+            on = tuple(Lane(FLOAT32 | d.mask & ~AUTOCASTABLE) if d.mask & LOW else d for d in dtypes)
             dtypes = _select_on(frame, on, dtypes)
         if under is not None and any(state.low for state in frame.autocast):
             dtypes = dtypes_under(session, op, under, self.before, frame.autocast, dtypes)

@@ -78,6 +78,8 @@ def _read(frame: Frame, tensor: Tensor, op: Op, node: ast.expr) -> Value:
 def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: ast.expr) -> Value:
     """``tensor.name(...)``."""
     tensor, name = method.tensor, method.name
+    if name in ("cpu", "cuda"):
+        return replace(tensor, leaf=False, host=name == "cpu")
     if name in CASTS and not arguments.positional:
         return cast(frame, tensor, tuple(Lane(CASTS[name]) for _ in tensor.dtypes), node, f"cast by .{name}()", True)
     if name in KINDS:
@@ -126,10 +128,28 @@ def cast(
         explicit=written,
         gradient=tensor.gradient,
         trait=tensor.trait,
+        host=tensor.host,
     )
 
 
 def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:
+    """``tensor.to(...)``: cast, moved, or both."""
+    value = _converted(frame, tensor, arguments, node)
+    if not isinstance(value, Tensor):
+        return value
+    given = (*arguments.positional[:2], *arguments.keywords.values())
+    return replace(value, host=tensor.host and not arguments.unknown and all(map(_stays, given)))
+
+
+def _stays(value: Value) -> bool:
+    """Whether an argument of ``.to()`` names no other memory than the host's."""
+    if isinstance(value, Tensor):
+        return value.host
+    named = value.type if isinstance(value, Device) else value.value if isinstance(value, Const) else None
+    return isinstance(value, DTypeValue) or isinstance(named, bool) or named == "cpu"
+
+
+def _converted(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:
     target: Value | None = arguments.keywords.get("dtype") or arguments.keywords.get("other")
     if target is None and len(arguments.positional) > 1 and _names_dtype(arguments.positional[1]):
         target = arguments.positional[1]

@@ -13,6 +13,7 @@ from amplint.infer.lattice.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes
 from amplint.infer.lattice.joining import number_kind, options_of
 from amplint.infer.lattice.kinds import KINDS, asked
 from amplint.infer.lattice.values import (
+    NONE,
     UNKNOWN,
     Const,
     Device,
@@ -249,7 +250,10 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
         dtypes = source.dtypes if source is not None else frame.session.unknown
         made = with_dtype(frame, arguments, node, dtypes, "")
         made = replace(
-            made, dim=source.dim if source else None, origin=made.origin or (source.origin if source else None)
+            made,
+            dim=source.dim if source else None,
+            origin=made.origin or (source.origin if source else None),
+            host=made.host and ("device" in arguments.keywords or (source is not None and source.host)),
         )
         uses.filled(frame, node, op, made, bound, arguments)
         return made
@@ -298,7 +302,15 @@ def _sizes(frame: Frame) -> Dtypes:
 
 
 def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
-    """A new tensor of the ``dtype`` argument where there is one, else of the default."""
+    """A new tensor of the ``dtype`` argument where there is one, else of the default, on the ``device`` likewise."""
+    made = _of_dtype(frame, arguments, node, default, what)
+    device = arguments.keywords.get("device", NONE)
+    if isinstance(device, Device):
+        return replace(made, host=device.type == "cpu")
+    return replace(made, host=not arguments.unknown and isinstance(device, Const) and device.value in (None, "cpu"))
+
+
+def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
     dtype = arguments.keywords.get("dtype")
     if (dtype is None and not _may_hide_keywords(arguments, node)) or (dtype is not None and _is_none(dtype)):
         origin = replace(frame.here(node, what, default), made=Made.DEFAULT) if what else None
