@@ -180,20 +180,27 @@ def _strict_without(op: Op, bound: dict[str, Value]) -> tuple[tuple[str, ...], .
 
 
 def _agreeing(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> list[Operand]:
-    """The operands as they are if the operation runs: one that is not known has the dtype of one that is."""
+    """The operands as they are if the operation runs: one that is not known has the dtype of one that is, and where two
+    that are known disagree nothing is known of any."""
     if all(lane.exact and lane.mask & FLOATS for o in operands for lane in o.value.dtypes):
         return operands
     for group in strict:
         names = [name.rstrip("*") for name in group]
         known = [o.value.dtypes for o in operands if o.name in names]
-        agreed = [
-            next((d[lane] for d in known if d[lane].exact and d[lane].mask & FLOATS), None)
-            for lane in range(len(operands[0].value.dtypes))
-        ]
+        agreed = [_agreed([d[lane] for d in known]) for lane in range(len(operands[0].value.dtypes))]
         integral = [o for o in operands if o.name in names and _is_integral(o)]
         settled = [o for o in operands if o.name in names and (len(integral) == 1 or o not in integral)]
         operands = [_settled(o, agreed) if o in settled else o for o in operands]
     return operands
+
+
+def _agreed(lanes: list[Lane]) -> Lane | None:
+    """The floating dtype that operands have if an operation runs; unknown where they have several, None where nothing
+    says."""
+    exact = [lane for lane in lanes if lane.exact and lane.mask & FLOATS]
+    if not exact:
+        return None
+    return exact[0] if all(lane.mask == exact[0].mask for lane in exact) else UNKNOWN_LANE
 
 
 def _is_integral(operand: Operand) -> bool:
@@ -207,8 +214,13 @@ def _settled(operand: Operand, agreed: list[Lane | None]) -> Operand:
     """
     lanes = []
     for lane, other in zip(operand.value.dtypes, agreed, strict=True):
-        open_to = not lane.exact and (lane.mask & (other.mask if other else 0) or not lane.known)
-        lanes.append(other if other is not None and (open_to or not lane.mask & ~(INTEGERS | BOOL)) else lane)
+        if other is None or (lane.exact and lane.mask == other.mask):
+            lanes.append(lane)
+        elif not other.mask or not lane.known or lane.mask & other.mask or not lane.mask & ~(INTEGERS | BOOL):
+            lanes.append(other)
+        else:
+            left = lane.mask & ~FLOATS
+            lanes.append(Lane(left) if left else UNKNOWN_LANE)
     return _seen_as(operand, tuple(lanes))
 
 
