@@ -32,7 +32,6 @@ class Disguise:
     file: str = PLACE
 
 
-OF_TORCH = ("torch as th", "imported by name")
 DISGUISES = {
     "without a word": Disguise((silent, neutral), file="/project/part/v0.py"),
     "with misleading words": Disguise((talkative, loaded), SAYS, "/project/tests/test_fp16_quantize.py"),
@@ -40,13 +39,6 @@ DISGUISES = {
     "imported by name": Disguise((by_name,)),
     "the other way round": Disguise((moved,)),
 }
-
-
-BY_SPELLING = {
-    *(("AMP301", name, how) for name in ("bad_clamp_limit", "bad_lowest_float32_as_mask") for how in OF_TORCH),
-    *(("AMP602", name, how) for name in ("bad", "bad_cast_under_the_query") for how in OF_TORCH),
-}
-"""Where the inference follows a function of a file only if its body says ``torch``: a mistake of the inference."""
 
 
 def found(program: Program, example: Example, file: str) -> list[tuple[str, str, tuple[str, ...], int | None]]:
@@ -66,9 +58,7 @@ def found(program: Program, example: Example, file: str) -> list[tuple[str, str,
 
 @pytest.mark.parametrize("name", DISGUISES)
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_a_disguise_changes_no_finding(case: Case, name: str, request: pytest.FixtureRequest) -> None:
-    if (case.rule.code, case.name, name) in BY_SPELLING:
-        request.applymarker(pytest.mark.xfail(reason="followed in one spelling only", strict=True))
+def test_a_disguise_changes_no_finding(case: Case, name: str) -> None:
     disguise, text = DISGUISES[name], case.example.source
     program = disguised(text, *disguise.changes, comment=disguise.comment)
     assert found(program, case.example, disguise.file) == found(original(text), case.example, PLACE)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from amplint import contents
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
-from amplint.infer.syntax.bindings import Binding, module_bindings, star_imports
-from amplint.infer.syntax.bodies import Body, attributes_set, body_of, globals_said
+from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, star_imports
+from amplint.infer.syntax.bodies import Body, attributes_set, body_of, globals_said, of_tensors
 from amplint.infer.syntax.outline import Outline, Unparsed, outline
 from amplint.infer.syntax.unchanging import unchanging
 from amplint.source import Source, SourceError
@@ -130,8 +130,16 @@ class Namespace:
         """What a walk over a function of this module tells; made once for each."""
         found = self._bodies.get(id(node))
         if found is None:
-            found = self._bodies[id(node)] = body_of(node)
+            found = body_of(node)
+            computes = found.computes or not found.names.isdisjoint(self._of_tensors)
+            found = self._bodies[id(node)] = found._replace(computes=computes)
         return found
+
+    @cached_property
+    def _of_tensors(self) -> frozenset[str]:
+        """Names that the module takes from torch, or from another package whose functions are for tensors."""
+        found = ((name, b) for name, bindings in self.bindings.items() for b in bindings if isinstance(b, ast.alias))
+        return frozenset(name for name, b in found if (s := import_statement(b)) is not None and of_tensors(b, s))
 
     def attributes_set(self, node: ast.ClassDef | None) -> tuple[frozenset[str], frozenset[str]]:
         """Attributes that the constructor of a class of this module sets, and that other code does.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
-_TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
+_TENSOR_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as", "matmul"))
+_OF_TENSORS = frozenset(("torch", "einops"))
+"""Packages whose functions are for tensors."""
 _STORING_CALLS = frozenset(
     (
         *("__init__", "append", "extend", "insert", "update", "setdefault", "pop", "setattr", "__setattr__"),
@@ -160,7 +161,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             function = child.func
             if isinstance(function, ast.Attribute):
                 name = function.attr
-                computes = computes or name in _CAST_METHODS or name in _TORCH_NAMES or name.endswith("_")
+                computes = computes or name in _TENSOR_METHODS or name.endswith("_")
                 driver = driver or name in _DRIVER_CALLS
                 stores = stores or name in _STORING_CALLS
                 if len(child.args) == 1 and isinstance(child.args[0], ast.Name) and child.args[0].id in parameters:
@@ -176,8 +177,8 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             returned.append(child.value)
         elif isinstance(child, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             tests.append(child.test)
-        elif isinstance(child, ast.ClassDef):
-            computes = True
+        elif isinstance(child, (ast.ClassDef, ast.Import, ast.ImportFrom)):
+            computes = computes or isinstance(child, ast.ClassDef) or of_tensors(child.names[0], child)
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             defines = True
             own.add(getattr(child, "name", ""))
@@ -189,11 +190,16 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
     answers = generator or any(value is not None for value in returned)
     makes = any(isinstance(value, ast.Name) and value.id in own for value in returned)
-    computes = computes or not names.isdisjoint(_TORCH_NAMES)
     asked.sort(key=lambda child: (child.lineno, child.col_offset))
     in_order = tuple({child.attr: None for child in asked})
     flags = (generator, computes, driver, size, identity, defines, makes, answers, stores)
     return Body(*flags, frozenset(names), in_order, tuple(handed), tuple(tests))
+
+
+def of_tensors(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> bool:
+    """Whether an import takes something from a package whose functions are for tensors."""
+    module = alias.name if isinstance(statement, ast.Import) else "" if statement.level else statement.module or ""
+    return module.partition(".")[0] in _OF_TENSORS
 
 
 def _path_from(node: ast.expr, receiver: str) -> tuple[str, ...]:
