@@ -6,11 +6,13 @@ import ast
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from amplint.infer.syntax.bindings import package_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TENSOR_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as", "matmul"))
-_OF_TENSORS = frozenset(("torch", "einops"))
+OF_TENSORS = frozenset(("torch", "einops"))
 """Packages whose functions are for tensors."""
 _STORING_CALLS = frozenset(
     (
@@ -178,7 +180,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
         elif isinstance(child, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             tests.append(child.test)
         elif isinstance(child, (ast.ClassDef, ast.Import, ast.ImportFrom)):
-            computes = computes or isinstance(child, ast.ClassDef) or of_tensors(child.names[0], child)
+            computes = computes or isinstance(child, ast.ClassDef) or package_of(child.names[0], child) in OF_TENSORS
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             defines = True
             own.add(getattr(child, "name", ""))
@@ -194,12 +196,6 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     in_order = tuple({child.attr: None for child in asked})
     flags = (generator, computes, driver, size, identity, defines, makes, answers, stores)
     return Body(*flags, frozenset(names), in_order, tuple(handed), tuple(tests))
-
-
-def of_tensors(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> bool:
-    """Whether an import takes something from a package whose functions are for tensors."""
-    module = alias.name if isinstance(statement, ast.Import) else "" if statement.level else statement.module or ""
-    return module.partition(".")[0] in _OF_TENSORS
 
 
 def _path_from(node: ast.expr, receiver: str) -> tuple[str, ...]:
@@ -293,6 +289,15 @@ def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fr
         if isinstance(value, ast.Name):
             found.add(value.id)
     return frozenset(found)
+
+
+@once_for_each_node
+def unpacked(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
+    """Names that hold the arguments of other calls: ``f(*args, **kwargs)``."""
+    calls = [child for child in nodes_inside(node) if type(child) is ast.Call]
+    held = [argument.value for call in calls for argument in call.args if isinstance(argument, ast.Starred)]
+    held += [keyword.value for call in calls for keyword in call.keywords if keyword.arg is None]
+    return frozenset(value.id for value in held if isinstance(value, ast.Name))
 
 
 @once_for_each_node
