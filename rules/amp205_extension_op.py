@@ -149,7 +149,7 @@ class Version(torch.autograd.Function):
                 continue
             name = ast.unparse(call.func)
             span = facts.source.header_span(forward)
-            message = f"{function.node.name}.forward gives {name} whatever autocast left, which casts nothing for it"
+            message = f"{function.node.name}.forward hands {name} tensors in the dtypes that autocast left them in"
             cause = Cause(facts.path, facts.span(call), "a compiled extension: autocast does not cast its arguments")
             suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
             yield suspect.doubted(doubts.CALLERS_CAST) if _cast_by_callers(facts, function) else suspect
