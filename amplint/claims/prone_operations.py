@@ -112,7 +112,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
     if short == _PRODUCT:
         return _EITHER, "rounding adds up along the product"
     if short == _SHARES:
-        return _EITHER, "the shares that choose are rounded"
+        return _EITHER, "the probabilities are rounded"
     return (_EITHER, "it is rounded") if short in _LOGARITHMS_OF_SHARES else None
 
 
