@@ -99,10 +99,11 @@ def _fixed(source: Source, result: FileResult, options: Options, highest: Applic
         return again
 
     outcome = fix_source(source, result, highest, check)
+    broken = [rule for rule in options.rules if rule.code in outcome.broken]
     unsettled = f"not all fixes of {source.path} were tried; run again for the others"
     result = replace(
         outcome.result,
-        failures=(*outcome.result.failures, *outcome.problems),
+        failures=(*outcome.result.failures, *(_breaking(rule, source.path) for rule in broken)),
         notes=() if outcome.settled else (unsettled,),
         followed=frozenset(followed),
     )
@@ -230,6 +231,10 @@ def _weighed(
 def _failing(rule: Rule) -> str:
     """Whose mistake it is that a rule raises."""
     return f"the rule pack {rule.pack} fails in {rule.code}" if rule.pack else f"internal error in {rule.code}"
+
+
+def _breaking(rule: Rule, path: Path) -> str:
+    return f"{_failing(rule)}: its fix breaks {path} and is not applied; --ignore {rule.code} leaves the rule out"
 
 
 def _failure(what: str, path: Path, error: BaseException) -> str:

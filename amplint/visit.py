@@ -182,6 +182,8 @@ class Visit:
 
     def _completed(self, suspect: Suspect, fix: Fix) -> Fix:
         assert self._rule is not None
+        if any(edit.span.end.row > len(self.source.lines) + 1 for edit in fix.edits):
+            raise ValueError("an edit of its fix lies behind the end of the file")
         raises = (suspect.severity or self._rule.severity) is Severity.ERROR
         caught = fix.applicability is Applicability.SAFE and raises and is_caught(self.source, suspect.span)
         if fix.edits is not self._last_edits[0]:

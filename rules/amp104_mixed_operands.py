@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.borrowed_dtype import borrowed
 from amplint.claims.compiled_extensions import handed_to_extensions
-from amplint.claims.disagreement import disagreement, suspects_of
+from amplint.claims.disagreement import describe, disagreement, suspects_of
 from amplint.claims.dtypes_by_callers import aligned_elsewhere, brought_to_dtype
 from amplint.claims.operands import leads, wider
 from amplint.rewriting.casts import alignment
@@ -141,7 +142,12 @@ class Adapter(nn.Module):
         for suspect in suspects_of(facts, Kind.MIXED):
             brought = suspect.data.aligned is not None and brought_to_dtype(facts, suspect.data)
             yield suspect.doubted(doubts.BROUGHT_TO_DTYPE) if brought else suspect
-        yield from handed_to_extensions(facts)
+        for suspect in handed_to_extensions(facts):
+            handed: Conflict = suspect.data
+            left = describe(handed, handed.left, handed.left_dtype)
+            right = describe(handed, handed.right, handed.right_dtype)
+            message = f"{handed.op} hands a compiled kernel {left} and {right}, which nothing casts"
+            yield replace(suspect, message=message, data=None)
         yield from borrowed(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:

@@ -9,6 +9,7 @@ from amplint.claims.asked_for_dtype import OTHER
 from amplint.claims.blanket_casts import BlanketCast, blanket_casts
 from amplint.claims.cast_receivers import place
 from amplint.claims.fixed_halves import FixedHalf, fixed_halves
+from amplint.claims.made_tensors import quoted
 from amplint.claims.surroundings import Surroundings
 from amplint.rule import ASSUMED, TENSOR_CODE, Applicability, Cause, Example, Rule, Severity, Suspect
 
@@ -178,11 +179,11 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
 def _message(found: FixedHalf) -> str:
     dtype, meant = found.half.dtype, OTHER[found.half.dtype]
     if found.alike:
-        return f"float16 and bfloat16 come here alike, and both become {dtype}"
+        return f"float16 and bfloat16 tensors come here alike, and both become {dtype}"
     if found.half.receiver is None:
-        return f"this is made in {dtype}, and the model may run in {meant}"
-    integral = ": what is cast are integers" if found.integral else ""
-    return f"the cast to {dtype} is fixed, and the model may run in {meant}{integral}"
+        return f"this tensor is made in {dtype} also where the model runs in {meant}"
+    what = "integers" if found.integral else quoted(found.half.receiver) or "the tensor"
+    return f"{what} becomes {dtype} also where the model runs in {meant}: cast to the dtype of the model's tensors"
 
 
 def _blankets(facts: FileFacts, around: Surroundings) -> Iterator[Suspect]:

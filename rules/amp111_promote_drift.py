@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.device_followers import Joined
+from amplint.claims.made_tensors import quoted
 from amplint.claims.merged_weights import Merge
 from amplint.claims.operands import dtype_of_tensor
 from amplint.claims.rotary_embeddings import Rotation
@@ -150,16 +152,29 @@ class Fade(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         yield from promotions_of(facts, fixed=False)
-        yield from widened(facts)
-        yield from padded(facts)
-        yield from rotated(facts)
-        yield from merged(facts)
+        for suspect in (*widened(facts), *padded(facts), *rotated(facts), *merged(facts)):
+            yield replace(suspect, message=_message(suspect.data))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         _report(node, suspect, visit)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
         _report(node, suspect, visit)
+
+
+def _message(found: Apart | Joined | Rotation | Merge) -> str:
+    if isinstance(found, Apart):
+        how = "under autocast " if found.by_autocast else ""
+        gives = f"{how}{quoted(found.node) or 'this operation'} gives float32"
+        mixed = f"a float32 {found.tensor.name} beside a {found.sibling_dtype} {found.sibling.name}"
+        return f"{gives}, so `{found.kernel}` gets {mixed}"
+    if isinstance(found, Joined):
+        taken = f"`{ast.unparse(found.pad)}` has the device of `{ast.unparse(found.leader)}` but not its dtype"
+        return f"{taken}: joined with half precision, it gives float32"
+    if isinstance(found, Rotation):
+        return f"the float32 sine and cosine of `{found.angles}` make half-precision `{found.tensor}` float32"
+    wide = quoted(found.other) or "what is merged into it"
+    return f"`{found.target}` becomes float32 beside float32 {wide}: cast the result back to its dtype"
 
 
 def _report(node: cst.CSTNode, suspect: Suspect, visit: Visit) -> None:

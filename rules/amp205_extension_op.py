@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.compiled_extensions import CASTS, extension_call, extensions
+from amplint.claims.compiled_extensions import CASTS, extension_call
 from amplint.claims.custom_autograd import autocast_scenarios, readable, role_of
 from amplint.rule import ASSUMED, Cause, Evidence, Example, Rule, Severity, Suspect, doubts
 
@@ -20,11 +20,11 @@ class ExtensionOp(Rule):
 
     What it does
     ------------
-    Reports subclasses of `torch.autograd.Function` whose forward has no `custom_fwd` and passes its own arguments to a
-    function of a compiled extension: one loaded with `torch.utils.cpp_extension.load`, an operator below `torch.ops`,
-    or a module that is imported and has no Python file. Silent where forward casts, or asks for a dtype or for
-    autocast, and where a caller in the same file casts. Off until selected: what a kernel takes, and what its callers
-    in other files give it, is not known here.
+    Reports subclasses of `torch.autograd.Function` whose forward has no `custom_fwd` and passes two of its own tensors,
+    or their `data_ptr()`, to a function that no Python file of the project defines: one that
+    `torch.utils.cpp_extension.load` loads, an operator below `torch.ops`, or one that is imported. Silent where forward
+    casts, or asks for a dtype or for autocast, and where a caller in the same file casts. Off until selected: what a
+    kernel takes, and what its callers in other files give it, is not known here.
 
     Why it is bad
     -------------
@@ -67,7 +67,6 @@ class ExtensionOp(Rule):
     evidence: ClassVar[Evidence] = Evidence.CITED
     default: ClassVar[bool] = False
     tokens: ClassVar[tuple[str, ...]] = ("Function",)
-    context: ClassVar[tuple[str, ...]] = ("_C", "cuda", "_ext", "ops", "cpp_extension")
 
     bad: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -139,21 +138,18 @@ class Version(torch.autograd.Function):
         scenarios = autocast_scenarios(facts)
         if not scenarios:
             return
-        known: dict[str, ast.AST] | None = None
         for function in facts.autograd_functions:
             forward = function.forward
             if forward is None or not readable(function) or function.sensitive_forward:
                 continue
             if any(role_of(decorator.name) for decorator in function.forward_decorators):
                 continue
-            if known is None:
-                known = dict(extensions(facts))
-            call = extension_call(facts, function, known)
+            call = extension_call(facts, function)
             if call is None:
                 continue
             name = ast.unparse(call.func)
             span = facts.source.header_span(forward)
-            message = f"{function.node.name}.forward gives {name} whatever autocast left, which casts nothing for it"
+            message = f"{function.node.name}.forward hands {name} tensors in the dtypes that autocast left them in"
             cause = Cause(facts.path, facts.span(call), "a compiled extension: autocast does not cast its arguments")
             suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
             yield suspect.doubted(doubts.CALLERS_CAST) if _cast_by_callers(facts, function) else suspect

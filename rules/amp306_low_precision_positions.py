@@ -135,7 +135,7 @@ def _suspect(facts: FileFacts, found: list[Rounded]) -> Suspect:
     message = f"{short_name(worst.use.op)} multiplies {given} in {dtype}, which rounds positions above {end}"
     if worst.exponents:
         message = (
-            f"{short_name(worst.use.op)} of {dtype} {given} rounds the exponents of frequencies, and angles with them"
+            f"{short_name(worst.use.op)} of {dtype} {given} rounds the exponents of the frequencies, and so all angles"
         )
     return Suspect(
         span=span,

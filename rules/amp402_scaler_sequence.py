@@ -144,9 +144,7 @@ def train(model, optimizer, loader, dtype):
             yield likely_loss(facts, call, message, scenarios)
         for call, test, enabled in kept_while_off(facts, around):
             wanted = ast.unparse(enabled)
-            message = (
-                f"keeps a scaler's state in bfloat16 too, where the scaler is off and its state empty: test {wanted}"
-            )
+            message = f"this state is empty with bfloat16, since the scaler is on for float16 alone: test {wanted}"
             causes = (
                 Cause(facts.path, facts.span(enabled), "on for float16 alone"),
                 Cause(facts.path, facts.span(test), "true in bfloat16 too"),

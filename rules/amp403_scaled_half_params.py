@@ -137,7 +137,8 @@ def train_adapters(model, add_adapters, loader):
         scenarios = scaled_scenarios(facts)
         for node, moment in scaled_halves(facts) if scenarios else ():
             span = facts.span(node)
-            message = f"makes the parameters float16 that {spelled(moment)} unscales: keep them in float32"
+            refused = f"{spelled(moment)} refuses the gradients of these parameters"
+            message = f"{refused}, which become float16: keep them in float32"
             cause = Cause(facts.path, facts.span(moment.event.node), "the scaler refuses float16 gradients here")
             yield Suspect(span, span, message, scenarios, ASSUMED, (cause,))
 

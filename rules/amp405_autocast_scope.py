@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from amplint.rule import FileFacts, Fix, Visit
 
-_RUN_AGAIN = "runs the forward function again without the autocast state that it had: enter it here"
+_RUN_AGAIN = "recomputes the forward pass without the autocast state of the first run: enter that state here"
 _UNASKED = "the dtype that autocast would use says nothing while it is off: ask is_autocast_enabled() too"
 _UNCAST = "runs the forward pass in float32, though its loss is scaled for float16: open an autocast region"
 
@@ -215,7 +215,7 @@ def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
             continue
         wanted = ast.unparse(dtype)
         message = (
-            f"autocast in {wanted} casts up on CUDA, and elsewhere warns and is off, if that is float32: pass enabled="
+            f"where {wanted} is float32, only CUDA's autocast takes it, the others warn and are off: pass enabled="
         )
         cause = Cause(facts.path, facts.span(source), "float32 where the model is")
         yield likely_loss(facts, call, message, scenarios, (cause,), "float32")

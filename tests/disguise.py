@@ -166,6 +166,25 @@ def aliased(tree: ast.Module) -> ast.Module:
     return changed
 
 
+def under_other_names(tree: ast.Module) -> ast.Module:
+    """Every import binds a name that says nothing: ``import numpy as n_0``, ``from . import _C as n_1``."""
+    names = _Names(tree)
+    nodes = list(ast.walk(tree))
+    taken = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    taken |= {str(getattr(n, "name", "")) for n in nodes if isinstance(n, ast.ClassDef | FunctionNode)}
+    taken |= {n.arg for n in nodes if isinstance(n, ast.arg)} | {word for n in nodes for word in names.quoted(n)}
+    new: dict[str, str] = {}
+    for node in nodes:
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            bound = alias.asname or alias.name
+            if getattr(node, "module", "") != "__future__" and bound not in taken and "." not in bound and bound != "*":
+                alias.asname = new.setdefault(bound, f"n_{len(new)}")
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            node.id = new.get(node.id, node.id)
+    return tree
+
+
 def by_name(tree: ast.Module) -> ast.Module:
     """``torch.nn.functional.pad`` becomes ``pad``, which is imported by name, as ``pad_`` where ``pad`` is taken."""
     taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | set(dir(builtins))
@@ -268,7 +287,7 @@ class _Names:
             for keyword in n.keywords
             if keyword.arg is not None
         }
-        quoted = {word for n in nodes for word in self._quoted(n)}
+        quoted = {word for n in nodes for word in self.quoted(n)}
         never = self.imported | (keywords & parameters) | quoted | self.fixed | _HOOKS | {"None", "_", "self", "cls"}
         self.variables = {
             name
@@ -311,7 +330,7 @@ class _Names:
             return members & known_attributes("bases")
         return members
 
-    def _quoted(self, node: ast.AST) -> Iterable[str]:
+    def quoted(self, node: ast.AST) -> Iterable[str]:
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
             return ()
         parent = self._parents.get(id(node))

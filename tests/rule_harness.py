@@ -88,7 +88,7 @@ def fixed(
     source = source_of(code, path)
     highest = Applicability.UNSAFE if unsafe else Applicability.SAFE
     outcome = fix_source(source, result(source), highest, result)
-    assert not outcome.problems, outcome.problems
+    assert not outcome.broken, outcome.broken
     return outcome.source.text
 
 

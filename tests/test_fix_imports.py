@@ -36,7 +36,7 @@ def fixed(rule: Rule, example: Example, text: str) -> tuple[list[str], str]:
     source = Source(Path("/project/module.py"), text.encode())
     before = check(source)
     outcome = fix_source(source, before, Applicability.UNSAFE, check)
-    assert not outcome.problems
+    assert not outcome.broken
     return [finding.code for finding in before.findings], outcome.source.text
 
 

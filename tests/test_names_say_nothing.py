@@ -3,23 +3,40 @@ of definitions, the spelling of an import. Every example is checked as it is and
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from disguise import SAYS, aliased, by_name, disguised, loaded, moved, neutral, original, silent, talkative
+from conftest import ROOT
+from disguise import (
+    SAYS,
+    aliased,
+    by_name,
+    disguised,
+    loaded,
+    moved,
+    neutral,
+    original,
+    silent,
+    talkative,
+    under_other_names,
+)
 from rule_examples import RULES, Case, every_bad, every_good, ids
 
 from amplint.engine import Options, check_file
+from amplint.infer.entry.roots import roots
+from amplint.infer.names.definitions import Class
+from amplint.infer.names.namespace import Project
+from amplint.rule_base import Example
 from amplint.source import Source, Span
 
 if TYPE_CHECKING:
     from disguise import Change, Program
 
-    from amplint.rule_base import Example
-
 CASES = [*every_bad(), *every_good()]
+INCIDENTS = sorted((ROOT / "fixtures" / "incidents").glob("*/failing.py"))
 PLACE = "/project/module.py"
 
 
@@ -32,21 +49,14 @@ class Disguise:
     file: str = PLACE
 
 
-OF_TORCH = ("torch as th", "imported by name")
 DISGUISES = {
     "without a word": Disguise((silent, neutral), file="/project/part/v0.py"),
     "with misleading words": Disguise((talkative, loaded), SAYS, "/project/tests/test_fp16_quantize.py"),
     "torch as th": Disguise((aliased,)),
     "imported by name": Disguise((by_name,)),
+    "imported under other names": Disguise((under_other_names,)),
     "the other way round": Disguise((moved,)),
 }
-
-
-BY_SPELLING = {
-    *(("AMP301", name, how) for name in ("bad_clamp_limit", "bad_lowest_float32_as_mask") for how in OF_TORCH),
-    *(("AMP602", name, how) for name in ("bad", "bad_cast_under_the_query") for how in OF_TORCH),
-}
-"""Where the inference follows a function of a file only if its body says ``torch``: a mistake of the inference."""
 
 
 def found(program: Program, example: Example, file: str) -> list[tuple[str, str, tuple[str, ...], int | None]]:
@@ -66,12 +76,88 @@ def found(program: Program, example: Example, file: str) -> list[tuple[str, str,
 
 @pytest.mark.parametrize("name", DISGUISES)
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_a_disguise_changes_no_finding(case: Case, name: str, request: pytest.FixtureRequest) -> None:
-    if (case.rule.code, case.name, name) in BY_SPELLING:
-        request.applymarker(pytest.mark.xfail(reason="followed in one spelling only", strict=True))
+def test_a_disguise_changes_no_finding(case: Case, name: str) -> None:
     disguise, text = DISGUISES[name], case.example.source
     program = disguised(text, *disguise.changes, comment=disguise.comment)
     assert found(program, case.example, disguise.file) == found(original(text), case.example, PLACE)
+
+
+@pytest.mark.parametrize("name", DISGUISES)
+@pytest.mark.parametrize("path", INCIDENTS, ids=[path.parent.name for path in INCIDENTS])
+def test_a_disguise_changes_no_finding_in_a_module(path: Path, name: str) -> None:
+    disguise, text = DISGUISES[name], path.read_text()
+    program = disguised(text, *disguise.changes, comment=disguise.comment)
+    assert found(program, Example(text), disguise.file) == found(original(text), Example(text), PLACE)
+
+
+KERNEL = """\
+import torch
+from . import {0}
+
+class Sample(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, features, offsets):
+        ctx.save_for_backward(features, offsets)
+        return {0}.sample(features, offsets)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return {0}.sample_backward(grad, *ctx.saved_tensors)
+"""
+STEP = """\
+import torch
+
+def step(model, x, {0}, optimizer: torch.optim.Adam):
+    with torch.autocast("cuda"):
+        loss = model(x)
+        loss.backward({0})
+    optimizer.step()
+"""
+HANDED_ON = """\
+import torch
+
+class Wrapped(torch.nn.Module):
+    def forward(self, {0}):
+        return torch.nn.functional.conv2d(torch.exp({0}[0]), torch.zeros(1, 1, 1, 1))
+"""
+CHOSEN = """\
+import torch
+
+class Router(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        best, {0} = self.gate(x).softmax(-1).topk(2)
+        return best, {0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "one", "other"),
+    [
+        (KERNEL, ("_C",), ("sampling",)),
+        (STEP, ("grad",), ("given",)),
+        (HANDED_ON, ("args",), ("inputs",)),
+        (CHOSEN, ("_places",), ("places",)),
+    ],
+)
+def test_a_name_by_habit_says_nothing(program: str, one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    texts = [program.format(*names) for names in (one, other)]
+    first, second = (found(original(text), Example(text), PLACE) for text in texts)
+    assert first == second
+
+
+@pytest.mark.parametrize(("says", "root"), [('"""Not like Block(1)."""  # Block()\n', True), ("Block()\n", False)])
+def test_what_other_files_say_of_a_class_constructs_nothing(tmp_path: Path, says: str, root: bool) -> None:
+    for name in ("__init__", "one", "other"):
+        (tmp_path / f"{name}.py").write_text(says)
+    namespace = Project().begin(Source(tmp_path / "block.py", b"class Block: ..."))
+    (node,) = namespace.tree.body
+    assert isinstance(node, ast.ClassDef)
+    block = Class(node, namespace, node.name, ())
+    assert [*roots(namespace, [block])] == [block] * root
 
 
 def test_disguises_change_what_they_are_about() -> None:

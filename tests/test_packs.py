@@ -148,6 +148,41 @@ def test_rules_and_explain_know_the_packs_of_this_folder(
     assert command("explain", "mine101", "--isolated").status == 2
 
 
+FIXING = """
+    def visit_Call(self, node, suspect, visit):
+        visit.report(suspect, visit.fix(Applicability.SAFE, "Mend", EDITS))
+
+def all_rules():"""
+
+
+BREAKS = "fails in MINE101: its fix breaks {} and is not applied; --ignore MINE101 leaves the rule out"
+
+
+@pytest.mark.parametrize(
+    ("edits", "says"),
+    [
+        ('visit.replace(node, ")(")', BREAKS),
+        ('visit.replace(node, "theirs()"), visit.replace(node.func, "ours")', BREAKS),
+        (
+            'Edit(Span(Location(99, 1), Location(99, 2)), "")',
+            "fails in MINE101 on {}: ValueError: an edit of its fix lies behind the end of the file",
+        ),
+    ],
+)
+def test_a_fix_of_a_pack_that_breaks_the_file_is_the_packs_failure(
+    project: Path, packs: Callable[..., None], command: Run, edits: str, says: str
+) -> None:
+    text = PACK.replace("import ASSUMED", "import ASSUMED, Applicability, Edit, Location, Span")
+    packs("breaking_pack", text.replace("\ndef all_rules():", FIXING.replace("EDITS", edits)))
+    (project / "amplint.toml").write_text('plugins = ["breaking_pack"]\nselect = ["MINE101"]\n')
+    file = project / "a.py"
+    file.write_text("mine()\n")
+    done = command("check", "--fix")
+    assert done.status == 2
+    assert f"amplint: error: the rule pack breaking_pack {says.format(file)}\n" in done.stderr
+    assert file.read_text() == "mine()\n"
+
+
 BUILT_IN_CODE = PACK.replace("MINE101", "AMP105")
 
 

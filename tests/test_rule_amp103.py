@@ -71,7 +71,7 @@ def only_finding(text: str) -> Finding:
 def fixed(text: str, highest: Applicability) -> str:
     source = Source(Path("/project/block.py"), text.encode())
     outcome = fix_source(source, check(source), highest, check)
-    assert not outcome.problems
+    assert not outcome.broken
     return outcome.source.text
 
 

@@ -57,7 +57,7 @@ def _applied(function: ast.Lambda, around: Surroundings) -> Iterator[BlanketCast
     for node in ast.walk(function.body):
         if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=of_module):
             continue
-        if not around.guarded(node, lambda test: _asks(test, name)):
+        if not around.guarded(node, lambda test: _asks(around, test, name)):
             yield BlanketCast(node, source, name)
 
 
@@ -71,7 +71,7 @@ def _casts(
     for node in (node for statement in body for node in ast.walk(statement)):
         if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=of_module):
             continue
-        if not around.guarded(node, lambda test: _asks(test, name)):
+        if not around.guarded(node, lambda test: _asks(around, test, name)):
             yield BlanketCast(node, source, name)
 
 
@@ -115,13 +115,16 @@ def _is_moved(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _asks(test: ast.expr, name: str) -> bool:
+def _asks(around: Surroundings, test: ast.expr, name: str) -> bool:
     """Whether a test tells some of the tensors from others: by dtype, by name, by a type that is not any tensor's."""
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         return False
-    text = ast.unparse(test)
-    if isinstance(test, ast.Call) and text.startswith(("isinstance", "torch.is_tensor")):
-        return not ("Tensor" in text or "is_tensor" in text)
-    return any(word in text for word in _TESTS) or any(
-        isinstance(node, ast.Name) and node.id == name for node in ast.walk(test)
-    )
+    parts = list(ast.walk(test))
+    if isinstance(test, ast.Call) and any(_of_any_tensor(around, part) for part in parts):
+        return False
+    asked = {part.attr for part in parts if isinstance(part, ast.Attribute)}
+    return not asked.isdisjoint(_TESTS) or any(isinstance(part, ast.Name) and part.id == name for part in parts)
+
+
+def _of_any_tensor(around: Surroundings, node: ast.AST) -> bool:
+    return around.torch_name(node) in ("torch.is_tensor", "torch.Tensor")

@@ -40,8 +40,8 @@ def borrowed(facts: FileFacts) -> Iterator[Suspect]:
     for found in _borrowed(facts.source.tree, Surroundings.of(facts.source.tree)) if scenarios else ():
         span, cast = facts.span(found.call), facts.span(found.cast)
         message = (
-            f"`{ast.unparse(found.call.func)}` gets `{found.tensor}` in the dtype of `{found.owner}`; "
-            f"line {found.plain.lineno} gives it what the caller passes"
+            f"`{ast.unparse(found.call.func)}` gets `{found.tensor}` cast for `{found.owner}`; "
+            f"on line {found.plain.lineno} it gets the caller's dtype"
         )
         causes = (Cause(facts.path, cast, f"cast for `{found.owner}`, and not cast back"),)
         yield Suspect(span, span, message, scenarios, ASSUMED, causes)

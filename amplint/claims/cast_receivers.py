@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.claims.surroundings import holds_tensor
 from amplint.source import Location, Span
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def shows_tensor(around: Surroundings, node: ast.Call) -> bool:
     """Whether source shows that what is cast is a tensor: by what made it, what is done with the result, or with it."""
     assert isinstance(node.func, ast.Attribute)
     receiver, parent = node.func.value, around.parent(node)
-    if isinstance(receiver, (ast.BinOp, ast.Compare)) or _calls_torch(receiver) or _is_slice(receiver):
+    if isinstance(receiver, (ast.BinOp, ast.Compare)) or _calls_torch(around, receiver) or _is_slice(receiver):
         return True
     if isinstance(receiver, ast.Call) and getattr(receiver.func, "attr", "") in _TENSOR_METHODS:
         return True
     if isinstance(parent, ast.BinOp) or (
-        isinstance(parent, ast.Call) and parent.func is not node and _calls_torch(parent)
+        isinstance(parent, ast.Call) and parent.func is not node and _calls_torch(around, parent)
     ):
         return True
     if isinstance(parent, ast.Attribute) and parent.attr in _TENSOR_METHODS | _OF_TENSORS:
@@ -54,7 +55,7 @@ def shows_tensor(around: Surroundings, node: ast.Call) -> bool:
     if function is None or not isinstance(receiver, (ast.Name, ast.Attribute)):
         return False
     text = ast.unparse(receiver)
-    if any(answer and _is_tensor_test(test, text) for test, answer in around.tests(node)):
+    if any(answer and _is_tensor_test(around, test, text) for test, answer in around.tests(node)):
         return True
     return any(_treats_as_tensor(around, other) for other in ast.walk(function) if _is_same(other, receiver, text))
 
@@ -66,7 +67,7 @@ def may_be_device(around: Surroundings, node: ast.expr) -> bool:
         return False
     spec = function.args
     annotations = (a.annotation for a in (*spec.args, *spec.kwonlyargs) if a.arg == node.id)
-    if any(annotation is not None and "Tensor" in ast.unparse(annotation) for annotation in annotations):
+    if any(annotation is not None and holds_tensor(annotation) for annotation in annotations):
         return False
     uses = [other for other in ast.walk(function) if isinstance(other, ast.Name) and other.id == node.id]
     return not any(_treats_as_tensor(around, use) and not _asks_about_device(around, use) for use in uses)
@@ -79,12 +80,11 @@ def _asks_about_device(around: Surroundings, use: ast.Name) -> bool:
     return name in ("torch.device", "torch.autocast", "torch.amp.autocast") or name.startswith("torch.cuda.")
 
 
-def _is_tensor_test(test: ast.expr, text: str) -> bool:
+def _is_tensor_test(around: Surroundings, test: ast.expr, text: str) -> bool:
     """``isinstance(x, torch.Tensor)``, ``torch.is_tensor(x)``."""
     if not isinstance(test, ast.Call) or not test.args or ast.unparse(test.args[0]) != text:
         return False
-    name = ast.unparse(test.func)
-    return name == "torch.is_tensor" or (name == "isinstance" and ast.unparse(test.args[1]).endswith("Tensor"))
+    return around.torch_name(test.func) == "torch.is_tensor" or around.torch_name(test.args[-1]) == "torch.Tensor"
 
 
 def _is_same(node: ast.AST, receiver: ast.expr, text: str) -> bool:
@@ -99,7 +99,7 @@ def _treats_as_tensor(around: Surroundings, node: ast.AST) -> bool:
         return True
     if isinstance(parent, ast.Subscript):
         return parent.value is node and _is_slice(parent)
-    return isinstance(parent, ast.Call) and node in parent.args and _calls_torch(parent)
+    return isinstance(parent, ast.Call) and node in parent.args and _calls_torch(around, parent)
 
 
 def _is_slice(node: ast.AST) -> bool:
@@ -114,12 +114,11 @@ def _is_slice(node: ast.AST) -> bool:
     )
 
 
-def _calls_torch(node: ast.AST) -> bool:
-    """A call of a function of torch, by the name it usually has."""
-    if not isinstance(node, ast.Call):
-        return False
-    name = ast.unparse(node.func)
-    return name.startswith(("torch.", "F.", "nn.functional.")) and name not in _ANY_OBJECT
+def _calls_torch(around: Surroundings, node: ast.AST) -> bool:
+    """A call of a function of torch."""
+    name = around.torch_name(node.func) if isinstance(node, ast.Call) else ""
+    last = name.rpartition(".")[2]
+    return bool(name) and name not in _ANY_OBJECT and (not last[:1].isupper() or last.endswith("Tensor"))
 
 
 def place(facts: FileFacts, node: ast.Call) -> Span:

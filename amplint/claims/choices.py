@@ -110,7 +110,9 @@ def _drops_places(surroundings: Surroundings, call: ast.Call) -> bool:
         return isinstance(parent.slice, ast.Constant) and parent.slice.value == 0
     if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
         first, last = parent.targets[0].elts[0], parent.targets[0].elts[-1]
-        dropped = isinstance(last, ast.Name) and last.id.startswith("_")
+        function = surroundings.function(call)
+        kept = isinstance(last, ast.Name) and function is not None and any(uses_behind(function, last.id, call))
+        dropped = isinstance(last, ast.Name) and not kept
         return dropped or (isinstance(first, ast.Name) and _weighs_nothing(surroundings, call, first.id))
     return False
 

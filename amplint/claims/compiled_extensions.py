@@ -1,15 +1,17 @@
-"""Compiled extensions: which names of a file are one, and what is handed to it."""
+"""Compiled extensions, known by use: a Function hands two tensors to what no Python source of the project defines."""
 
 from __future__ import annotations
 
 import ast
-import re
-from dataclasses import replace
+import sys
 from typing import TYPE_CHECKING
 
 from amplint.claims.custom_autograd import role_of
-from amplint.claims.disagreement import describe, suspects_of
+from amplint.claims.disagreement import suspects_of
+from amplint.claims.surroundings import Surroundings, holds_tensor
+from amplint.infer.names.taken_from import TakenFrom
 from amplint.infer.state.facts import Kind
+from amplint.infer.syntax.bindings import package_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,81 +19,79 @@ if TYPE_CHECKING:
     from amplint.claims.suspect import Suspect
     from amplint.infer.state.facts import AutogradFunction, Conflict, FileFacts
 
-_COMPILED = re.compile(r"(^|_)(C|cuda|cpp|ext|extension)$")
-"""How extension modules are named, as far as their last part goes; asked only of what has no Python file."""
 _LOADERS = ("torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline")
 CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "type", "type_as"})
-_DISPATCHES = ("dtype", "autocast")
+_SAME = frozenset(("contiguous", "data", "data_ptr", "detach", "view", "reshape", "flatten", "clone", "cuda"))
+"""Attributes of a tensor that are that tensor to a kernel."""
+_TENSORS_ALONE = frozenset((*_SAME, "shape", "size", "new_zeros", "new_empty", "is_contiguous", "stride", "device"))
+_PYTHON = frozenset((*sys.stdlib_module_names, "numpy"))
+"""Packages that have no kernels for tensors."""
 
 
-def extensions(facts: FileFacts) -> Iterator[tuple[str, ast.AST]]:
-    """The names of this file that are compiled extensions, or functions of one."""
-    loaders = {id(r.call) for r in facts.references if r.call is not None and r.name in _LOADERS}
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Assign) and id(node.value) in loaders:
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    yield target.id, node
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if _COMPILED.search(alias.name.rpartition(".")[2]) and not _has_python(facts, alias.name, 0):
-                    yield alias.asname or alias.name.partition(".")[0], node
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                module = f"{node.module}.{alias.name}" if node.module else alias.name
-                of_extension = node.module and _COMPILED.search(node.module.rpartition(".")[2])
-                inside = node.module if of_extension else module
-                named = of_extension or _COMPILED.search(alias.name)
-                if named and inside and not _has_python(facts, inside, node.level):
-                    yield alias.asname or alias.name, node
+def extension_call(facts: FileFacts, function: AutogradFunction, *, of_tensors: bool = False) -> ast.Call | None:
+    """The first call in forward that hands two of its tensors to what cannot be read, where forward casts none.
 
-
-def _has_python(facts: FileFacts, module: str, level: int) -> bool:
-    """Whether a module of the project is Python; one that is outside the project counts as compiled."""
-    folder = facts.path.parent
-    for _ in range(level - 1):
-        folder = folder.parent
-    relative = module.replace(".", "/")
-    folders = [folder] if level else [folder, *folder.parents][:6]
-    return any((base / f"{relative}.py").exists() or (base / relative).is_dir() for base in folders)
-
-
-def extension_call(facts: FileFacts, function: AutogradFunction, known: dict[str, ast.AST]) -> ast.Call | None:
-    """The first call of an extension in forward that gets two of forward's own arguments, where forward casts none."""
+    ``of_tensors``: it is known from a caller that tensors are passed; else forward itself has to show which are.
+    """
     forward = function.forward
     assert forward is not None
-    parameters = {argument.arg for argument in (*forward.args.posonlyargs, *forward.args.args)[1:]}
+    around = Surroundings.of(facts.source.tree)
+    tensors = _tensors(forward, every=of_tensors)
     found: ast.Call | None = None
     for node in ast.walk(forward):
-        if isinstance(node, ast.Attribute) and (node.attr in CASTS or any(mark in node.attr for mark in _DISPATCHES)):
+        if isinstance(node, ast.Attribute) and (node.attr in CASTS or node.attr == "dtype"):
             return None
         if isinstance(node, ast.keyword) and node.arg == "dtype":
             return None
-        if found is None and isinstance(node, ast.Call) and _is_extension(facts, node.func, known):
-            passed = {
-                n.id for argument in node.args for n in ast.walk(argument) if isinstance(n, ast.Name)
-            } & parameters
-            found = node if len(passed) > 1 else None
+        if isinstance(node, ast.expr) and "autocast" in around.torch_name(node):
+            return None
+        if found is None and isinstance(node, ast.Call) and len({*map(_handed, node.args)} & tensors) > 1:
+            found = node if _lies_in(facts, around, node.func) is not TakenFrom.SOURCE else None
     return found
 
 
-def _is_extension(facts: FileFacts, callee: ast.expr, known: dict[str, ast.AST]) -> bool:
-    base = callee
-    while isinstance(base, ast.Attribute):
-        base = base.value
-    if isinstance(base, ast.Name) and base.id in known:
-        return True
-    return any(
-        r.node is callee and r.name.startswith("torch.ops.") and ".aten." not in r.name for r in facts.references
-    )
+def _tensors(forward: ast.FunctionDef, *, every: bool) -> set[str]:
+    """The parameters, or those that forward annotates as tensors, saves, or asks what only tensors have."""
+    parameters = [*forward.args.posonlyargs, *forward.args.args][1:]
+    found = {a.arg for a in parameters if every or (a.annotation is not None and holds_tensor(a.annotation))}
+    for node in ast.walk(forward):
+        if isinstance(node, ast.Attribute) and node.attr in _TENSORS_ALONE and isinstance(node.value, ast.Name):
+            found.add(node.value.id)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "save_for_backward":
+            found.update(name.id for name in node.args if isinstance(name, ast.Name))
+    return found & {a.arg for a in parameters}
+
+
+def _handed(node: ast.expr) -> str | None:
+    """The variable whose tensor an argument is: ``x``, ``x.contiguous()``, ``x.data_ptr()``."""
+    while isinstance(node, ast.Call | ast.Attribute):
+        if isinstance(node, ast.Attribute) and node.attr not in _SAME:
+            return None
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _lies_in(facts: FileFacts, around: Surroundings, callee: ast.expr) -> TakenFrom:
+    """Where the code of a callee lies: what the file loads or registered with torch is compiled."""
+    name = around.torch_name(callee)
+    if name:
+        return TakenFrom.COMPILED if name.startswith("torch.ops.") and ".aten." not in name else TakenFrom.SOURCE
+    imported = around.imported(callee)
+    if imported is not None:
+        return TakenFrom.SOURCE if package_of(*imported) in _PYTHON else facts.taken_from(*imported)
+    root = callee
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    given = around.given(root) if isinstance(root, ast.Name) else []
+    loaded = any(isinstance(value, ast.Call) and around.torch_name(value.func) in _LOADERS for value in given)
+    return TakenFrom.COMPILED if loaded else TakenFrom.SOURCE
 
 
 def handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:
-    """What a compiled extension, or a Function that only passes it on to one, gets in several dtypes."""
-    suspects = list(suspects_of(facts, Kind.EXTENSION))
-    known = dict(extensions(facts)) if suspects else {}
+    """What compiled code of the project, or a Function that only passes it on to a kernel, gets in several dtypes."""
+    around = Surroundings.of(facts.source.tree)
     functions = {function.node.name: function for function in facts.autograd_functions}
-    for suspect in suspects:
+    for suspect in suspects_of(facts, Kind.EXTENSION):
         conflict: Conflict = suspect.data
         callee = conflict.node.func if isinstance(conflict.node, ast.Call) else None
         if isinstance(callee, ast.Attribute) and callee.attr == "apply":
@@ -99,13 +99,7 @@ def handed_to_extensions(facts: FileFacts) -> Iterator[Suspect]:
             decorators = function.forward_decorators if function is not None else ()
             if function is None or function.forward is None or any(role_of(d.name) for d in decorators):
                 continue
-            if extension_call(facts, function, known) is None:
-                continue
-        elif callee is None or not _is_extension(facts, callee, known):
-            continue
-        left, right = conflict.left, conflict.right
-        operands = (
-            f"{describe(conflict, left, conflict.left_dtype)} and {describe(conflict, right, conflict.right_dtype)}"
-        )
-        message = f"{conflict.op} hands a compiled kernel {operands}, which nothing casts"
-        yield replace(suspect, message=message, data=None)
+            if extension_call(facts, function, of_tensors=True) is not None:
+                yield suspect
+        elif callee is not None and _lies_in(facts, around, callee) is TakenFrom.COMPILED:
+            yield suspect

@@ -137,8 +137,7 @@ def _excludes_a_device(test: ast.expr) -> bool:
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.NotEq):
         return False
     value = test.comparators[0]
-    last = value.value if isinstance(value, ast.Constant) else value.attr if isinstance(value, ast.Attribute) else None
-    return isinstance(last, str) and last.lower() in _ACCELERATORS
+    return isinstance(value, ast.Constant) and value.value in _ACCELERATORS
 
 
 def _chosen_outside(call: ast.Call, around: Surroundings, owners: _Owners, tree: ast.Module) -> _Evidence | None:

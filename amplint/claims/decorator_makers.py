@@ -32,7 +32,7 @@ def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
         device = _device(call) if call is not None and reference.decorates is None else None
         if call is None or device is None or around.guarded(call, tests_cuda) or _decorates_here(facts, around, call):
             continue
-        message = f"every Function that this {role} is for gets {device}'s autocast state, on other devices too"
+        message = f"this {role} takes {device}'s autocast state for every Function, on other devices too"
         yield likely_loss(facts, call, message, autocast_scenarios(facts))
         return
 

@@ -22,7 +22,7 @@ _LOSS = {
     "float16": ("bfloat16", "overflows at 65504"),
     "bfloat16": ("float16", "drops 3 of 11 bits of precision"),
 }
-_NO_STATE = "raises AttributeError: no attribute '_fwd_used_autocast'"
+_NO_STATE = "raises AttributeError: '_fwd_used_autocast'"
 
 
 class Wiring:
@@ -59,7 +59,7 @@ class Wiring:
                 message = f"{name}.forward has custom_bwd, which belongs on backward"
                 return self._suspect(self.function.forward, message, ASSUMED, Severity.WARNING)
             both = " and custom_fwd on backward" if FORWARD in self._backward_roles else ", which belongs on backward"
-            message = f"{name} has custom_bwd on forward{both}: every call {_NO_STATE}"
+            message = f"{name} has custom_bwd on forward{both}: it {_NO_STATE}"
             return self._suspect(self.function.forward, message, FORCED)
         if FORWARD in self._backward_roles and BACKWARD not in self._backward_roles:
             message = f"{name}.backward has custom_fwd in place of custom_bwd and runs without autocast"
@@ -84,11 +84,11 @@ class Wiring:
         function = self.function
         noted, restored = self._noted or FORWARD in self._forward_roles, BACKWARD in self._backward_roles
         if restored and not noted and function.forward is not None:
-            message = f"{function.node.name}.forward has no custom_fwd, so backward with its custom_bwd {_NO_STATE}"
+            message = f"{function.node.name}.forward has no custom_fwd, so custom_bwd on backward {_NO_STATE}"
             return self._suspect(function.forward, message, FORCED)
         if noted and not restored:
             return self._weak(
-                f"{function.node.name}.backward has no custom_bwd and runs without the autocast that custom_fwd notes"
+                f"{function.node.name}.backward has no custom_bwd and runs without the autocast that custom_fwd saved"
             )
         return None
 

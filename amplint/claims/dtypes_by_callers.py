@@ -19,14 +19,9 @@ def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:
     names = [f"`{ast.unparse(o.node)}`" for o in (conflict.left, conflict.right) if o.node is not None]
     operands = " and ".join(names) if len(names) > 1 else "operands"
     if facts.span(conflict.node).contains(conflict.aligned):
-        return (
-            f"{label(facts, conflict)} gets {operands}, whose dtypes callers and the module decide, "
-            "and casts another operand only"
-        )
-    return (
-        f"{label(facts, conflict)} gets {operands} as callers pass them; "
-        f"line {conflict.aligned.start.row} gives such operands one dtype first"
-    )
+        return f"{label(facts, conflict)} gets {operands}, and only another operand is cast to one dtype with them"
+    line = conflict.aligned.start.row
+    return f"{label(facts, conflict)} gets {operands} uncast; line {line} casts such operands to one dtype first"
 
 
 def brought_to_dtype(facts: FileFacts, conflict: Conflict) -> bool:

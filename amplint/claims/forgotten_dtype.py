@@ -33,8 +33,8 @@ def _brought_back(facts: FileFacts) -> Iterator[Suspect]:
         low = [s for s in facts.scenarios if s.inputs != "float32" and (trip.widened or s.inputs == "float16")]
         if low:
             message = (
-                f"what is made of `{trip.tensor}` outside of torch gets its device back but not its dtype, "
-                f"and goes to `{ast.unparse(trip.sink.func)}`"
+                f"made from `{trip.tensor}` outside torch, this gets its device back but not its dtype: "
+                f"`{ast.unparse(trip.sink.func)}` gets float32"
             )
             causes = (
                 Cause(facts.path, facts.span(trip.leaves), f"`{trip.tensor}` leaves torch here"),
@@ -48,8 +48,8 @@ def _addressed(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = tuple(s.name for s in facts.scenarios if s.parameters != "float32" and s.alias is not None)
     for made in facts.addressed if scenarios else ():
         message = (
-            f"{made.what.split(' ', 1)[0]} has torch's default dtype, which can be 16 bit; "
-            "compiled code reads its memory in a fixed dtype"
+            f"{made.what.split(' ', 1)[0]} has torch's default dtype, which may be 16 bit; "
+            "compiled code that reads it does not ask: pass dtype="
         )
         yield replace(likely_loss(facts, made.node, message, scenarios, made.causes, made), of_weights=False)
 
@@ -59,7 +59,7 @@ def _following(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
     for follower in followers(facts) if scenarios else ():
         message = (
-            f"the parameter takes the device of `{ast.unparse(follower.weight)}` but not its dtype: "
+            f"this parameter takes the device of `{ast.unparse(follower.weight)}` but not its dtype: "
             "beside half weights it stays float32"
         )
         yield likely_loss(facts, follower.node, message, scenarios, data=follower)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.result_uses import uses_behind
 from amplint.infer.lattice.dtypes import BITS, BOOL
+from amplint.infer.names.taken_from import TakenFrom
 from amplint.infer.torch_model.attention_kernels import KERNEL_NAMES
 from amplint.judge import doubts
 
@@ -51,7 +52,7 @@ def harmless_doubts(
         return
     if cast is not None and all(lane.mask == BOOL for lane in cast.tensor.dtypes):
         yield doubts.HOLDS_A_MASK
-    if _is_given_away(around, half.node, facts.path.parts):
+    if _is_given_away(facts, around, half.node):
         yield doubts.GIVEN_AWAY
     if half.dtype == "float16":
         if any(answer and _asks_autocast(around, test) for test, answer in tests):
@@ -92,15 +93,17 @@ def _holds_exponential(around: Surroundings, node: ast.expr, variables: int = _M
     return False
 
 
-def _is_given_away(around: Surroundings, node: ast.Call, project: Sequence[str]) -> bool:
-    """Whether a function takes the cast tensor that belongs neither to torch nor to ``project``, the folders here.
+def _is_given_away(facts: FileFacts, around: Surroundings, node: ast.Call) -> bool:
+    """Whether a function takes the cast tensor that belongs neither to torch nor to the project.
 
     The attention kernels that are known take both 16-bit dtypes.
     """
     for taken in (node, *_kept(around, node)):
         call = _taking(around, taken)
-        package = around.package(call.func) if call is not None else ""
-        if call is not None and package not in ("", "torch", *project) and around.called(call) not in KERNEL_NAMES:
+        imported = around.imported(call.func) if call is not None else None
+        if call is None or imported is None or around.is_torch(call.func) or around.called(call) in KERNEL_NAMES:
+            continue
+        if facts.taken_from(*imported) is TakenFrom.ELSEWHERE:
             return True
     return False
 

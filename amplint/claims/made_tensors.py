@@ -13,7 +13,7 @@ from amplint.infer.torch_model.torch_ops import LOWER, find_op
 
 if TYPE_CHECKING:
     from amplint.finding import Cause
-    from amplint.infer.state.facts import Conflict, FileFacts, MadeOperand
+    from amplint.infer.state.facts import Conflict, FileFacts, MadeOperand, Promotion
 
 _LONGEST_QUOTE = 40
 _LONGEST = 120
@@ -46,6 +46,20 @@ def reason(made: MadeOperand) -> str:
 def message(facts: FileFacts, conflict: Conflict, made: MadeOperand) -> str:
     """Which operands differ, and why the one that was made has its dtype."""
     return because(disagreement(facts, conflict), reason(made))
+
+
+def promoted(promotion: Promotion) -> str:
+    """Which operand promotes which, what becomes of that, and why."""
+    narrow = quoted(promotion.narrow.node) or promotion.narrow.name
+    wide = quoted(promotion.wide.node) or promotion.wide.name
+    if promotion.sink == "parameter":
+        return f"under autocast selecting from the float32 parameter {wide} makes the half-precision {narrow} float32"
+    if promotion.upcast is not None and promotion.made is None:
+        why = f"{quoted(promotion.upcast.node) or 'a cast'} is not undone"
+    else:
+        why = reason(promotion.made) if promotion.made is not None else "a parameter stays float32"
+    what = "the module returns float32" if promotion.sink == "returned" else "what replaces it stays float32"
+    return because(f"float32 {wide} promotes half-precision {narrow}, and {what}", why)
 
 
 def causes(conflict: Conflict) -> tuple[Cause, ...]:

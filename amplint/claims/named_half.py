@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from amplint.infer.syntax.bindings import package_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -44,7 +46,7 @@ def named_halves(facts: FileFacts, around: Surroundings) -> Iterator[NamedHalf]:
 
     Where kernels are written, their outputs have the dtype that the kernels write: those are left out.
     """
-    kernels = _writes_kernels(facts.source.tree)
+    kernels = _writes_kernels(facts)
     names = _Names({id(reference.node): reference.name for reference in facts.references}, around)
     for node in ast.walk(facts.source.tree):
         if isinstance(node, ast.Call):
@@ -90,18 +92,12 @@ def _made(node: ast.Call, names: _Names) -> NamedHalf | None:
     return None
 
 
-def _writes_kernels(tree: ast.Module) -> bool:
+def _writes_kernels(facts: FileFacts) -> bool:
     """Whether a file imports a language for kernels, or registers operations of its own."""
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            names = [node.module or ""]
-        if any(name.split(".")[0] in _KERNEL_LANGUAGES or name == "torch.library" for name in names):
-            return True
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if name.endswith(("custom_op", "register_fake", "register_kernel")):
-            return True
-    return False
+    imports = [node for node in ast.walk(facts.source.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    if any(package_of(alias, node) in _KERNEL_LANGUAGES for node in imports for alias in node.names):
+        return True
+    return any(reference.name.startswith("torch.library") for reference in facts.references)
 
 
 def _is_constant(node: ast.expr) -> bool:

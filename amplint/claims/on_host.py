@@ -53,7 +53,7 @@ def is_on_host(
                 passed = _passed(around, scope, current.id)
                 if passed and all(is_on_host(around, around.function(value), value) for value in passed):
                     return True
-        pending += [(scope, part, line) for part in _sources(current)]
+        pending += [(scope, part, line) for part in _sources(around, current)]
     return False
 
 
@@ -120,7 +120,7 @@ def _destination(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else next(named, None)
 
 
-def _sources(node: ast.expr) -> Iterator[ast.expr]:
+def _sources(around: Surroundings, node: ast.expr) -> Iterator[ast.expr]:
     """The tensors that an expression takes its device from."""
     if isinstance(node, ast.BinOp):
         yield from (node.left, node.right)
@@ -128,8 +128,8 @@ def _sources(node: ast.expr) -> Iterator[ast.expr]:
         yield node.operand
     elif isinstance(node, ast.Subscript | ast.Attribute):
         yield node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        yield from (node.func.value, *node.args)
+    elif isinstance(node, ast.Call) and (isinstance(node.func, ast.Attribute) or around.torch_name(node.func)):
+        yield from (node.func, *node.args)
 
 
 def _last_given(function: ast.AST, name: str, line: int) -> list[ast.expr]:

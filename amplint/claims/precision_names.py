@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.claims.surroundings import Surroundings
+from amplint.infer.syntax.bindings import package_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -26,19 +29,34 @@ def short_names_alone(facts: FileFacts) -> Iterator[tuple[ast.Compare, object]]:
     tree = facts.source.tree
     if not any(map(_imports_lightning, ast.walk(tree))) or any(map(_has_other_names, ast.walk(tree))):
         return
-    passed = {ast.unparse(k.value) for k in ast.walk(tree) if isinstance(k, ast.keyword) and k.arg == _SETTING}
+    around = Surroundings.of(tree)
+    known = set(_precisions(tree, around))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], _OPERATORS):
             continue
         short = [value for value in _constants(node.comparators[0]) if value in ALIASES]
-        if short and _is_precision(node.left, passed):
+        if short and _is_precision(node.left, known):
             yield node, short[0]
 
 
 def _imports_lightning(node: ast.AST) -> bool:
-    if isinstance(node, ast.ImportFrom):
-        return node.level == 0 and (node.module or "").partition(".")[0] in _PACKAGES
-    return isinstance(node, ast.Import) and any(a.name.partition(".")[0] in _PACKAGES for a in node.names)
+    return isinstance(node, ast.Import | ast.ImportFrom) and any(package_of(a, node) in _PACKAGES for a in node.names)
+
+
+def _precisions(tree: ast.Module, around: Surroundings) -> Iterator[str]:
+    """What a file passes to Lightning as the precision, and the attribute of each trainer that it makes or takes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _is_of_lightning(node.func, around):
+            yield from (ast.unparse(keyword.value) for keyword in node.keywords if keyword.arg == _SETTING)
+            made = around.parent(node)
+            yield from (f"{ast.unparse(t)}.{_SETTING}" for t in (made.targets if isinstance(made, ast.Assign) else ()))
+        elif isinstance(node, ast.arg) and node.annotation is not None and _is_of_lightning(node.annotation, around):
+            yield f"{node.arg}.{_SETTING}"
+
+
+def _is_of_lightning(node: ast.expr, around: Surroundings) -> bool:
+    imported = around.imported(node)
+    return imported is not None and package_of(*imported) in _PACKAGES
 
 
 def _has_other_names(node: ast.AST) -> bool:
@@ -48,11 +66,12 @@ def _has_other_names(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(_OTHER_NAMES)
 
 
-def _is_precision(node: ast.expr, passed: set[str]) -> bool:
-    """Whether an expression is a trainer's precision: its attribute, or what the file passes for it."""
+def _is_precision(node: ast.expr, known: set[str]) -> bool:
+    """Whether an expression is a trainer's precision: one that is ``known``, or that of a module's own ``trainer``."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("str", "int"):
-        return len(node.args) == 1 and _is_precision(node.args[0], passed)
-    return (isinstance(node, ast.Attribute) and node.attr == _SETTING) or ast.unparse(node) in passed
+        return len(node.args) == 1 and _is_precision(node.args[0], known)
+    text = ast.unparse(node)
+    return text in known or text.endswith(f".trainer.{_SETTING}")
 
 
 def _constants(node: ast.expr) -> list[object]:

@@ -104,7 +104,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
             return _FLOAT16, "what is below 3e-8 is zero there, and its logarithm infinite"
         return _EITHER, "near 1 that is zero, and its logarithm infinite"
     if short in _EXPONENTIALS and trait is Trait.DECAY:
-        return _EITHER, "the outer exponential multiplies its rounding"
+        return _EITHER, "exp of exp multiplies the rounding error"
     if short in _EXPONENTIALS and trait not in _SMALL:
         return _FLOAT16, "it overflows beyond 11"
     if short in _ACCUMULATED:
@@ -112,7 +112,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
     if short == _PRODUCT:
         return _EITHER, "rounding adds up along the product"
     if short == _SHARES:
-        return _EITHER, "the shares that decide are rounded"
+        return _EITHER, "the probabilities are rounded"
     return (_EITHER, "it is rounded") if short in _LOGARITHMS_OF_SHARES else None
 
 

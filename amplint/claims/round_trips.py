@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.claims.result_uses import uses_behind
 from amplint.claims.surroundings import FunctionNode, Surroundings
 
 if TYPE_CHECKING:
@@ -13,8 +14,13 @@ if TYPE_CHECKING:
 
 _MAKERS = frozenset(("torch.from_numpy", "torch.as_tensor", "torch.tensor"))
 _CASTS = frozenset(("to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "bool", "byte"))
-_INTEGERS = ("ids", "mask", "length", "label", "index")
-"""What names of a feature extractor's results that are integers hold."""
+_INTEGERS = frozenset(
+    (
+        *("input_ids", "attention_mask", "token_type_ids", "special_tokens_mask", "decoder_input_ids", "labels"),
+        *("decoder_attention_mask", "pixel_mask", "mask_labels", "class_labels", "length", "num_frames"),
+    )
+)
+"""The results of tokenizers and feature extractors that are integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,7 @@ def round_trips(tree: ast.Module, around: Surroundings) -> Iterator[RoundTrip]:
                         yield RoundTrip(back, tensor, leaves, widened, sink)
 
 
-def _departures(
-    method: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]
-) -> Iterator[tuple[str, ast.Call, set[str], bool]]:
+def _departures(method: FunctionNode, names: set[str]) -> Iterator[tuple[str, ast.Call, set[str], bool]]:
     """Arguments turned into arrays or lists: name, where, the variables that hold these, whether cast up before."""
     for node in ast.walk(method):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -109,7 +113,7 @@ def _made_outside(around: Surroundings, back: ast.Call, leaves: ast.Call, variab
         return False
     for node in inside:
         if isinstance(node, ast.Call) and any(_asks_for_torch(keyword) for keyword in node.keywords):
-            return not any(word in name for name in _read(back.func.value, node) for word in _INTEGERS)
+            return _INTEGERS.isdisjoint(_read(back.func.value, node))
         if widened and around.torch_name(node) in _MAKERS:
             return True
     return False
@@ -138,8 +142,8 @@ def _read(node: ast.expr, until: ast.Call) -> Iterator[str]:
 
 def _sink(
     back: ast.Call,
-    method: ast.FunctionDef | ast.AsyncFunctionDef,
-    methods: list[ast.FunctionDef | ast.AsyncFunctionDef],
+    method: FunctionNode,
+    methods: list[FunctionNode],
     parents: dict[int, ast.AST],
 ) -> ast.Call | None:
     """The call of a module that gets the tensor, in the method itself or in one that calls the method."""
@@ -149,40 +153,34 @@ def _sink(
     for caller in methods:
         around = {id(child): node for node in ast.walk(caller) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(caller):
-            if isinstance(node, ast.Call) and _is_method(node.func, method.name):
+            if isinstance(node, ast.Call) and _is_of_self(node.func, caller, method.name):
                 found = found or _given_to_module(node, caller, around)
     return found
 
 
-def _given_to_module(
-    value: ast.Call, method: ast.FunctionDef | ast.AsyncFunctionDef, parents: dict[int, ast.AST]
-) -> ast.Call | None:
+def _given_to_module(value: ast.Call, method: FunctionNode, parents: dict[int, ast.AST]) -> ast.Call | None:
     around = parents.get(id(value))
-    if isinstance(around, ast.Call) and value in around.args and _is_of_self(around.func):
+    if isinstance(around, ast.Call) and value in around.args and _is_of_self(around.func, method):
         return around
     if not isinstance(around, ast.Assign) or not isinstance(around.targets[0], ast.Name):
         return None
-    name = around.targets[0].id
-    uses = [node for node in ast.walk(method) if _is_name(node, name) and getattr(node, "lineno", 0) > around.lineno]
-    for use in sorted(uses, key=lambda node: (node.lineno, node.col_offset) if isinstance(node, ast.Name) else (0, 0)):
+    for use in uses_behind(method, around.targets[0].id, around.value):
         call = parents.get(id(use))
-        if isinstance(call, ast.Call) and use in call.args and _is_of_self(call.func):
+        if isinstance(call, ast.Call) and use in call.args and _is_of_self(call.func, method):
             return call
         if isinstance(call, ast.Attribute) and call.attr in _CASTS:
             return None
     return None
 
 
-def _is_method(function: ast.expr, name: str) -> bool:
-    return isinstance(function, ast.Attribute) and function.attr == name and _is_name(function.value, "self")
-
-
-def _is_of_self(function: ast.expr) -> bool:
-    """``self.model.encoder``."""
+def _is_of_self(function: ast.expr, method: FunctionNode, name: str = "") -> bool:
+    """``self.model.encoder``, or with a name the method of the same object that is called so."""
     owner = function
-    while isinstance(owner, ast.Attribute):
+    while isinstance(owner, ast.Attribute) and (not name or owner is function):
         owner = owner.value
-    return isinstance(function, ast.Attribute) and _is_name(owner, "self")
+    own = isinstance(function, ast.Attribute) and name in ("", function.attr)
+    first = [*method.args.posonlyargs, *method.args.args][:1]
+    return own and any(_is_name(owner, argument.arg) for argument in first)
 
 
 def _is_name(node: ast.AST, name: str) -> bool:

@@ -1,12 +1,11 @@
-"""Activations and weights that silently become float32."""
+"""Activations and weights that silently become float32; the rules that report them say it in words."""
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.device_followers import joined
-from amplint.claims.made_tensors import because, quoted, reason
+from amplint.claims.made_tensors import promoted
 from amplint.claims.merged_weights import merges
 from amplint.claims.rotary_embeddings import rotations
 from amplint.claims.surroundings import Surroundings
@@ -48,7 +47,7 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
         suspect = Suspect(
             span=span,
             node=span,
-            message=_message(promotion),
+            message=promoted(promotion),
             scenarios=promotion.scenarios,
             standing=ASSUMED,
             causes=promotion.causes,
@@ -80,24 +79,15 @@ def widened(facts: FileFacts) -> Iterator[Suspect]:
         if apart.kernel in spoken:
             continue
         spoken.add(apart.kernel)
-        how = "under autocast " if apart.by_autocast else ""
-        message = (
-            f"{how}{quoted(apart.node) or 'this operation'} gives float32, so `{apart.kernel}` gets a float32 "
-            f"{apart.tensor.name} beside a {apart.sibling_dtype} {apart.sibling.name}"
-        )
-        yield likely_loss(facts, apart.node, message, apart.scenarios, apart.causes, apart)
+        yield likely_loss(facts, apart.node, "", apart.scenarios, apart.causes, apart)
 
 
 def padded(facts: FileFacts) -> Iterator[Suspect]:
     """A suspect for each concatenation with a constant that has the device of what it is joined to, not the dtype."""
     scenarios = tuple(s.name for s in facts.scenarios if s.inputs != "float32")
     for join in joined(facts) if scenarios else ():
-        message = (
-            f"`{ast.unparse(join.pad)}` has the device of `{ast.unparse(join.leader)}` but not its dtype: "
-            "joined with half precision, it gives float32"
-        )
         causes = (Cause(facts.path, facts.span(join.maker), "made without a dtype: float32"),)
-        yield likely_loss(facts, join.node, message, scenarios, causes, join)
+        yield likely_loss(facts, join.node, "", scenarios, causes, join)
 
 
 def rotated(facts: FileFacts) -> Iterator[Suspect]:
@@ -105,11 +95,7 @@ def rotated(facts: FileFacts) -> Iterator[Suspect]:
     scenarios = tuple(s.name for s in facts.scenarios if s.autocast is not None)
     turning = "cos" in facts.source.text and "sin" in facts.source.text
     for rotation in rotations(Surroundings.of(facts.source.tree), facts.source.tree) if scenarios and turning else ():
-        message = (
-            f"the sine and cosine of `{rotation.angles}`, float32 where they are right, make what is returned "
-            f"float32 for a half-precision `{rotation.tensor}`"
-        )
-        yield likely_loss(facts, rotation.node, message, scenarios, data=rotation)
+        yield likely_loss(facts, rotation.node, "", scenarios, data=rotation)
 
 
 def merged(facts: FileFacts) -> Iterator[Suspect]:
@@ -123,26 +109,9 @@ def merged(facts: FileFacts) -> Iterator[Suspect]:
         if scenarios and "data" in facts.source.text
         else ()
     ):
-        message = (
-            f"`{merge.target}` becomes float32 where {quoted(merge.other) or 'what is merged into it'} is: "
-            "nothing casts the result back, and torch takes any dtype there"
-        )
-        suspect = likely_loss(facts, merge.node, message, scenarios, data=merge)
+        suspect = likely_loss(facts, merge.node, "", scenarios, data=merge)
         yield suspect.doubted(doubts.MERGED_BIAS) if _of_a_bias(merge) else suspect
 
 
 def _of_a_bias(merge: Merge) -> bool:
     return merge.target.removesuffix(".data").endswith(".bias")
-
-
-def _message(promotion: Promotion) -> str:
-    narrow = quoted(promotion.narrow.node) or promotion.narrow.name
-    wide = quoted(promotion.wide.node) or promotion.wide.name
-    if promotion.sink == "parameter":
-        return f"under autocast selecting from the float32 parameter {wide} makes the half-precision {narrow} float32"
-    if promotion.upcast is not None and promotion.made is None:
-        why = f"{quoted(promotion.upcast.node) or 'a cast'} is not undone"
-    else:
-        why = reason(promotion.made) if promotion.made is not None else "a parameter stays float32"
-    what = "the module returns float32" if promotion.sink == "returned" else "what replaces it stays float32"
-    return because(f"float32 {wide} promotes half-precision {narrow}, and {what}", why)

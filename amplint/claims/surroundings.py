@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from amplint.infer.lattice.dtypes import BITS
-from amplint.infer.names.annotations import last_name
+from amplint.infer.names.annotations import last_name, unquoted
+from amplint.infer.syntax.bindings import package_of
 from amplint.infer.syntax.references import references
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Predicate = Callable[[ast.expr], bool]
+Imported = tuple[ast.alias, ast.Import | ast.ImportFrom]
 _VERSIONS = frozenset(("torch.__version__", "torch.version", "torch.torch_version.TorchVersion"))
 _ABOUT_A_RELEASE = re.compile(r"torch|\d+\.\d+(\.\d+)?(\.dev\d*|[abr]c?\d+)?")
 """A release as it is written in a string, or the package that a function is asked about."""
@@ -25,19 +27,9 @@ _DTYPES = frozenset(
 """What is a dtype in torch, or gives one."""
 
 
-def _imported(node: ast.Import | ast.ImportFrom, package: str = "") -> Iterator[str]:
-    """The names that an import binds, or those that it binds to a package, its modules and what they hold."""
-    for alias in node.names:
-        module = alias.name if isinstance(node, ast.Import) else node.module or ""
-        if not package or (module.partition(".")[0] == package and not getattr(node, "level", 0)):
-            yield alias.asname or alias.name.partition(".")[0]
-
-
-def _packages(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """The names that an absolute import binds, each with the package that it takes them from."""
-    for alias in node.names if not getattr(node, "level", 0) else ():
-        module = alias.name if isinstance(node, ast.Import) else node.module or ""
-        yield alias.asname or alias.name.partition(".")[0], module.partition(".")[0]
+def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Imported]]:
+    """The names that an import binds, each with the part of the import that does."""
+    return ((alias.asname or alias.name.partition(".")[0], (alias, node)) for alias in node.names)
 
 
 class Surroundings:
@@ -52,9 +44,7 @@ class Surroundings:
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
         self._parents: dict[int, ast.AST] = {}
-        self._of_torch: set[str] = set()
-        self._imported: set[str] = set()
-        self._packages: dict[str, str] = {}
+        self._imported: dict[str, Imported] = {}
         self._names: dict[int, str] | None = None
         self._of_module: dict[str, list[ast.expr]] | None = None
         self._dtypes: dict[int, set[str]] = {}
@@ -66,9 +56,7 @@ class Surroundings:
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Import | ast.ImportFrom):
-                self._of_torch.update(_imported(node, "torch"))
-                self._imported.update(_imported(node))
-                self._packages.update(_packages(node))
+                self._imported.update(_imports(node))
             for child in ast.iter_child_nodes(node):
                 self._parents[id(child)] = node
                 pending.append(child)
@@ -91,21 +79,18 @@ class Surroundings:
 
     def is_torch(self, node: ast.expr) -> bool:
         """Whether an expression is torch or a module of it: ``torch``, ``F``, ``torch.nn.functional``."""
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return isinstance(node, ast.Name) and node.id in self._of_torch
+        imported = self.imported(node)
+        return imported is not None and package_of(*imported) == "torch"
 
     def is_imported(self, node: ast.expr) -> bool:
         """Whether an expression is a module, or another thing that an import binds."""
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return isinstance(node, ast.Name) and node.id in self._imported
+        return self.imported(node) is not None
 
-    def package(self, node: ast.expr) -> str:
-        """The package that an absolute import takes something from; empty where none does."""
+    def imported(self, node: ast.expr) -> Imported | None:
+        """The import that brings an expression or the module that it is taken from, if one does."""
         while isinstance(node, ast.Attribute):
             node = node.value
-        return self._packages.get(node.id, "") if isinstance(node, ast.Name) else ""
+        return self._imported.get(node.id) if isinstance(node, ast.Name) else None
 
     def torch_name(self, node: ast.AST) -> str:
         """The name in torch of what an expression names, however it was imported; empty where it is of no torch."""
@@ -296,7 +281,7 @@ class Surroundings:
                 and _ABOUT_A_RELEASE.fullmatch(node.value)
             ):
                 return True
-            given = self._given(node) if steps and isinstance(node, ast.Name) else []
+            given = self.given(node) if steps and isinstance(node, ast.Name) else []
             if any(self._tests_version(value, steps - 1) for value in given):
                 return True
         return False
@@ -307,7 +292,7 @@ class Surroundings:
             test = test.operand
         return isinstance(test, ast.Name) and self.is_imported(test)
 
-    def _given(self, name: ast.Name) -> list[ast.expr]:
+    def given(self, name: ast.Name) -> list[ast.expr]:
         """What a variable is given by its function, once, or by the module."""
         if self._of_module is None:
             self._of_module = {}
@@ -373,6 +358,10 @@ def works_on_a_model(function: FunctionNode | None) -> bool:
         return False
     spec = function.args
     annotations = [a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.annotation is not None]
-    return any(last_name(a) == "Module" for a in annotations) and not any(
-        "Tensor" in ast.unparse(a) for a in annotations
-    )
+    return any(last_name(a) == "Module" for a in annotations) and not any(map(holds_tensor, annotations))
+
+
+def holds_tensor(annotation: ast.expr) -> bool:
+    """Whether an annotation says that something is a tensor, or holds some."""
+    parts = ast.walk(unquoted(annotation) or annotation)
+    return any(last_name(part).endswith("Tensor") for part in parts if isinstance(part, ast.expr))

@@ -117,7 +117,7 @@ def fixed(case: Case, problems: list[Problem]) -> str | None:
     if not any(_is_fixable(finding) for finding in before.findings):
         return None
     outcome = fix_source(source, before, Applicability.UNSAFE, lambda changed: check_file(changed, judged_by))
-    problems.extend(Problem(case.where, None, problem) for problem in outcome.problems)
+    problems.extend(Problem(case.where, None, f"a fix of {code} breaks the file") for code in outcome.broken)
     if outcome.source.data == source.data:
         problems.append(Problem(case.where, None, f"no fix of {rule.code} can be applied"))
         return None

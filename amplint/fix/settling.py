@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from amplint.fix.edits import Moves, apply_changes, changes
+from amplint.fix.edits import Change, Moves, apply_changes, changes
 from amplint.fix.selection import allowed, without_overlaps
 from amplint.source import Source, SourceError
 
@@ -25,13 +26,13 @@ MAX_CASCADE = 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A source after fixing: what is still found in it, how many findings went, the rules' mistakes, and whether fixes
-    were left for another run."""
+    """A source after fixing: what is still found in it, how many findings went, the codes of rules whose fixes would
+    have broken it, and whether fixes were left for another run."""
 
     source: Source
     result: FileResult
     fixed: int = 0
-    problems: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     settled: bool = True
 
 
@@ -39,8 +40,8 @@ def fix_source(source: Source, result: FileResult, highest: Applicability, check
     """Apply the fixes of ``result`` pass by pass, checking again after each.
 
     A fix stays undone that leaves its finding in place, and one that makes findings which were not there and which no
-    fix of their own cures. One that breaks parsing is named in ``problems`` too. What was undone is tried once more
-    when everything else is settled, so that a second run changes nothing.
+    fix of their own cures. One after which the file does not parse, or whose edits overlap, is told in ``broken`` too.
+    What was undone is tried once more when everything else is settled, so that a second run changes nothing.
     """
     return _Settling(highest, check).run(source, result)
 
@@ -118,10 +119,7 @@ class _Settling:
                 limit = found
                 if trial.broken:
                     self._broken.add(chosen[0].code)
-        problems = [
-            f"internal error in {code}: its fix breaks {source.path}; not applied" for code in sorted(self._broken)
-        ]
-        return Outcome(source, result, found - len(result.findings), tuple(problems), settled)
+        return Outcome(source, result, found - len(result.findings), tuple(sorted(self._broken)), settled)
 
     def _try(
         self,
@@ -135,9 +133,9 @@ class _Settling:
         failures = len(result.failures)
         passed: list[Moves] = []
         for _ in range(MAX_CASCADE):
-            made = changes(source, (edit for finding in chosen if finding.fix for edit in finding.fix.edits))
-            fixed = _parsed(source, made)
-            if fixed is None:
+            made = _made(source, chosen)
+            fixed = _parsed(source, made) if made is not None else None
+            if made is None or fixed is None:
                 return _Trial(broken=True)
             source, result = fixed, self._checked(fixed)
             moves = Moves(made)
@@ -162,6 +160,12 @@ class _Settling:
 def _known(source: Source, result: FileResult) -> list[_Known]:
     placed = ((finding, source.offset(finding.span.start)) for finding in result.findings)
     return [_Known(f.code, frozenset(f.scenarios), place, place, n) for n, (f, place) in enumerate(placed)]
+
+
+def _made(source: Source, chosen: Iterable[Finding]) -> list[Change] | None:
+    """What fixes change, or None where edits of one overlap."""
+    made = changes(source, (edit for finding in chosen if finding.fix for edit in finding.fix.edits))
+    return None if any(one[1] > other[0] for one, other in pairwise(made)) else made
 
 
 def _parsed(source: Source, made: Sequence[tuple[int, int, str]]) -> Source | None:

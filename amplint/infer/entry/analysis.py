@@ -24,6 +24,7 @@ from amplint.infer.machine.statements import assign, execute
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.names.namespace import Namespace, Project
+from amplint.infer.names.taken_from import taken_from
 from amplint.infer.state.dispatch import interpret_by
 from amplint.infer.state.facts import AutogradFunction, FileFacts
 from amplint.infer.state.frame import Frame
@@ -116,6 +117,7 @@ def analyse(
         changes=frozenset(session.changes),
         followed=project.followed,
         weight_reach=WeightReach(session, namespace, session.local_classes.values()),
+        taken_from=partial(taken_from, namespace),
     )
 
 

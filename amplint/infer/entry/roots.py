@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 MAX_FILES_SEARCHED = 5_000
 """Files of a project that are searched for calls of its classes."""
 
-_CALLED = re.compile(rb"\b([A-Za-z]\w{2,})\(")
-_PASSED = re.compile(rb"= ?([A-Z]\w+)[,)\n]")
-_DEFINED = re.compile(rb"^[ \t]*(?:class|def) +(\w+)", re.MULTILINE)
-_DOCTEST = re.compile(rb"^.*>>>.*$", re.MULTILINE)
+_CALLED = re.compile(rb"\b([A-Za-z_]\w*)\(")
+_PASSED = re.compile(rb"= ?([A-Za-z_]\w*)[ \t]*[,)\n]")
+_DEFINED = re.compile(rb"^[ \t]*(class|def) +(\w+)", re.MULTILINE)
+_SAID = re.compile(
+    rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""|\'\'\'[^\'\\]*(?:(?:\\.|\'(?!\'\'))[^\'\\]*)*\'\'\''
+    rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|#[^\n]*',
+    re.DOTALL,
+)
+"""Strings and comments, which call nothing."""
 
 
 def roots(namespace: Namespace, defined: Iterable[Class | Function]) -> Iterator[Class | Function]:
@@ -105,7 +110,7 @@ def _is_type_test(node: ast.AST) -> bool:
 
 @lru_cache(maxsize=4)
 def _called_in(folder: Path, is_package: bool) -> dict[bytes, set[Path]]:
-    """Names that are called, and such with a capital that are passed by keyword, with up to three files that do.
+    """Names that are called, and those of classes that are passed by keyword, with up to three files that do.
 
     A file that defines a name itself does not count.
     """
@@ -113,14 +118,26 @@ def _called_in(folder: Path, is_package: bool) -> dict[bytes, set[Path]]:
     if folder.name in LIBRARY_FOLDERS:
         return found
     files = sorted(folder.rglob("*.py") if is_package else folder.glob("*.py"))[:MAX_FILES_SEARCHED]
+    passed: list[tuple[Path, set[bytes]]] = []
+    classes: set[bytes] = set()
     for path in files:
         try:
-            data = path.read_bytes()
+            text = _SAID.sub(b"", path.read_bytes())
         except OSError:
             continue
-        text = _DOCTEST.sub(b"", data) if b">>>" in data else data
-        for name in {*_CALLED.findall(text), *_PASSED.findall(text)} - set(_DEFINED.findall(text)):
-            where = found.setdefault(name, set())
-            if len(where) < 3:
-                where.add(path)
+        defined = _DEFINED.findall(text)
+        classes.update(name for kind, name in defined if kind == b"class")
+        own = {name for _, name in defined}
+        passed.append((path, set(_PASSED.findall(text)) - own))
+        for name in {*_CALLED.findall(text)} - own:
+            _note(found, name, path)
+    for path, names in passed:
+        for name in names & classes:
+            _note(found, name, path)
     return found
+
+
+def _note(found: dict[bytes, set[Path]], name: bytes, path: Path) -> None:
+    where = found.setdefault(name, set())
+    if len(where) < 3:
+        where.add(path)

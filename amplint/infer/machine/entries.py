@@ -33,7 +33,7 @@ from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.session import Caller, Session
-from amplint.infer.syntax.bodies import dimensioned
+from amplint.infer.syntax.bodies import dimensioned, unpacked
 from amplint.infer.torch_model import comm_hooks
 
 _INTEGER_TENSORS = ("LongTensor", "IntTensor")
@@ -75,12 +75,8 @@ def _integral(frame: Frame, value: Value) -> Value:
     return replace(value, dtypes=dtypes, maybe=False, origin=replace(value.origin, dtypes=dtypes))
 
 
-_HANDED_ON = ("args", "kwargs")
-"""Parameters, as of the handlers of ``__torch_function__``, that hold the arguments of another function."""
-
-
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
-    if parameter.arg in _HANDED_ON and parameter.annotation is None:
+    if parameter.annotation is None and parameter.arg in unpacked(function.node):
         return UNKNOWN
     outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
     if default is None and comm_hooks.takes_bucket(function, parameter):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from amplint import contents
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
-from amplint.infer.syntax.bindings import Binding, module_bindings, star_imports
-from amplint.infer.syntax.bodies import Body, attributes_set, body_of, globals_said
+from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
+from amplint.infer.syntax.bodies import OF_TENSORS, Body, attributes_set, body_of, globals_said
 from amplint.infer.syntax.outline import Outline, Unparsed, outline
 from amplint.infer.syntax.unchanging import unchanging
 from amplint.source import Source, SourceError
@@ -104,7 +104,7 @@ class Namespace:
         self.bindings.clear()
         for name, binding in module_bindings(self.tree.body):
             self.bindings.setdefault(name, []).append(binding)
-        self._star_imports = tuple(star_imports(self.tree))
+        self.stars = tuple(star_imports(self.tree))
 
     def _bind(self, found: Outline) -> None:
         rows: list[tuple[int, str, Binding | Unparsed]] = [(part.row, name, part) for name, part in found.named]
@@ -112,7 +112,7 @@ class Namespace:
             rows += [(statement.lineno, name, binding) for name, binding in module_bindings([statement])]
         for _, name, binding in sorted(rows, key=lambda row: row[0]):
             self.bindings.setdefault(name, []).append(binding)
-        self._star_imports = tuple(star_imports(found.parsed))
+        self.stars = tuple(star_imports(found.parsed))
 
     def parsed(self, name: str) -> list[Binding]:
         """The bindings of a name as syntax; raises SourceError where the file does not parse after all."""
@@ -130,8 +130,17 @@ class Namespace:
         """What a walk over a function of this module tells; made once for each."""
         found = self._bodies.get(id(node))
         if found is None:
-            found = self._bodies[id(node)] = body_of(node)
+            found = body_of(node)
+            computes = found.computes or not found.names.isdisjoint(self._of_tensors)
+            found = self._bodies[id(node)] = found._replace(computes=computes)
         return found
+
+    @cached_property
+    def _of_tensors(self) -> frozenset[str]:
+        """Names that the module takes from torch, or from another package whose functions are for tensors."""
+        found = ((name, b) for name, bindings in self.bindings.items() for b in bindings if isinstance(b, ast.alias))
+        taken = ((name, package_of(b, s)) for name, b in found if (s := import_statement(b)) is not None)
+        return frozenset(name for name, package in taken if package in OF_TENSORS)
 
     def attributes_set(self, node: ast.ClassDef | None) -> tuple[frozenset[str], frozenset[str]]:
         """Attributes that the constructor of a class of this module sets, and that other code does.
@@ -246,12 +255,7 @@ class Namespace:
                 top = alias.name.split(".")[0]
                 return self._absolute(top)
             return self._absolute(alias.name)
-        if statement.level:
-            parts = self.package.split(".") if self.package else []
-            parts = parts[: len(parts) - (statement.level - 1)] if statement.level > 1 else parts
-            base = ".".join([*parts, statement.module] if statement.module else parts)
-        else:
-            base = statement.module or ""
+        base = self.module_of(statement)
         if base == "torch" or base.startswith("torch."):
             return TorchName(canonical(f"{base}.{alias.name}"))
         namespace = self.project.find(base, self)
@@ -263,6 +267,14 @@ class Namespace:
             return value
         submodule = self.project.find(f"{base}.{alias.name}", self)
         return ModuleValue(submodule) if submodule else UNKNOWN
+
+    def module_of(self, statement: ast.ImportFrom) -> str:
+        """The absolute name of the module that a ``from`` statement takes from; empty for a folder without package."""
+        if not statement.level:
+            return statement.module or ""
+        parts = self.package.split(".") if self.package else []
+        parts = parts[: len(parts) - (statement.level - 1)] if statement.level > 1 else parts
+        return ".".join([*parts, statement.module] if statement.module else parts)
 
     def provided(self, name: str, evaluate: Evaluate) -> Value | None:
         """What importing a name from the module gives: one that it binds, or one that it has by ``import *``."""
@@ -280,7 +292,7 @@ class Namespace:
             self._pending.discard(f"* {name}")
 
     def _from_stars(self, name: str, evaluate: Evaluate) -> Value | None:
-        for statement in self._star_imports:
+        for statement in self.stars:
             base = statement.module or ""
             if statement.level:
                 base = f"{self.package}.{base}" if base and self.package else base or self.package

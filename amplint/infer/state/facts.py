@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from amplint.infer.flow.training.training import Training
 from amplint.infer.lattice.origins import causes
+from amplint.infer.names.taken_from import TakenFrom
 from amplint.infer.syntax.references import Reference, references
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable, Set
+    from collections.abc import Callable, Iterable, Set
     from pathlib import Path
 
     from amplint.finding import Cause, Certainty, Doubt, Place
@@ -336,6 +337,10 @@ class FileFacts:
     followed: Set[Path] = frozenset()
     weight_reach: Reach | None = field(default=None, repr=False, compare=False)
     """Whether what stands on a line runs on weights; None where that is not asked."""
+    taken_from: Callable[[ast.alias, ast.Import | ast.ImportFrom], TakenFrom] = field(
+        default=lambda _alias, _statement: TakenFrom.SOURCE, repr=False, compare=False
+    )
+    """Where the code lies that an import of the file brings."""
 
     @property
     def oldest_torch(self) -> tuple[int, int]:

@@ -72,6 +72,12 @@ def import_statement(binding: Binding) -> ast.Import | ast.ImportFrom | None:
     return binding.statement if isinstance(binding, _Import) else None
 
 
+def package_of(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> str:
+    """The package that an import takes something from; empty for a relative one."""
+    module = alias.name if isinstance(statement, ast.Import) else "" if statement.level else statement.module or ""
+    return module.partition(".")[0]
+
+
 def _target_names(target: ast.expr) -> Iterator[str]:
     if isinstance(target, ast.Name):
         yield target.id

@@ -6,11 +6,14 @@ import ast
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from amplint.infer.syntax.bindings import package_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CAST_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as"))
-_TORCH_NAMES = frozenset(("torch", "F", "nn", "einsum", "matmul", "functional"))
+_TENSOR_METHODS = frozenset(("to", "float", "half", "bfloat16", "double", "type", "type_as", "matmul"))
+OF_TENSORS = frozenset(("torch", "einops"))
+"""Packages whose functions are for tensors."""
 _STORING_CALLS = frozenset(
     (
         *("__init__", "append", "extend", "insert", "update", "setdefault", "pop", "setattr", "__setattr__"),
@@ -160,7 +163,7 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             function = child.func
             if isinstance(function, ast.Attribute):
                 name = function.attr
-                computes = computes or name in _CAST_METHODS or name in _TORCH_NAMES or name.endswith("_")
+                computes = computes or name in _TENSOR_METHODS or name.endswith("_")
                 driver = driver or name in _DRIVER_CALLS
                 stores = stores or name in _STORING_CALLS
                 if len(child.args) == 1 and isinstance(child.args[0], ast.Name) and child.args[0].id in parameters:
@@ -176,8 +179,8 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
             returned.append(child.value)
         elif isinstance(child, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             tests.append(child.test)
-        elif isinstance(child, ast.ClassDef):
-            computes = True
+        elif isinstance(child, (ast.ClassDef, ast.Import, ast.ImportFrom)):
+            computes = computes or isinstance(child, ast.ClassDef) or package_of(child.names[0], child) in OF_TENSORS
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             defines = True
             own.add(getattr(child, "name", ""))
@@ -189,7 +192,6 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     identity = bool(returned) and all(isinstance(value, ast.Name) and value.id == first for value in returned)
     answers = generator or any(value is not None for value in returned)
     makes = any(isinstance(value, ast.Name) and value.id in own for value in returned)
-    computes = computes or not names.isdisjoint(_TORCH_NAMES)
     asked.sort(key=lambda child: (child.lineno, child.col_offset))
     in_order = tuple({child.attr: None for child in asked})
     flags = (generator, computes, driver, size, identity, defines, makes, answers, stores)
@@ -287,6 +289,15 @@ def dimensioned(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fr
         if isinstance(value, ast.Name):
             found.add(value.id)
     return frozenset(found)
+
+
+@once_for_each_node
+def unpacked(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
+    """Names that hold the arguments of other calls: ``f(*args, **kwargs)``."""
+    calls = [child for child in nodes_inside(node) if type(child) is ast.Call]
+    held = [argument.value for call in calls for argument in call.args if isinstance(argument, ast.Starred)]
+    held += [keyword.value for call in calls for keyword in call.keywords if keyword.arg is None]
+    return frozenset(value.id for value in held if isinstance(value, ast.Name))
 
 
 @once_for_each_node

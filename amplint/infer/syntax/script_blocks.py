@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 
 _OF_TORCH = ("autocast", "GradScaler", "float16", "bfloat16", "half", "set_default_dtype")
 _ATTRIBUTES = frozenset(("half", "bfloat16", "autocast", "dtype", "torch_dtype"))
-_KEYWORDS = frozenset(("dtype", "torch_dtype", "precision", "mixed_precision", "fp16", "bf16", "amp"))
-_SETTING = re.compile(r"b?fp?16|b?float16|half|amp|16-(mixed|true)|bf16-(mixed|true)")
-"""Parts of torch, attributes, keywords and strings by which code asks for low precision."""
+_KEYWORDS = frozenset(("dtype", "torch_dtype", "precision", "mixed_precision", "fp16", "bf16"))
+"""Parts of torch, attributes and keywords by which code asks for low precision."""
 
 
 def untouched_definitions(tree: ast.Module) -> tuple[tuple[int, int], ...]:
@@ -32,17 +30,12 @@ def untouched_definitions(tree: ast.Module) -> tuple[tuple[int, int], ...]:
 
 
 def _asks(block: ast.If, names: dict[int, str]) -> bool:
-    """Whether a block names a dtype or autocast, passes a precision, or has it as a string."""
+    """Whether a block names a dtype or autocast, or passes a precision."""
     for node in nodes_below(block):
         if any(part in _OF_TORCH for part in names.get(id(node), "").split(".")):
             return True
-        if isinstance(node, ast.Attribute):
-            asks = node.attr in _ATTRIBUTES
-        elif isinstance(node, ast.keyword):
-            asks = node.arg in _KEYWORDS
-        else:
-            word = node.value if isinstance(node, ast.Constant) else None
-            asks = isinstance(word, str) and _SETTING.fullmatch(word.lower().lstrip("-")) is not None
-        if asks:
+        if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+            return True
+        if isinstance(node, ast.keyword) and node.arg in _KEYWORDS:
             return True
     return False

@@ -79,11 +79,13 @@ class Events:
             return Event(Step.BACKWARD, call, scope, gradients=(Gradients.MANAGED,))
         if self._program.callee(call, scope) is not None or _is_super(receiver):
             return None
-        if isinstance(receiver, ast.Name) and (receiver.id == scope.receiver or receiver.id in ("ctx", "cls")):
+        if isinstance(receiver, ast.Name) and receiver.id == scope.first:
             return None
         plain = len(call.args) <= 1 and all(k.arg in _BACKWARD_KEYWORDS for k in call.keywords)
         kinds = self._kinds(receiver, scope)
-        if not plain or (call.args and kinds == (Gradients.PLAIN,) and not _is_gradient(call.args[0], scope)):
+        if not plain or (
+            call.args and kinds == (Gradients.PLAIN,) and not _is_gradient(call.args[0], scope, self._program)
+        ):
             return None
         scaled = next((t.scaler for t in self._roles.of(receiver, scope) if t.role is Role.SCALED), None)
         return Event(Step.BACKWARD, call, scope, scaled, gradients=kinds)
@@ -103,18 +105,19 @@ def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-def _is_gradient(node: ast.expr, scope: Scope) -> bool:
+def _is_gradient(node: ast.expr, scope: Scope, program: Program) -> bool:
     """Whether ``x.backward(node)`` is a tensor's: an engine's ``backward`` takes the loss.
 
     It is the gradient of something, or made of ones or of numbers; of a variable, what it is given.
     """
     for part in ast.walk(node):
-        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
-        if name in ("grad", "ones", "ones_like", "new_ones"):
+        if isinstance(part, ast.Attribute) and part.attr in ("grad", "new_ones"):
+            return True
+        if isinstance(part, ast.Name | ast.Attribute) and program.name(part) in ("torch.ones", "torch.ones_like"):
             return True
     if isinstance(node, ast.Name):
         given = [value for target, value in scope.assignments if isinstance(target, ast.Name) and target.id == node.id]
-        return any(not isinstance(value, ast.Name) and _is_gradient(value, scope) for value in given)
+        return any(not isinstance(value, ast.Name) and _is_gradient(value, scope, program) for value in given)
     return isinstance(node, ast.Constant)
 
 

@@ -72,6 +72,14 @@ class Scope:
         return self.node.body
 
     @property
+    def first(self) -> str | None:
+        """The name of a method's first parameter: its object, its class, or a Function's context."""
+        if self.owner is None or isinstance(self.node, ast.Module):
+            return None
+        arguments = [*self.node.args.posonlyargs, *self.node.args.args]
+        return arguments[0].arg if arguments else None
+
+    @property
     def receiver(self) -> str | None:
         """The name of a method's own object, ``self`` by habit."""
         if self.owner is None or isinstance(self.node, ast.Module):
@@ -79,8 +87,7 @@ class Scope:
         for decorator in self.node.decorator_list:
             if isinstance(decorator, ast.Name) and decorator.id in ("staticmethod", "classmethod"):
                 return None
-        arguments = [*self.node.args.posonlyargs, *self.node.args.args]
-        return arguments[0].arg if arguments else None
+        return self.first
 
     def parameters(self) -> list[ast.arg]:
         """The parameters that a call fills by position, without a method's own object."""
