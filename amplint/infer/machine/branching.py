@@ -27,7 +27,7 @@ def branch(frame: Frame, statement: ast.If) -> None:
     yes, no = split(frame, statement.test)
     if refused(frame, statement, yes, no):
         yes = no = frame.live
-    usual = usually(frame, statement.test) if frame.session.observer is not None else None
+    usual = usually(frame, statement.test)
     ask(frame, statement.test)
     before, live, block, path = frame.variables, frame.live, frame.block, frame.path
     frame.branches += 1

@@ -55,8 +55,7 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     session.steps += 1
     handler = _HANDLERS.get(type(node))
     value = handler(frame, node) if handler is not None else UNKNOWN
-    if session.observer is not None:
-        session.observer.saw(session, frame, node, value)
+    session.recorder.value(session, frame, node, value)
     return value
 
 
@@ -108,7 +107,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
 
 def _raises(frame: Frame) -> None:
     """Leave a branch that cannot be taken where what is usual holds: it would use what is None."""
-    if frame.branches and frame.session.observer is not None:
+    if frame.branches and frame.session.assumptions.usual:
         frame.live = 0
 
 
@@ -284,7 +283,7 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
         variables = met(frame.session, Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
     branches_met(frame, taken, other)
-    usual = usually(frame, node.test) if frame.session.observer is not None and yes and no else None
+    usual = usually(frame, node.test) if yes and no else None
     if usual is not None:
         return left if usual else right
     return merge(frame.session, left, yes, right, no)

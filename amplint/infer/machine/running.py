@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.arguments import Arguments, generalised, usually_a
+from amplint.infer.lattice.arguments import Arguments, usually_a
 from amplint.infer.lattice.contexts import AutogradContext
 from amplint.infer.lattice.decorators import Decorated
 from amplint.infer.lattice.joining import merge, options_of
@@ -55,7 +55,7 @@ def run_function(
     """
     session = frame.session
     if frame.depth >= MAX_DEPTH:
-        session.unfinished.add(id(function.node))
+        session.recorder.unfinished.add(id(function.node))
         return UNKNOWN
     if not worth_following(frame, function, arguments, receiver):
         return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
@@ -93,7 +93,7 @@ def run_function(
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
         inner.backward,
-        session.observer is not None and session.from_user,
+        session.from_user,
         _found_now(inner) if function.late else (),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
@@ -133,7 +133,7 @@ def run_function(
             if len(inner.returned) > 1:
                 drift.branches(inner)
     except (OutOfBudget, RecursionError):
-        session.unfinished.add(id(function.node))
+        session.recorder.unfinished.add(id(function.node))
         raise
     finally:
         session.active.discard(key)
@@ -292,7 +292,7 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
             else:
                 outer = Frame(frame.session, function.namespace, closure=function.closure)
                 value = evaluate(outer, default)
-                bound[name] = generalised(value) if frame.session.observer is None else usually_a(value)
+                bound[name] = usually_a(value)
     for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))

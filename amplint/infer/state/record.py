@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from amplint.finding import Cause, Place
 from amplint.infer.lattice.dtypes import Symbol
+from amplint.infer.lattice.joining import Budget
 from amplint.infer.state.facts import (
     Addressed,
     Apart,
@@ -54,6 +55,13 @@ def decider(origin: Origin | None, lane: Lane) -> Decider | None:
     return id(origin.node) if origin.parameter and lane.exact else None
 
 
+class Watched(Budget, Protocol):
+    """The analysis that is recorded."""
+
+    from_user: bool
+    """Whether what runs was entered as the program's user would."""
+
+
 class Recorder:
     """Collects conflicts, regions and calls of one file; what happens in other files of the project is not its concern.
 
@@ -80,9 +88,14 @@ class Recorder:
         self._refused: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
+        self.unfinished: set[int] = set()
+        """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
 
     def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own
+
+    def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
+        """What an expression, or an assignment with an operator, gave: no rule asks."""
 
     def conflict(self, frame: Activation, conflict: Conflict, *, sure: bool = False) -> None:
         """Note operands that disagree. ``sure``: they do on every path, for what callers are taken to pass."""
