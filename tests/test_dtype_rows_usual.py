@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amplint.annotate.rows import file_dtypes
+from amplint.claims.conflicts import conflicts
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.assumptions import ANY_CALLER, AS_USED, Assumptions
 from amplint.infer.lattice.scenarios import CONTROL, find_scenario
@@ -162,7 +163,7 @@ def _conflicts(folder: Path, text: str, assumptions: Assumptions, recorder: Reco
         assumptions=assumptions,
         recorder=recorder,
     )
-    return [conflict.op for conflict in facts.conflicts]
+    return [conflict.op for conflict in conflicts(facts)]
 
 
 @pytest.mark.parametrize("recorder", [Recorder, Observer])

@@ -14,8 +14,9 @@ from amplint.infer.state.facts import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.claims.conflict import Conflict
     from amplint.claims.suspect import Suspect
-    from amplint.infer.state.facts import AutogradFunction, Conflict, FileFacts
+    from amplint.infer.state.facts import AutogradFunction, FileFacts
 
 _COMPILED = re.compile(r"(^|_)(C|cuda|cpp|ext|extension)$")
 """How extension modules are named, as far as their last part goes; asked only of what has no Python file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.claims.conflicts import conflicts
 from amplint.claims.device_followers import joined
 from amplint.claims.made_tensors import because, quoted, reason
 from amplint.claims.merged_weights import merges
@@ -28,9 +29,9 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
 
     None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it.
     """
-    culprits = (conflict.culprit for conflict in facts.conflicts)
+    culprits = (conflict.culprit for conflict in conflicts(facts))
     spoken = {culprit.span for culprit in culprits if culprit is not None and culprit.filename == facts.path}
-    spoken |= {cause.span for conflict in facts.conflicts for cause in conflict.causes if cause.filename == facts.path}
+    spoken |= {cause.span for conflict in conflicts(facts) for cause in conflict.causes if cause.filename == facts.path}
     makers = set()
     for promotion in facts.promotions:
         made = promotion.made

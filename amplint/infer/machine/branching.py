@@ -12,7 +12,6 @@ from amplint.infer.machine.guards import narrow, split, usually
 from amplint.infer.machine.refusals import refused
 from amplint.infer.state.dispatch import execute
 from amplint.infer.state.meeting import joined
-from amplint.infer.state.reached import branches_met
 
 if TYPE_CHECKING:
     import ast
@@ -47,7 +46,7 @@ def branch(frame: Frame, statement: ast.If) -> None:
         for name, value in unusually.items():
             frame.constructing.attributes.setdefault(name, value)
     frame.block, frame.path = block, path
-    branches_met(frame, taken, other)
+    frame.session.recorder.branches_met(frame, taken, other)
     right_live, right = frame.live, frame.variables
     frame.live, frame.variables = joined(frame.session, left_live, left, right_live, right)
     if not live:

@@ -33,7 +33,6 @@ from amplint.infer.names.definitions import Bound, Function, Instance
 from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import assign, call
 from amplint.infer.state.meeting import binds, met, not_run, perhaps_run
-from amplint.infer.state.reached import branches_met
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.late import bound_inside
@@ -282,7 +281,7 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     if binds(node.body) or binds(node.orelse) or frame.leaves is not None:
         variables = met(frame.session, Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
-    branches_met(frame, taken, other)
+    frame.session.recorder.branches_met(frame, taken, other)
     usual = usually(frame, node.test) if yes and no else None
     if usual is not None:
         return left if usual else right

@@ -32,7 +32,6 @@ from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import met_all
-from amplint.infer.state.reached import hand_on
 from amplint.infer.state.session import MAX_DEPTH, Known, OutOfBudget, made_before
 from amplint.infer.torch_model import drift
 
@@ -100,7 +99,7 @@ def run_function(
     key = session.numbers.setdefault(equal, len(session.numbers))
     known = session.calls.get(key) if remember else None
     if known is not None and session.holds(known):
-        hand_on(frame, session.raising.get(key, ()))
+        session.recorder.repeated(frame, key)
         return _came_back(frame, known)
     if key in session.active:
         session.project.cut += 1
@@ -146,8 +145,7 @@ def run_function(
     known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
     if remember and not inner.writes_around:
         session.calls[key] = known
-        if inner.failures:
-            session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
+        session.recorder.ended(inner, key)
     return _came_back(frame, known)
 
 

@@ -24,7 +24,7 @@ from amplint.infer.names.definitions import Instance
 from amplint.infer.state.meeting import alike, carries_dtype, environment
 from amplint.infer.state.session import items_place
 from amplint.infer.torch_model import uses
-from amplint.infer.torch_model.conflicts import index_write
+from amplint.infer.torch_model.mismatches import index_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from amplint.infer.names.definitions import Class
     from amplint.infer.names.namespace import Namespace
     from amplint.infer.state.facts import Region
-    from amplint.infer.state.failure import Failure
 
 
 class Env(NamedTuple):
@@ -29,6 +28,8 @@ class Activation:
     part of an ``nn.Module``, where the scenario's ambient autocast is around it.
     """
 
+    number = 0
+    """Tells activations apart."""
     block = 0
     """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
     path: tuple[int, ...] = ()
@@ -58,5 +59,5 @@ class Activation:
         self.live = live
         self.in_module = in_module
         self.backward = backward
-        self.failures: list[Failure] = []
-        """What raises here, or in a function that was called here."""
+        self.traced = False
+        """Whether operands disagreed here, or in a function that was called here."""

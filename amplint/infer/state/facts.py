@@ -5,25 +5,26 @@ Everything here is data about ``ast`` nodes of one :class:`~amplint.source.Sourc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from amplint.infer.flow.training.training import Training
+from amplint.infer.lattice.dtypes import Symbol
 from amplint.infer.lattice.origins import causes
 from amplint.infer.syntax.references import Reference, references
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable, Set
+    from collections.abc import Iterable, Mapping, Sequence, Set
     from pathlib import Path
 
-    from amplint.finding import Cause, Certainty, Doubt, Place
+    from amplint.finding import Cause
     from amplint.infer.lattice.dtypes import Autocast, Dtypes
     from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.lattice.strength import Strength
     from amplint.infer.lattice.values import Limit, Origin, Tensor, Value
-    from amplint.judge.certainty import Standing
     from amplint.source import Source, Span
 
 
@@ -83,52 +84,123 @@ class Kind(str, Enum):
     MIXED = "mixed"
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """An operation whose operands disagree in dtype in some scenarios.
+class Running(NamedTuple):
+    """An activation of a function while something happened: its number, ``id`` of the function's node (0 at the top
+    level of a module) and the branches that ran and might not, each by ``id`` of its statements."""
 
-    ``left`` and ``right`` are the operands that differ, ``operands`` all of them. ``standing``: forced where in every
-    scenario named the facts force the failure; doubted where the operands may not come together. ``raises`` is False
-    where autocast silently undoes what the code asks for. ``left`` is ``right`` where the operation does not take its
-    dtype.
+    number: int
+    function: int
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a program was: ``chain`` begins with the activation that ran and ends with the outermost one.
+
+    ``callers`` are the functions of the checked file that led there, the last one first; ``branched``: it stood in a
+    branch or a loop.
+    """
+
+    chain: tuple[Running, ...]
+    callers: tuple[int, ...]
+    branched: bool
+    autocast: Autocast
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mismatch:
+    """An operation met operands of dtypes that do not go together, in some scenarios of one context.
+
+    ``pair`` are those that differ, or one twice where the operation does not take its dtype; ``lanes`` the numbers of
+    the scenarios. ``strengths`` says how surely they differ in each of them; it is empty where no such comparison was
+    made.
     """
 
     node: ast.expr | ast.stmt
     op: str
     kind: Kind
-    left: Operand
-    right: Operand
+    pair: tuple[Operand, Operand]
     operands: tuple[Operand, ...]
-    scenarios: tuple[str, ...]
-    left_dtype: str
-    right_dtype: str
-    standing: Standing
-    raises: bool
-    causes: tuple[Cause, ...]
-    function: int
-    """Identifies the function that the operation stands in."""
-    made: MadeOperand | None = None
-    """The constant or table among the operands, where that is what the conflict is about."""
-    culprit: Place | None = None
-    """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
-    also: tuple[ast.expr | ast.stmt, ...] = ()
-    """The other operations of its function that fail for its culprit."""
-    aligned: Span | None = None
-    """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
+    lanes: tuple[int, ...]
+    where: Where
+    strengths: tuple[Strength, ...] = ()
+    raises: bool = True
+    """False where autocast silently undoes what the code asks for."""
     cited: bool = False
     """It is a kernel of another library, by what that library's source says."""
+    of_norm: bool = False
+    """The second operand is a parameter that a norm takes in no narrower dtype than its input."""
+    low_default: bool = True
+    """Whether the modules of its file may be built under a 16-bit default dtype, where scenarios differ in that."""
+    aligned: Span | None = None
+    """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
     elsewhere: Cause | None = None
-    """The operation, where it stands in another file: ``node`` is the call that leads there from this one, and the
-    operands have no nodes."""
+    """The operation, where it stands in another file: ``node`` is the call that leads there from the checked one."""
+    brought: tuple[int, ...] = ()
+    """Of an operation elsewhere: the scenarios in which the checked file is to blame."""
 
-    @property
-    def certainty(self) -> Certainty | None:
-        """How sure that is."""
-        return self.standing.certainty
 
-    def doubted(self, *doubts: Doubt) -> Conflict:
-        """The same, with further doubts."""
-        return replace(self, standing=self.standing.doubted(*doubts))
+@dataclass(frozen=True, slots=True)
+class MissingKernel:
+    """An operation that the device has no kernel for in these scenarios."""
+
+    node: ast.expr | ast.stmt
+    lanes: tuple[int, ...]
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class BranchesMet:
+    """Two branches, of these paths, were followed and meet again."""
+
+    where: Where
+    yes: tuple[int, ...]
+    no: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call came to its end, or, if ``again``, it equals an earlier one of this number and was not followed."""
+
+    where: Where
+    call: int
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Confirming:
+    """From here on, or up to here if ``done``, an autograd Function runs with what modules were seen to pass it."""
+
+    node: ast.ClassDef
+    done: bool
+
+
+Event = Mismatch | MissingKernel | BranchesMet | Called | Confirming
+"""What tells of operands that disagree, and what of that is reached, in the order in which it happened."""
+
+Decider = Symbol | int
+"""What decides a dtype: a caller, or the place where a parameter was made, by ``id`` of its node."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallersPair:
+    """Operands that disagree if callers pass different dtypes; ``reached``: where they meet, autocast may be on."""
+
+    lane: int
+    key: tuple[Decider, ...]
+    reached: bool
+    mismatch: Mismatch
+
+
+@dataclass(frozen=True, slots=True)
+class Alignments:
+    """Operands of which callers decide the dtypes, ``pairs`` by ``id`` of the operation's node, and the casts of a file
+    that give such operands one dtype: ``casts`` by scenario, what decides the dtypes, and whether autocast reaches the
+    cast; each by ``id`` of its node with its function. ``multiplied``: places of operands that autocast casts for."""
+
+    pairs: Mapping[int, Sequence[CallersPair]] = field(default_factory=dict)
+    casts: Mapping[tuple[int, tuple[Decider, ...], bool], Mapping[int, tuple[int, Cause]]] = field(default_factory=dict)
+    multiplied: Set[int] = frozenset()
 
 
 Sink = Literal["returned", "rebound", "parameter"]
@@ -322,7 +394,7 @@ class FileFacts:
     torch_version: tuple[int, int]
     scenarios: tuple[Scenario, ...]
     regions: tuple[Region, ...]
-    conflicts: tuple[Conflict, ...]
+    trace: tuple[Event, ...]
     calls: tuple[TorchCall, ...]
     autograd_functions: tuple[AutogradFunction, ...]
     casts: tuple[CastCall, ...] = ()
@@ -331,6 +403,9 @@ class FileFacts:
     apart: tuple[Apart, ...] = ()
     branches: tuple[BranchDtypes, ...] = ()
     uses: tuple[Use, ...] = ()
+    alignments: Alignments = field(default_factory=Alignments)
+    anyones: Set[int] = frozenset()
+    """``id`` of the parameters, of functions that are no module's, that got something from outside."""
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()

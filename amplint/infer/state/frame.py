@@ -92,7 +92,6 @@ class Frame(Activation):
         self.session = session
         session.frames += 1
         self.number = session.frames
-        """Tells activations apart."""
         self.variables = variables if variables is not None else {}
         self.closure = closure or {}
         self.depth = depth

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import ast
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from amplint.finding import Cause, Place
+from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import Symbol
 from amplint.infer.lattice.joining import Budget
 from amplint.infer.state.facts import (
     Addressed,
+    Alignments,
     Apart,
     BranchDtypes,
+    BranchesMet,
+    Called,
+    CallersPair,
     CastCall,
-    Conflict,
-    Kind,
+    Confirming,
+    Decider,
+    Event,
+    Mismatch,
+    MissingKernel,
     Operand,
     Promotion,
     Region,
+    Running,
     Sensitive,
     TorchCall,
     Use,
+    Where,
 )
-from amplint.infer.state.reached import note_failure, note_missing_kernel, raised_before
-from amplint.judge import doubts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
-    from collections.abc import Sequence as Items
+    from collections.abc import Hashable, Iterable, Iterator
 
     from amplint.infer.lattice.dtypes import Dtypes, Lane
     from amplint.infer.lattice.values import Origin, Tensor, Value
@@ -38,11 +44,6 @@ if TYPE_CHECKING:
 
 MAX_CONTEXTS = 12
 """Contexts of one operation that are told apart."""
-_ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
-
-
-Decider = Symbol | int
-"""What decides a dtype: a caller, or the place where a parameter was made, by ``id`` of its node."""
 
 
 def decider(origin: Origin | None, lane: Lane) -> Decider | None:
@@ -63,16 +64,11 @@ class Watched(Budget, Protocol):
 
 
 class Recorder:
-    """Collects conflicts, regions and calls of one file; what happens in other files of the project is not its concern.
-
-    A node that fails in several contexts is recorded once, with the scenarios of all of them.
-    """
+    """Collects facts of one file; what happens in other files of the project is not its concern."""
 
     def __init__(self) -> None:
-        self._conflicts: dict[int, Conflict] = {}
-        self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
-        self._first: dict[int, set[int]] = {}
-        self._behind: dict[int, list[Items[int]]] = {}
+        self._trace: list[Event] = []
+        self._ended: set[int] = set()
         self._regions: dict[int, Region] = {}
         self._calls: dict[int, TorchCall] = {}
         self._casts: dict[int, CastCall] = {}
@@ -82,10 +78,9 @@ class Recorder:
         self._branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._overtaken: dict[int, set[int]] = {}
-        self._pairs: dict[int, list[_Pair]] = {}
+        self._pairs: dict[int, list[CallersPair]] = {}
         self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, tuple[int, Cause]]] = {}
         self._multiplied: set[int] = set()
-        self._refused: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
         self.unfinished: set[int] = set()
@@ -97,68 +92,45 @@ class Recorder:
     def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
         """What an expression, or an assignment with an operator, gave: no rule asks."""
 
-    def conflict(self, frame: Activation, conflict: Conflict, *, sure: bool = False) -> None:
-        """Note operands that disagree. ``sure``: they do on every path, for what callers are taken to pass."""
-        if not self.concerns(frame):
-            return
-        if conflict.standing.told:
-            self._behind.setdefault(id(conflict.node), []).append(raised_before(frame, conflict))
-            if conflict.raises and not conflict.cited:
-                note_failure(frame, conflict, sure=sure)
-        self._first.setdefault(id(conflict.node), set()).add(id(self._failed_before(frame, conflict)))
-        if conflict.culprit is not None and conflict.raises and not frame.block:
-            defect = (conflict.kind, conflict.culprit, frame.function)
-            failed = self._failed.get(defect)
-            if failed is None or not failed.standing.told:
-                self._failed[defect] = conflict
-        old = self._conflicts.get(id(conflict.node))
-        self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
+    def mismatch(self, frame: Activation, mismatch: Mismatch) -> None:
+        """Note operands that disagree."""
+        self._happened(frame, mismatch)
 
-    def no_kernel(self, frame: Activation, node: ast.expr | ast.stmt, scenarios: list[str]) -> None:
+    def no_kernel(self, frame: Activation, node: ast.expr | ast.stmt, lanes: tuple[int, ...]) -> None:
         """Note an operation that raises in these scenarios for want of a kernel."""
+        self._happened(frame, MissingKernel(node, lanes, where(frame)))
+
+    def _happened(self, frame: Activation, event: Event) -> None:
+        """Note what may raise, and that it happened in this activation and in those that led here."""
         if self.concerns(frame):
-            self._refused.add(id(node))
-            note_missing_kernel(frame, node, scenarios)
+            self._trace.append(event)
+            activation: Activation | None = frame
+            while activation is not None:
+                activation.traced = True
+                activation = activation.caller
 
-    def blamed(self, maker: Origin, node: ast.expr | ast.stmt) -> bool:
-        """Whether another operation than ``node`` surely fails for what a constructor makes."""
-        makers = (
-            conflict.made.maker
-            for conflict in self._conflicts.values()
-            if conflict.made is not None and conflict.node is not node and conflict.standing.told
-        )
-        return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
+    def branches_met(self, frame: Activation, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
+        """Note that two branches, of these paths, were followed and meet."""
+        if frame.traced and yes != no:
+            self._trace.append(BranchesMet(where(frame), yes, no))
 
-    def _failed_before(self, frame: Activation, conflict: Conflict) -> ast.expr | ast.stmt:
-        """What fails first for the same operand: outside of branches of a function that led here, else nothing before
-        the operation itself.
+    def ended(self, frame: Activation, call: int) -> None:
+        """Note that the call of this number is over, which is not followed again."""
+        if frame.traced:
+            self._ended.add(call)
+            self._trace.append(Called(where(frame), call, again=False))
 
-        Where autocast is off, each operation wants a cast of its own.
-        """
-        caller = frame.left if conflict.kind is not Kind.AUTOCAST_EXIT else None
-        while caller is not None and conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
-            failed = self._failed.get((conflict.kind, conflict.culprit, caller[0].function))
-            if failed is not None and set(conflict.scenarios) <= set(failed.scenarios):
-                return conflict.node if conflict.standing.told and not failed.standing.told else failed.node
-            caller = caller[0].left
-        return conflict.node
+    def repeated(self, frame: Activation, call: int) -> None:
+        """Note that a call equals the one of this number, so that the same would happen in it."""
+        if call in self._ended:
+            self._happened(frame, Called(where(frame), call, again=True))
 
     @contextmanager
-    def confirming(self, nodes: Iterable[ast.AST], may_agree: Callable[[Conflict], bool]) -> Iterator[None]:
-        """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block.
-
-        What ``may_agree`` as it is seen there is doubted.
-        """
-        inside = {id(node) for root in nodes for node in ast.walk(root)}
-        before = {key: conflict for key, conflict in self._conflicts.items() if key in inside}
-        for key in before:
-            del self._conflicts[key]
+    def confirming(self, cls: ast.ClassDef) -> Iterator[None]:
+        """Note what happens inside the ``with`` block as that of an autograd Function that modules apply."""
+        self._trace.append(Confirming(cls, done=False))
         yield
-        for key, conflict in before.items():
-            again = self._conflicts.get(key)
-            if again is not None:
-                agrees = may_agree(again)
-                self._conflicts[key] = conflict.doubted(doubts.CALLERS_AGREE) if agrees else conflict
+        self._trace.append(Confirming(cls, done=True))
 
     def region(self, frame: Activation, region: Region) -> None:
         if self.concerns(frame):
@@ -221,34 +193,16 @@ class Recorder:
                 scaled = origin.parents if isinstance(origin.node, ast.BinOp) else ()
                 self._multiplied.update(id(place.node) for place in (origin, *scaled))
 
-    def callers_pair(self, frame: Activation, lane: int, deciders: tuple[Decider, Decider], conflict: Conflict) -> None:
-        """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere.
+    def callers_pair(self, frame: Activation, deciders: tuple[Decider, Decider], mismatch: Mismatch) -> None:
+        """Operands that disagree if the caller passes different dtypes.
 
         A parameter counts as aligned with whatever a caller passes in another method of the same class.
         """
-        pairs = self._pairs.setdefault(id(conflict.node), [])
+        pairs = self._pairs.setdefault(id(mismatch.node), [])
         if len(pairs) < MAX_CONTEXTS:
             fixed = [side for side in deciders if not isinstance(side, Symbol)]
             key = (fixed[0], _class_of(frame)) if fixed else deciders
-            pairs.append(_Pair(lane, key, _autocast_reaches(frame), conflict))
-
-    def _aligned_elsewhere(self) -> Iterator[Conflict]:
-        """One for each function whose operands follow different callers, and are cast to one dtype in another one.
-
-        A cast where autocast never reaches, as in most backward methods, or before an operation that autocast does not
-        cast for, may only make up for that; it says nothing of a place that it reaches.
-        """
-        spoken: set[int] = set()
-        for node, pairs in self._pairs.items():
-            for pair in pairs if node not in self._conflicts else ():
-                ways = [(pair.lane, pair.key, reached) for reached in {True, pair.reached}]
-                casts = [item for way in ways for item in self._aligned.get(way, {}).items()]
-                function = pair.conflict.function
-                causes = (cause for key, (where, cause) in casts if key in self._multiplied and where != function)
-                cause = next(causes, None)
-                if cause is not None and function not in spoken:
-                    spoken.add(function)
-                    yield replace(pair.conflict, causes=(*pair.conflict.causes, cause), aligned=cause.span)
+            pairs.append(CallersPair(mismatch.lanes[0], key, _autocast_reaches(frame), mismatch))
 
     def cast_of(self, node: ast.AST) -> Tensor | None:
         """What a cast of this file was applied to."""
@@ -316,30 +270,11 @@ class Recorder:
         finally:
             self._sensitive.pop()
 
-    def conflicts(self) -> tuple[Conflict, ...]:
-        """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first, which
-        names the others, and none in a function that is only called behind it."""
-        kept: list[Conflict] = []
-        spoken: dict[tuple[Kind, Place, int], int] = {}
-        found = [*self._conflicts.values(), *self._aligned_elsewhere()]
-        for conflict in sorted(found, key=lambda c: c.standing.rank):
-            if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
-                continue
-            if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
-                defect = (conflict.kind, conflict.culprit, conflict.function)
-                if defect in spoken:
-                    if conflict.standing.told:
-                        first = kept[spoken[defect]]
-                        kept[spoken[defect]] = replace(first, also=(*first.also, conflict.node))
-                    continue
-                spoken[defect] = len(kept)
-            kept.append(conflict)
-        told = self._refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
-        return tuple(c.doubted(doubts.FAILS_BEFORE) if self._hidden(c, told) else c for c in kept)
+    def trace(self) -> tuple[Event, ...]:
+        return tuple(self._trace)
 
-    def _hidden(self, conflict: Conflict, told: set[int]) -> bool:
-        """Whether something that is told raises before an operation wherever that was seen."""
-        return all(told.intersection(before) for before in self._behind.get(id(conflict.node), [()]))
+    def alignments(self) -> Alignments:
+        return Alignments(self._pairs, self._aligned, self._multiplied)
 
     def regions(self) -> tuple[Region, ...]:
         return tuple(self._regions.values())
@@ -380,14 +315,18 @@ class Recorder:
         return tuple(self._casts.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Operands of which a caller decides a dtype; ``reached``: where they meet, autocast may be on."""
-
-    lane: int
-    key: tuple[Decider, ...]
-    reached: bool
-    conflict: Conflict
+def where(frame: Activation) -> Where:
+    """Where an activation is now."""
+    chain, callers = [], []
+    activation: Activation | None = frame
+    while activation is not None:
+        chain.append(Running(activation.number, activation.function, activation.path))
+        activation = activation.caller
+    left = frame.left
+    while left is not None:
+        callers.append(left[0].function)
+        left = left[0].left
+    return Where(tuple(chain), tuple(callers), bool(frame.block), frame.autocast)
 
 
 def _is_named(cast: ast.Call) -> bool:
@@ -410,10 +349,3 @@ def _autocast_reaches(frame: Activation) -> bool:
 def _under_autocast(call: TorchCall) -> int:
     """In how many scenarios autocast is on at a call."""
     return sum(state.on and bool(call.live >> lane & 1) for lane, state in enumerate(call.autocast))
-
-
-def _both(a: Conflict, b: Conflict) -> Conflict:
-    """One defect seen in two contexts: the stronger claim, with every scenario of that strength."""
-    if (a.raises, a.standing.rank) != (b.raises, b.standing.rank):
-        return max(a, b, key=lambda c: (c.raises, -c.standing.rank))
-    return replace(a, scenarios=a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios))

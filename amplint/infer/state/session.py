@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from amplint.infer.names.definitions import Class, Enclosing
     from amplint.infer.names.namespace import Project
     from amplint.infer.state.facts import Region
-    from amplint.infer.state.failure import Failure
     from amplint.infer.state.record import Recorder
 
 MAX_STEPS = 250_000
@@ -137,8 +136,6 @@ class Session:
         self._changed: dict[Hashable, int] = {}
         self.entered: list[Entered] = []
         """What was entered from outside and may have to be run again."""
-        self.raising: dict[int, tuple[Failure, ...]] = {}
-        """What raises whichever branches are taken, by the same numbers."""
         self.active: set[int] = set()
         self.running: dict[int, int] = {}
         """How many calls of a function run inside each other, by ``id`` of its node."""

@@ -13,10 +13,8 @@ from amplint.infer.lattice.dtypes import FLOAT32, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import UNKNOWN, Tensor, Value
 from amplint.infer.state.facts import Kind, Operand
-from amplint.infer.torch_model.conflicts import check
-from amplint.infer.torch_model.disagreement import Disagreement
+from amplint.infer.torch_model.mismatches import check, record
 from amplint.infer.torch_model.torch_ops import find_op
-from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     import ast
@@ -109,7 +107,5 @@ def _too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) 
             if low and frame.live >> number & 1 and lane == Lane(FLOAT32):
                 lanes.append(number)
         if lanes:
-            pair = (operand, operand)
-            found = Disagreement(node, name, Kind.ATTENTION, pair, tuple(operands), tuple(lanes))
-            found.record(frame, ASSUMED, cited=True)
+            record(frame, node, name, Kind.ATTENTION, (operand, operand), operands, lanes, cited=True)
             return

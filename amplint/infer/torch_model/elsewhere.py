@@ -9,16 +9,14 @@ drives them makes its inputs for models whose dtype it knows.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import BITS
-from amplint.infer.lattice.origins import causes, deciding
+from amplint.infer.lattice.origins import deciding
 from amplint.infer.state.facts import Kind
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict, Operand
+    from amplint.infer.state.facts import Operand
     from amplint.infer.state.frame import Frame
 
 _KINDS = (Kind.ATTENTION, Kind.UPCAST, Kind.CONSTANT, Kind.TABLE, Kind.MIXED)
@@ -52,28 +50,3 @@ def _is_brought(frame: Frame, caller: Frame, pair: tuple[Operand, Operand], numb
     if not lane.known or lane.assumed or lane.open:
         return False
     return not isinstance(origin.node, ast.arg) and origin.filename == str(caller.namespace.path)
-
-
-def seen_from(caller: Frame, call: ast.expr, frame: Frame, conflict: Conflict) -> Conflict:
-    """The same defect, told at the call of the checked file."""
-    path = frame.namespace.path
-    pair = (conflict.left, conflict.right)
-    lane = next(n for n, s in enumerate(frame.session.scenarios) if s.name == conflict.scenarios[0])
-    name = conflict.op.rsplit(".", 1)[-1]
-    there = Cause(path, frame.namespace.source.span(conflict.node), f"{name} gets both")
-    plain = {id(operand): replace(operand, node=None) for operand in conflict.operands}
-    left, right = (plain.get(id(operand), replace(operand, node=None)) for operand in pair)
-    made = conflict.made
-    if made is not None:
-        made = replace(made, operand=left if made.operand is conflict.left else right)
-    return replace(
-        conflict,
-        node=call,
-        left=left,
-        right=right,
-        operands=tuple(plain.values()),
-        causes=(*causes(caller.namespace.path, [operand.value for operand in pair], lane), there),
-        function=caller.function,
-        made=made,
-        elsewhere=there,
-    )

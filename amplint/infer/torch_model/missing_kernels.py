@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import BITS
-from amplint.infer.torch_model.strength import Strength
 
 if TYPE_CHECKING:
     import ast
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 def refuse(
     frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], bound: dict[str, Value]
-) -> dict[int, Strength]:
+) -> tuple[int, ...]:
     """The live scenarios, by number, in which the device has no kernel for the dtype that the first operand surely has.
 
     ``operands`` carry the dtypes after autocast's casts.
@@ -26,11 +25,13 @@ def refuse(
     session = frame.session
     missing = {BITS[name] for name in op.lacks.get(session.device, ())}
     if not missing or not operands or frame.constructing is not None or op.runs_large(bound):
-        return {}
+        return ()
     value = operands[0].value
     if value.maybe or value.unsure or value.optional:
-        return {}
-    lanes = [n for n, lane in enumerate(value.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in missing]
+        return ()
+    lanes = tuple(
+        n for n, lane in enumerate(value.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in missing
+    )
     if lanes:
-        session.recorder.no_kernel(frame, node, [session.scenarios[lane].name for lane in lanes])
-    return dict.fromkeys(lanes, Strength.ASSUMED)
+        session.recorder.no_kernel(frame, node, lanes)
+    return lanes

@@ -13,7 +13,7 @@ from amplint.infer.lattice.traits import trait_of
 from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Sensitive
-from amplint.infer.torch_model import conflicts, drift, missing_kernels, upcasts, uses
+from amplint.infer.torch_model import drift, mismatches, missing_kernels, upcasts, uses
 from amplint.infer.torch_model.by_hand import aligned_by_hand, all_cast, can_be_lowered, cast_alike
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
@@ -42,7 +42,6 @@ from amplint.infer.torch_model.torch_ops import (
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments
     from amplint.infer.state.frame import Frame
-    from amplint.infer.torch_model.strength import Strength
 
 FP32_RESULT = "fp32_out"
 
@@ -82,7 +81,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if "out_dtype" in bound and not _is_none(bound["out_dtype"]):
         op = _with_out_dtype(op, operands)
     policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
-    lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
+    lowered = policy == LOWER or mismatches.is_matmul_variant(op, out is not None)
     if lowered and session.recorder.in_function and can_be_lowered(operands) and not _dispatches(op, bound):
         written = [arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound]
         place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
@@ -93,7 +92,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if policy == LOWER:
         session.recorder.multiplied(operands)
         upcasts.undone_upcast(frame, node, op, operands)
-    failing: dict[int, Strength] = {}
+    failing: tuple[int, ...] = ()
     strict = op.strict or (_strict_without(op, bound) if op.strict_without else ())
     if strict:
         if strict is not op.strict:
@@ -101,9 +100,9 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         checked = seen
         if out is not None and op.dtype_arg != "out_dtype":
             checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
-        failing = conflicts.check(frame, node, op, checked, out is not None)
+        failing = mismatches.check(frame, node, op, checked, out is not None)
     if op.lacks and policy != LOWER:
-        failing = {**missing_kernels.refuse(frame, node, op, seen, bound), **failing}
+        failing += missing_kernels.refuse(frame, node, op, seen, bound)
     if out is not None:
         return out
     if strict and not frame.backward:
@@ -354,7 +353,7 @@ class _Result:
         seen: list[Operand],
         numbers: list[str | None],
         policy: str | None,
-        failing: dict[int, Strength],
+        failing: tuple[int, ...],
         node: ast.expr | ast.stmt,
     ) -> None:
         self.frame, self.op, self.bound, self.node = frame, op, bound, node

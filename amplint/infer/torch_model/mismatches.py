@@ -1,4 +1,4 @@
-"""Operands of strict operations that disagree: of which kind, in which scenarios, and how sure that is.
+"""Operands of strict operations that disagree: which two, of which kind of operation, in which scenarios.
 
 torch raises where operands of a strict operation differ in dtype after autocast had its say. What also fails in the
 float32 control is no precision hazard (or a mistake of the inference) and is dropped.
@@ -10,34 +10,28 @@ import ast
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.dtypes import FLOAT32, LOW, Symbol
+from amplint.finding import Cause
+from amplint.infer.lattice.dtypes import LOW, Symbol
 from amplint.infer.lattice.joining import options_of
-from amplint.infer.lattice.origins import deciding
+from amplint.infer.lattice.strength import Strength
 from amplint.infer.lattice.values import Builtin, Const, Number, Sequence, Tensor, Value
-from amplint.infer.state.facts import Kind, Operand
-from amplint.infer.state.record import decider
+from amplint.infer.state.facts import Kind, Mismatch, Operand
+from amplint.infer.state.record import decider, where
 from amplint.infer.torch_model.autocast import switched_off
 from amplint.infer.torch_model.default_dtype import may_be_low
-from amplint.infer.torch_model.disagreement import Disagreement
+from amplint.infer.torch_model.elsewhere import brought_lanes
 from amplint.infer.torch_model.provenance import (
     autocast_made,
     beside_its_own,
     came_with,
-    follows_default,
-    from_anyone,
     is_upcast,
     made_in,
     was_added,
 )
-from amplint.infer.torch_model.strength import Strength, compare
+from amplint.infer.torch_model.strength import compare
 from amplint.infer.torch_model.torch_ops import LOWER, Op, find_op
-from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, Standing, holding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from amplint.finding import Doubt
     from amplint.infer.state.frame import Frame
     from amplint.source import Span
 
@@ -86,15 +80,14 @@ INDEX_WRITES = frozenset(
 
 def check(
     frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], out: bool, *, cited: bool = False
-) -> dict[int, Strength]:
+) -> tuple[int, ...]:
     """Compare the operands of a strict operation as torch would see them; record what disagrees.
 
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
-    Returns the scenarios that fail, by lane. A constructor runs before its module is converted, so nothing in it
-    disagrees yet.
+    Returns the scenarios that fail. A constructor runs before its module is converted, so nothing in it disagrees yet.
     """
     if frame.constructing is not None:
-        return {}
+        return ()
     worst: dict[int, Strength] = {}
     chosen: tuple[Operand, Operand] | None = None
     best = Strength.NONE
@@ -105,39 +98,66 @@ def check(
         top = max(lanes.values(), default=Strength.NONE)
         if top > best:
             best, chosen, worst = top, pair, lanes
-    if chosen is None:
-        _note_callers(frame, node, op, operands)
-        return {}
-    kind = Kind.ATTENTION if cited else _kind(frame, op, operands, chosen, worst, out)
-    accepted = _accepted(frame, kind, chosen, worst)
-    if not accepted:
-        _note_callers(frame, node, op, operands)
-        return {}
-    added = [lane for lane in accepted if any(was_added(operand, lane) for operand in chosen)]
-    if added and any(came_with(frame, operand) for operand in chosen):
-        accepted = [lane for lane in accepted if lane not in added]
-        if not accepted:
-            return {}
-    forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
-    by_model = [lane for lane in forced if any(follows_default(frame, operand, lane) for operand in chosen)]
-    forced = [lane for lane in forced if lane not in by_model] or forced
-    sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
-    asked = {
-        doubts.OTHER_LIBRARY: cited,
-        doubts.ADDED_LATER: sure[0] in added,
-        doubts.FOLLOWS_DEFAULT: sure[0] in by_model,
-        doubts.NORM_KEPT_WIDE: chosen[1].name in op.not_narrower,
-        doubts.UNKNOWN_ON_A_PATH: any(operand.value.unsure for operand in chosen),
-    }
-    held = holding(asked)
-    if not forced:
-        held += _doubts(frame, node, kind, chosen, sure[0], worst[sure[0]])
-    if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
-        held.append(doubts.DEFAULT_UNSEEN)
-    definite = all(worst[lane] >= Strength.ASSUMED for lane in sure)
-    found = Disagreement(node, op.name, kind, chosen, tuple(operands), tuple(sure))
-    found.record(frame, Standing(bool(forced)).doubted(*held), cited=cited, sure=definite)
-    return {lane: worst[lane] for lane in accepted}
+    if chosen is not None:
+        kind = Kind.ATTENTION if cited else _kind(frame, op, operands, chosen, worst, out)
+        accepted = _accepted(frame, kind, chosen, worst)
+        if accepted and any(came_with(frame, operand) for operand in chosen):
+            accepted = [lane for lane in accepted if not any(was_added(operand, lane) for operand in chosen)]
+            if not accepted:
+                return ()
+        if accepted:
+            of_norm = chosen[1].name in op.not_narrower
+            strengths = tuple(worst[lane] for lane in accepted)
+            record(frame, node, op.name, kind, chosen, operands, accepted, strengths, cited=cited, of_norm=of_norm)
+            return tuple(accepted)
+    _note_callers(frame, node, op, operands)
+    return ()
+
+
+def record(
+    frame: Frame,
+    node: ast.expr | ast.stmt,
+    op: str,
+    kind: Kind,
+    pair: tuple[Operand, Operand],
+    operands: list[Operand],
+    lanes: list[int],
+    strengths: tuple[Strength, ...] = (),
+    *,
+    raises: bool = True,
+    cited: bool = False,
+    of_norm: bool = False,
+) -> None:
+    """Note operands that disagree where they do so in the checked file, or elsewhere for what that file hands over."""
+    session = frame.session
+    if session.recorder.concerns(frame):
+        caller, call, there, brought = frame, node, None, []
+    elif frame.left is not None and isinstance(frame.left[1], ast.Call) and raises and not cited:
+        caller, call = frame.left
+        there = Cause(frame.namespace.path, frame.namespace.source.span(node), f"{op.rsplit('.', 1)[-1]} gets both")
+        brought = brought_lanes(frame, caller, kind, pair, lanes)
+        if not brought:
+            return
+    else:
+        return
+    differing = any(session.scenarios[lane].keeps_explicit for lane in lanes)
+    found = Mismatch(
+        node=call,
+        op=op,
+        kind=kind,
+        pair=pair,
+        operands=tuple(operands),
+        lanes=tuple(lanes),
+        where=where(caller),
+        strengths=strengths,
+        raises=raises,
+        cited=cited,
+        of_norm=of_norm,
+        low_default=not differing or may_be_low(session, frame.namespace),
+        elsewhere=there,
+        brought=tuple(brought),
+    )
+    session.recorder.mismatch(caller, found)
 
 
 def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strength]:
@@ -154,16 +174,6 @@ def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strengt
         and not given.value.dtypes[lane].mask & LOW
         and not parameter.value.dtypes[lane].mask & ~LOW
     }
-
-
-def _only_by_default(frame: Frame, lanes: list[int]) -> bool:
-    """Whether operands differ only where modules are built under a default dtype, and keep what is made explicitly.
-
-    Never where nothing else was asked for.
-    """
-    scenarios = frame.session.scenarios
-    other = any(not scenario.keeps_explicit for scenario in scenarios[1:])
-    return other and all(scenarios[lane].keeps_explicit for lane in lanes)
 
 
 def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
@@ -184,12 +194,16 @@ def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
                         continue
                     if any(came_with(frame, operand) for operand in (left, right)):
                         continue
-                    found = Disagreement(node, op.name, Kind.MIXED, (left, right), tuple(operands), (number,))
                     beside = next((span for o in group if (span := _cast_parameter(frame, o)) is not None), None)
-                    if beside is not None and isinstance(a, int) is not isinstance(b, int):
-                        recorder.conflict(frame, found.conflict(frame, ASSUMED, aligned=beside))
+                    aligned = beside if isinstance(a, int) is not isinstance(b, int) else None
+                    pair, lanes = (left, right), (number,)
+                    found = Mismatch(
+                        node, op.name, Kind.MIXED, pair, tuple(operands), lanes, where(frame), aligned=aligned
+                    )
+                    if aligned is not None:
+                        recorder.mismatch(frame, found)
                     else:
-                        recorder.callers_pair(frame, number, (a, b), found.conflict(frame, ASSUMED))
+                        recorder.callers_pair(frame, (a, b), found)
                     return
 
 
@@ -200,70 +214,6 @@ def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
     if origin is None or before is None or before.origin is None or not before.origin.parameter:
         return None
     return origin.span
-
-
-def _doubts(
-    frame: Frame,
-    node: ast.expr | ast.stmt,
-    kind: Kind,
-    pair: tuple[Operand, Operand],
-    lane: int,
-    found: Strength,
-) -> Iterator[Doubt]:
-    """Why dtypes that differ for some callers, or on some path, may not be worth saying.
-
-    Where the code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is
-    enough; but not a path that also decides whether the operand exists. One is enough too where a constant comes in on
-    it and the other operand has one dtype whichever way was taken; but where other tensors only took their dtype from
-    that constant, what it meets itself fails first.
-    """
-    if kind is Kind.INDEX_WRITE and _rests_on_anyone(frame, pair, lane, found):
-        yield doubts.ROWS_OF_ANYONE
-    if kind is Kind.INDEX_WRITE and found is Strength.CALLER and _written_wide(frame, pair, lane):
-        yield doubts.WIDE_DESTINATION
-    if kind is Kind.AUTOCAST_EXIT and found is Strength.CALLER and any(o.value.unsure for o in pair):
-        yield doubts.MAY_BE_A_NUMBER
-    if found is not Strength.PATH:
-        return
-    if any(operand.value.optional for operand in pair):
-        yield doubts.MAY_BE_MISSING
-    if kind is Kind.INDEX_WRITE and _may_follow(pair, lane) and made_in(pair, lane) is None:
-        yield doubts.ROWS_MAY_FOLLOW
-    if kind in (Kind.CONSTANT, Kind.TABLE):
-        made = made_in(pair, lane)
-        others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
-        brought = made is not None and deciding(made.operand.value.origin, lane) is not made.maker
-        if made is not None and brought and frame.session.recorder.blamed(made.maker, node):
-            yield doubts.FAILS_ELSEWHERE
-        if not all(other.exact for other in others):
-            yield doubts.OTHER_VARIES
-    if kind is Kind.UPCAST or (kind is Kind.MIXED and not beside_its_own(pair, lane)):
-        yield doubts.PATHS_APART
-
-
-def _rests_on_anyone(frame: Frame, pair: tuple[Operand, Operand], lane: int, found: Strength) -> bool:
-    """Whether an index write fails only for what a method of a class that is no module is assumed to be passed.
-
-    Rows from such a caller are as often data (labels, boxes, scores) as activations. A destination from there that the
-    function fills with rows of a dtype of its own making is another matter, unless autocast would have lowered it too.
-    """
-    destination, source = pair
-    return from_anyone(frame, source, lane) or (found is Strength.CALLER and from_anyone(frame, destination, lane))
-
-
-def _written_wide(frame: Frame, pair: tuple[Operand, Operand], lane: int) -> bool:
-    """Whether autocast made rows float32 that go where a caller may have passed low precision.
-
-    What a layer gets under autocast is mostly a residual stream, which stays float32, or what a norm gave.
-    """
-    destination, source = (operand.value.dtypes[lane] for operand in pair)
-    return bool(frame.autocast[lane].low) and destination.assumed and source.mask == FLOAT32
-
-
-def _may_follow(pair: tuple[Operand, Operand], lane: int) -> bool:
-    """Whether one operand is what a caller passes, and the other may be the same: nothing says that they differ."""
-    a, b = (operand.value.dtypes[lane] for operand in pair)
-    return bool(a.mask & b.mask) and any(side.assumed and not side.certain for side in (a, b))
 
 
 def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
