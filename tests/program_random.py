@@ -415,8 +415,8 @@ def said(path: Path, text: str) -> str:
 
 def _facts(facts: FileFacts) -> Iterator[str]:
     for c in conflicts(facts):
-        yield f"{facts.span(c.node)} {c.op} {c.kind} {c.left_dtype} {c.right_dtype} {c.scenarios} {c.certainty}"
-        yield f"{c.causes} {c.culprit} {c.raises}"
+        yield f"{facts.span(c.node)} {c.op} {c.kind} {c.left_dtype} {c.right_dtype} {c.scenarios}"
+        yield f"{c.standing.certainty} {c.causes} {c.culprit} {c.raises}"
     for call in facts.calls:
         yield f"{facts.span(call.node)} {call.name} {call.autocast} {call.live} {sorted(call.arguments)}"
     for region in facts.regions:

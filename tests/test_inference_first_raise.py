@@ -100,7 +100,7 @@ def test_what_is_only_called_behind_a_failure_of_the_same_operand_is_none_of_its
 def told_in(code: str) -> list[int]:
     source = Source(Path("/project/net.py"), code.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    told = [conflict for conflict in conflicts(facts) if conflict.certainty is not Certainty.POSSIBLE]
+    told = [conflict for conflict in conflicts(facts) if conflict.standing.certainty is not Certainty.POSSIBLE]
     return sorted(facts.span(conflict.node).start.row for conflict in told)
 
 

@@ -62,6 +62,6 @@ def test_the_module_that_applies_a_function_tells_what_backward_gets(
     source = Source(Path("/project/module.py"), APPLIED.format(between=between).encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     found = [conflict for conflict in conflicts(facts) if conflict.kind is Kind.BACKWARD]
-    told = {source.segment(facts.span(conflict.node)): conflict.certainty for conflict in found}
+    told = {source.segment(facts.span(conflict.node)): conflict.standing.certainty for conflict in found}
     assert {text for text, certainty in told.items() if certainty is not Certainty.POSSIBLE} == sure
     assert {text for text, certainty in told.items() if certainty is Certainty.POSSIBLE} == possible

@@ -14,7 +14,7 @@ from amplint.infer.torch_model.provenance import is_upcast, made_in
 if TYPE_CHECKING:
     import ast
 
-    from amplint.finding import Cause, Certainty, Doubt
+    from amplint.finding import Cause, Doubt
     from amplint.infer.state.facts import FileFacts, MadeOperand, Mismatch, Operand
     from amplint.judge.certainty import Standing
     from amplint.source import Span
@@ -58,43 +58,34 @@ class Conflict:
     """The operation, where it stands in another file: ``node`` is the call that leads there from this one, and the
     operands have no nodes."""
 
-    @property
-    def certainty(self) -> Certainty | None:
-        """How sure that is."""
-        return self.standing.certainty
-
     def doubted(self, *doubts: Doubt) -> Conflict:
         """The same, with further doubts."""
         return replace(self, standing=self.standing.doubted(*doubts))
 
 
-def conflict_of(facts: FileFacts, found: Mismatch, lanes: tuple[int, ...], standing: Standing) -> Conflict:
+def conflict_of(
+    facts: FileFacts, found: Mismatch, function: int, lanes: tuple[int, ...], standing: Standing
+) -> Conflict:
     """What a mismatch claims of these scenarios, with the dtypes and causes of the first one."""
-    lane, pair, operands = lanes[0], found.pair, found.operands
+    lane, pair = lanes[0], found.pair
     made = made_in(pair, lane) if found.kind in (Kind.CONSTANT, Kind.TABLE) else None
     left_dtype, right_dtype = _different_dtypes(*pair, lane)
-    culprit, causes = _culprit(found, lane), facts.causes(pair, lane)
-    if found.elsewhere is not None:
-        plain = {id(operand): replace(operand, node=None) for operand in (*pair, *operands)}
-        made = replace(made, operand=plain[id(made.operand)]) if made is not None else None
-        pair, operands = (plain[id(pair[0])], plain[id(pair[1])]), tuple(plain[id(operand)] for operand in operands)
-        causes = (*causes, found.elsewhere)
     return Conflict(
         node=found.node,
         op=found.op,
         kind=found.kind,
         left=pair[0],
         right=pair[1],
-        operands=operands,
+        operands=found.operands,
         scenarios=tuple(facts.scenarios[number].name for number in lanes),
         left_dtype=left_dtype,
         right_dtype=right_dtype,
         standing=standing,
         raises=found.raises,
-        causes=causes,
-        function=found.where.chain[0].function,
+        causes=(*facts.causes(pair, lane), *([found.elsewhere] if found.elsewhere is not None else ())),
+        function=function,
         made=made,
-        culprit=culprit,
+        culprit=_culprit(found, lane),
         aligned=found.aligned,
         cited=found.cited,
         elsewhere=found.elsewhere,

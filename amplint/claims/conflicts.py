@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.conflict import Conflict, conflict_of
 from amplint.claims.first_failures import Failures
 from amplint.claims.mismatch_doubts import judge
-from amplint.infer.state.facts import BranchesMet, Called, Confirming, Kind, Mismatch, MissingKernel
+from amplint.infer.state.facts import Confirming, Kind, Mismatch, MissingKernel
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Place
     from amplint.infer.lattice.values import Origin
-    from amplint.infer.state.facts import Event, FileFacts, Where
+    from amplint.infer.state.facts import Event, FileFacts
 
 _ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
 
@@ -56,31 +56,29 @@ class _Judged:
         self.told = tuple(self._told())
 
     def _follow(self, event: Event) -> None:
-        if isinstance(event, Mismatch):
-            self._judge(event)
-        elif isinstance(event, MissingKernel):
-            self._refused.add(id(event.node))
-            self._failures.missing_kernel(event.where, event.node, self._facts.names(event.lanes))
-        elif isinstance(event, BranchesMet):
-            self._failures.branches_met(event)
-        elif isinstance(event, Called):
-            self._failures.called(event)
+        if isinstance(event.what, Mismatch):
+            self._judge(event, event.what)
+        elif isinstance(event.what, Confirming):
+            self._confirm(event.what)
         else:
-            self._confirm(event)
+            if isinstance(event.what, MissingKernel):
+                self._refused.add(id(event.what.node))
+            self._failures.follow(event, self._facts.names)
 
-    def _judge(self, found: Mismatch) -> None:
-        lanes, standing, definite = judge(self._facts, found, lambda maker: self._blamed(maker, found.node))
+    def _judge(self, event: Event, found: Mismatch) -> None:
+        judged = judge(self._facts, found, event.autocast, lambda maker: self._blamed(maker, found.node))
+        lanes, standing, definite = judged
         if found.elsewhere is not None:
             lanes = tuple(lane for lane in lanes if lane in found.brought)
             if not lanes or not standing.told:
                 return
-        conflict = self.contexts[id(found)] = conflict_of(self._facts, found, lanes, standing)
+        conflict = self.contexts[id(found)] = conflict_of(self._facts, found, event.chain[0].function, lanes, standing)
         if standing.told:
-            self._behind.setdefault(id(found.node), []).append(self._failures.before(found.where, conflict))
+            self._behind.setdefault(id(found.node), []).append(self._failures.before(event, conflict))
             if found.raises and not found.cited:
-                self._failures.conflict(found.where, conflict, definite=definite)
-        self._first.setdefault(id(found.node), set()).add(id(self._failed_before(found.where, conflict)))
-        if conflict.culprit is not None and found.raises and not found.where.branched:
+                self._failures.conflict(event, conflict, definite=definite)
+        self._first.setdefault(id(found.node), set()).add(id(self._failed_before(event, conflict)))
+        if conflict.culprit is not None and found.raises and not event.branched:
             defect = (found.kind, conflict.culprit, conflict.function)
             failed = self._failed.get(defect)
             if failed is None or not failed.standing.told:
@@ -97,7 +95,7 @@ class _Judged:
         )
         return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
 
-    def _failed_before(self, where: Where, conflict: Conflict) -> ast.expr | ast.stmt:
+    def _failed_before(self, event: Event, conflict: Conflict) -> ast.expr | ast.stmt:
         """What fails first for the same operand: outside of branches of a function that led here, else nothing before
         the operation itself.
 
@@ -105,7 +103,7 @@ class _Judged:
         """
         if conflict.kind is Kind.AUTOCAST_EXIT or conflict.kind not in _ONE_PER_ORIGIN or conflict.culprit is None:
             return conflict.node
-        for function in where.callers:
+        for function in event.callers:
             failed = self._failed.get((conflict.kind, conflict.culprit, function))
             if failed is not None and set(conflict.scenarios) <= set(failed.scenarios):
                 return conflict.node if conflict.standing.told and not failed.standing.told else failed.node
@@ -134,24 +132,13 @@ class _Judged:
         return all(a.mask & b.mask and not a.assumed and not b.assumed for a, b in pairs)
 
     def _aligned_elsewhere(self) -> Iterator[Conflict]:
-        """One for each function whose operands follow different callers, and are cast to one dtype in another one.
-
-        A cast where autocast never reaches, as in most backward methods, or before an operation that autocast does not
-        cast for, may only make up for that; it says nothing of a place that it reaches.
-        """
+        """One for each function whose operands follow different callers, and are cast to one dtype in another one."""
         spoken: set[int] = set()
-        alignments = self._facts.alignments
-        for node, pairs in alignments.pairs.items():
-            for pair in pairs if node not in self._conflicts else ():
-                ways = [(pair.lane, pair.key, reached) for reached in {True, pair.reached}]
-                casts = [item for way in ways for item in alignments.casts.get(way, {}).items()]
-                function = pair.mismatch.where.chain[0].function
-                causes = (cause for key, (at, cause) in casts if key in alignments.multiplied and at != function)
-                cause = next(causes, None)
-                if cause is not None and function not in spoken:
-                    spoken.add(function)
-                    found = conflict_of(self._facts, pair.mismatch, pair.mismatch.lanes, ASSUMED)
-                    yield replace(found, causes=(*found.causes, cause), aligned=cause.span)
+        for found, function, cast in self._facts.aligned:
+            if id(found.node) not in self._conflicts and function not in spoken:
+                spoken.add(function)
+                conflict = conflict_of(self._facts, found, function, found.lanes, ASSUMED)
+                yield replace(conflict, causes=(*conflict.causes, cast), aligned=cast.span)
 
     def _told(self) -> Iterator[Conflict]:
         kept: list[Conflict] = []

@@ -6,13 +6,13 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.infer.state.facts import Kind
+from amplint.infer.state.facts import BranchesMet, Called, Kind, MissingKernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from amplint.claims.conflict import Conflict
-    from amplint.infer.state.facts import BranchesMet, Called, Where
+    from amplint.infer.state.facts import Event
     from amplint.source import Span
 
 _KINDS = (Kind.ATTENTION, Kind.INDEX_WRITE, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
@@ -43,46 +43,47 @@ class Failures:
         self._in: dict[int, list[_Failure]] = {}
         self._of_call: dict[int, tuple[_Failure, ...]] = {}
 
-    def conflict(self, where: Where, conflict: Conflict, *, definite: bool) -> None:
+    def follow(self, event: Event, names: Callable[[Iterable[int]], tuple[str, ...]]) -> None:
+        """Take note of an event that is no mismatch; ``names`` are those of scenarios by number.
+
+        What has no kernel for its operand raises: casts elsewhere do not help, so nothing behind it is reached. What
+        raises in both of two branches raises whichever is taken.
+        """
+        what, found = event.what, self._in.get(event.chain[0].number, [])
+        if isinstance(what, MissingKernel):
+            scenarios = frozenset(names(what.lanes))
+            self._note(event, _Failure(what.node, scenarios, sure=True, made=None, maker=None, last=True))
+        elif isinstance(what, BranchesMet):
+            others = [failure for failure in found if failure.path == what.no]
+            for failure in [failure for failure in found if failure.path == what.yes]:
+                for other in others:
+                    both = failure.scenarios & other.scenarios
+                    if both and (failure.sure, failure.made, failure.maker) == (other.sure, other.made, other.maker):
+                        self._note(event, replace(failure, scenarios=both))
+                        break
+        elif isinstance(what, Called) and what.again:
+            for failure in self._of_call.get(what.call, ()):
+                self._note(event, failure)
+        elif isinstance(what, Called) and found:
+            self._of_call[what.call] = tuple(failure for failure in found if not failure.path)
+
+    def conflict(self, event: Event, conflict: Conflict, *, definite: bool) -> None:
         """Operands that disagree raise for all that runs behind them: in this activation, and, outside of branches, in
         its callers. ``definite``: they disagree on every path."""
         maker = _maker_of(conflict)
         if definite or maker is not None:
             scenarios = frozenset(conflict.scenarios)
-            self._note(where, _Failure(conflict.node, scenarios, definite, _made(conflict), maker))
+            self._note(event, _Failure(conflict.node, scenarios, definite, _made(conflict), maker))
 
-    def missing_kernel(self, where: Where, node: ast.expr | ast.stmt, scenarios: Iterable[str]) -> None:
-        """What has no kernel for its operand raises: casts elsewhere do not help, so nothing behind it is reached."""
-        self._note(where, _Failure(node, frozenset(scenarios), sure=True, made=None, maker=None, last=True))
-
-    def _note(self, where: Where, failure: _Failure) -> None:
-        for running in where.chain:
+    def _note(self, event: Event, failure: _Failure) -> None:
+        for running in event.chain:
             if not running.function:
                 break
             self._in.setdefault(running.number, []).append(replace(failure, path=running.path))
             if running.path:
                 break
 
-    def called(self, event: Called) -> None:
-        """A call ended; or it is made once more, with what it was called with before."""
-        if event.again:
-            for failure in self._of_call.get(event.call, ()):
-                self._note(event.where, failure)
-        elif found := self._in.get(event.where.chain[0].number):
-            self._of_call[event.call] = tuple(failure for failure in found if not failure.path)
-
-    def branches_met(self, event: BranchesMet) -> None:
-        """What raises in both of two branches raises whichever is taken."""
-        found = self._in.get(event.where.chain[0].number, [])
-        others = [failure for failure in found if failure.path == event.no]
-        for failure in [failure for failure in found if failure.path == event.yes]:
-            for other in others:
-                both = failure.scenarios & other.scenarios
-                if both and (failure.sure, failure.made, failure.maker) == (other.sure, other.made, other.maker):
-                    self._note(event.where, replace(failure, scenarios=both))
-                    break
-
-    def before(self, where: Where, conflict: Conflict) -> Sequence[int]:
+    def before(self, event: Event, conflict: Conflict) -> Sequence[int]:
         """What raises on the way to an operation in every scenario in which that would, by ``id``; nothing where it is
         reached.
 
@@ -93,7 +94,7 @@ class Failures:
         if conflict.kind not in _KINDS and not (conflict.kind is Kind.UPCAST and made is not None):
             return ()
         rest, found = set(conflict.scenarios), []
-        for running in where.chain if self._in else ():
+        for running in event.chain if self._in else ():
             for failure in self._in.get(running.number, ()):
                 applies = failure.last or (failure.sure and made in (None, failure.made))
                 applies |= not failure.sure and maker is not None and maker == failure.maker

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from amplint.finding import Doubt
+    from amplint.infer.lattice.dtypes import Autocast
     from amplint.infer.lattice.values import Origin
     from amplint.infer.state.facts import FileFacts, Mismatch, Operand
 
@@ -29,7 +30,7 @@ class Judged(NamedTuple):
     definite: bool = False
 
 
-def judge(facts: FileFacts, found: Mismatch, blamed: Callable[[Origin], bool]) -> Judged:
+def judge(facts: FileFacts, found: Mismatch, autocast: Autocast, blamed: Callable[[Origin], bool]) -> Judged:
     """The scenarios in which a mismatch is surest, and how sure it is there.
 
     ``blamed`` says whether another operation surely fails for what a constructor makes.
@@ -51,7 +52,7 @@ def judge(facts: FileFacts, found: Mismatch, blamed: Callable[[Origin], bool]) -
     }
     held = holding(asked)
     if not forced:
-        held += _doubts(facts, found, sure[0], strengths[sure[0]], blamed)
+        held += _doubts(facts, found, autocast, sure[0], strengths[sure[0]], blamed)
     if _only_by_default(facts, sure) and not added and not found.low_default:
         held.append(doubts.DEFAULT_UNSEEN)
     definite = all(strengths[lane] >= Strength.ASSUMED for lane in sure)
@@ -68,7 +69,12 @@ def _only_by_default(facts: FileFacts, lanes: list[int]) -> bool:
 
 
 def _doubts(
-    facts: FileFacts, found: Mismatch, lane: int, strength: Strength, blamed: Callable[[Origin], bool]
+    facts: FileFacts,
+    found: Mismatch,
+    autocast: Autocast,
+    lane: int,
+    strength: Strength,
+    blamed: Callable[[Origin], bool],
 ) -> Iterator[Doubt]:
     """Why dtypes that differ for some callers, or on some path, may not be worth saying.
 
@@ -80,7 +86,7 @@ def _doubts(
     kind, pair = found.kind, found.pair
     if kind is Kind.INDEX_WRITE and _rests_on_anyone(facts, pair, lane, strength):
         yield doubts.ROWS_OF_ANYONE
-    if kind is Kind.INDEX_WRITE and strength is Strength.CALLER and _written_wide(found, lane):
+    if kind is Kind.INDEX_WRITE and strength is Strength.CALLER and _written_wide(found, autocast, lane):
         yield doubts.WIDE_DESTINATION
     if kind is Kind.AUTOCAST_EXIT and strength is Strength.CALLER and any(o.value.unsure for o in pair):
         yield doubts.MAY_BE_A_NUMBER
@@ -114,13 +120,13 @@ def _rests_on_anyone(facts: FileFacts, pair: tuple[Operand, Operand], lane: int,
     return _from_anyone(facts, source, lane)
 
 
-def _written_wide(found: Mismatch, lane: int) -> bool:
+def _written_wide(found: Mismatch, autocast: Autocast, lane: int) -> bool:
     """Whether autocast made rows float32 that go where a caller may have passed low precision.
 
     What a layer gets under autocast is mostly a residual stream, which stays float32, or what a norm gave.
     """
     destination, source = (operand.value.dtypes[lane] for operand in found.pair)
-    return bool(found.where.autocast[lane].low) and destination.assumed and source.mask == FLOAT32
+    return bool(autocast[lane].low) and destination.assumed and source.mask == FLOAT32
 
 
 def _may_follow(pair: tuple[Operand, Operand], lane: int) -> bool:

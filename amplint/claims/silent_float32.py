@@ -9,6 +9,7 @@ from amplint.claims.conflicts import conflicts
 from amplint.claims.device_followers import joined
 from amplint.claims.made_tensors import because, quoted, reason
 from amplint.claims.merged_weights import merges
+from amplint.claims.operands import dtype_in
 from amplint.claims.rotary_embeddings import rotations
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect, likely_loss
@@ -50,9 +51,9 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             span=span,
             node=span,
             message=_message(promotion),
-            scenarios=promotion.scenarios,
+            scenarios=facts.names(promotion.lanes),
             standing=ASSUMED,
-            causes=promotion.causes,
+            causes=facts.causes((promotion.narrow, promotion.wide), promotion.lanes[0]),
             severity=Severity.WARNING,
             data=promotion,
         )
@@ -84,9 +85,10 @@ def widened(facts: FileFacts) -> Iterator[Suspect]:
         how = "under autocast " if apart.by_autocast else ""
         message = (
             f"{how}{quoted(apart.node) or 'this operation'} gives float32, so `{apart.kernel}` gets a float32 "
-            f"{apart.tensor.name} beside a {apart.sibling_dtype} {apart.sibling.name}"
+            f"{apart.tensor.name} beside a {dtype_in(apart.sibling, apart.lanes[0])} {apart.sibling.name}"
         )
-        yield likely_loss(facts, apart.node, message, apart.scenarios, apart.causes, apart)
+        causes = facts.causes((apart.sibling,), apart.lanes[0])
+        yield likely_loss(facts, apart.node, message, facts.names(apart.lanes), causes, apart)
 
 
 def padded(facts: FileFacts) -> Iterator[Suspect]:

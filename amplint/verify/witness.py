@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.conflicts import in_context
 from amplint.infer.lattice.values import TensorMethod, TorchName, Value
 from amplint.infer.machine.expressions import evaluate
+from amplint.infer.state.facts import Mismatch
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.record import Recorder
 from amplint.infer.state.session import OutOfBudget
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.lattice.dtypes import Autocast
     from amplint.infer.state.activation import Activation
-    from amplint.infer.state.facts import FileFacts, Mismatch, Operand
+    from amplint.infer.state.facts import FileFacts, MissingKernel, Operand
     from amplint.source import Span
 
 _PLAIN = (
@@ -78,19 +79,19 @@ class Witness(Recorder):
     def concerns(self, frame: Activation) -> bool:
         return not self._looking and super().concerns(frame)
 
-    def mismatch(self, frame: Activation, mismatch: Mismatch) -> None:
-        super().mismatch(frame, mismatch)
-        if mismatch.elsewhere is not None or not isinstance(frame, Frame) or not self.concerns(frame):
+    def happened(self, frame: Activation, what: Mismatch | MissingKernel) -> None:
+        super().happened(frame, what)
+        if not isinstance(what, Mismatch) or not isinstance(frame, Frame) or not self.concerns(frame):
             return
-        op = _op(mismatch.op, frame)
-        if op is None:
+        op = _op(what.op, frame)
+        if op is None or what.elsewhere is not None:
             return
-        span = frame.namespace.source.span(mismatch.node)
+        span = frame.namespace.source.span(what.node)
         if span in self._wanted:
-            _, arguments = self._arguments.get(id(mismatch.node), ("", {}))
-            values = self._values(frame, mismatch.node)
-            sight = Sight(mismatch.node, op, mismatch.operands, frozenset(), frame.autocast, values, arguments)
-            self._disagreeing.setdefault(span, []).append((mismatch, sight))
+            _, arguments = self._arguments.get(id(what.node), ("", {}))
+            values = self._values(frame, what.node)
+            sight = Sight(what.node, op, what.operands, frozenset(), frame.autocast, values, arguments)
+            self._disagreeing.setdefault(span, []).append((what, sight))
 
     def torch_call(self, frame: Activation, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         super().torch_call(frame, name, node, arguments)

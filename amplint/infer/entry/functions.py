@@ -36,8 +36,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
             if id(forward.node) not in session.ran:
                 leading = () if styled else ((context, None),)
                 run_function(ambient, forward, arguments.shifted(*leading))
-            if styled:
-                _setup_context(ambient, cls, context, arguments, result)
+            _setup_context(ambient, cls, context, arguments, result)
     with session.recorder.watching() as in_backward:
         if backward is not None:
             _run_backward(ambient, cls, backward, context, result)
@@ -69,14 +68,13 @@ def confirm(top: Frame, cls: Class) -> None:
         return
     memo, calls = session.memo, session.calls
     session.memo, session.calls = {}, {}
-    with session.recorder.confirming(cls.node):
+    with session.recorder.confirming(top, cls.node):
         for how in applied:
             assert how is not None
             frame = Frame(session, top.namespace, autocast=how.autocast, live=how.live, in_module=True)
             context = AutogradContext()
             result = apply_autograd(frame, cls, how.arguments, context)
-            if classes.find_member(cls, "setup_context") is not None:
-                _setup_context(frame, cls, context, how.arguments, result)
+            _setup_context(frame, cls, context, how.arguments, result)
             _run_backward(frame, cls, backward, context, result)
     session.memo, session.calls = memo, calls
 

@@ -9,7 +9,7 @@ from amplint.infer.lattice.answered import ASKED
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.dtypes import BOOL
-from amplint.infer.lattice.joining import MAX_LENGTH, element_of, merge, options_of, unite
+from amplint.infer.lattice.joining import MAX_LENGTH, element_of, is_none, merge, options_of, unite
 from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
@@ -28,7 +28,7 @@ from amplint.infer.machine import containers
 from amplint.infer.machine.builtins import BUILTIN_NAMES
 from amplint.infer.machine.guards import compare_dtypes, device_test, narrow, split, truth, usually
 from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing
-from amplint.infer.machine.operators import binary_operator, is_none, unary_operator
+from amplint.infer.machine.operators import binary_operator, unary_operator
 from amplint.infer.names.definitions import Bound, Function, Instance
 from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import assign, call

@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from amplint.infer.flow.training.training import Training
-from amplint.infer.lattice.dtypes import Symbol
 from amplint.infer.lattice.origins import causes
 from amplint.infer.syntax.references import Reference, references
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable, Mapping, Sequence, Set
+    from collections.abc import Iterable, Set
     from pathlib import Path
 
     from amplint.finding import Cause
@@ -84,29 +83,6 @@ class Kind(str, Enum):
     MIXED = "mixed"
 
 
-class Running(NamedTuple):
-    """An activation of a function while something happened: its number, ``id`` of the function's node (0 at the top
-    level of a module) and the branches that ran and might not, each by ``id`` of its statements."""
-
-    number: int
-    function: int
-    path: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where a program was: ``chain`` begins with the activation that ran and ends with the outermost one.
-
-    ``callers`` are the functions of the checked file that led there, the last one first; ``branched``: it stood in a
-    branch or a loop.
-    """
-
-    chain: tuple[Running, ...]
-    callers: tuple[int, ...]
-    branched: bool
-    autocast: Autocast
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Mismatch:
     """An operation met operands of dtypes that do not go together, in some scenarios of one context.
@@ -122,7 +98,6 @@ class Mismatch:
     pair: tuple[Operand, Operand]
     operands: tuple[Operand, ...]
     lanes: tuple[int, ...]
-    where: Where
     strengths: tuple[Strength, ...] = ()
     raises: bool = True
     """False where autocast silently undoes what the code asks for."""
@@ -135,72 +110,70 @@ class Mismatch:
     aligned: Span | None = None
     """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
     elsewhere: Cause | None = None
-    """The operation, where it stands in another file: ``node`` is the call that leads there from the checked one."""
+    """The operation, where it stands in another file: ``node`` is the call that leads there from the checked one,
+    and the operands have no nodes."""
     brought: tuple[int, ...] = ()
     """Of an operation elsewhere: the scenarios in which the checked file is to blame."""
 
 
-@dataclass(frozen=True, slots=True)
-class MissingKernel:
+class MissingKernel(NamedTuple):
     """An operation that the device has no kernel for in these scenarios."""
 
     node: ast.expr | ast.stmt
     lanes: tuple[int, ...]
-    where: Where
 
 
-@dataclass(frozen=True, slots=True)
-class BranchesMet:
+class BranchesMet(NamedTuple):
     """Two branches, of these paths, were followed and meet again."""
 
-    where: Where
     yes: tuple[int, ...]
     no: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(NamedTuple):
     """A call came to its end, or, if ``again``, it equals an earlier one of this number and was not followed."""
 
-    where: Where
     call: int
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Confirming:
+class Confirming(NamedTuple):
     """From here on, or up to here if ``done``, an autograd Function runs with what modules were seen to pass it."""
 
     node: ast.ClassDef
     done: bool
 
 
-Event = Mismatch | MissingKernel | BranchesMet | Called | Confirming
-"""What tells of operands that disagree, and what of that is reached, in the order in which it happened."""
+class Running(NamedTuple):
+    """An activation of a function while something happened: its number, ``id`` of the function's node (0 at the top
+    level of a module) and the branches that ran and might not, each by ``id`` of its statements."""
 
-Decider = Symbol | int
-"""What decides a dtype: a caller, or the place where a parameter was made, by ``id`` of its node."""
+    number: int
+    function: int
+    path: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallersPair:
-    """Operands that disagree if callers pass different dtypes; ``reached``: where they meet, autocast may be on."""
+class Event(NamedTuple):
+    """What tells of operands that disagree, or of what is reached behind them, and where the program was then.
 
-    lane: int
-    key: tuple[Decider, ...]
-    reached: bool
+    ``chain`` begins with the activation that ran and ends with the outermost one. ``callers`` are the functions of the
+    checked file that led there, the last one first; ``branched``: it stood in a branch or a loop.
+    """
+
+    what: Mismatch | MissingKernel | BranchesMet | Called | Confirming
+    chain: tuple[Running, ...]
+    callers: tuple[int, ...]
+    branched: bool
+    autocast: Autocast
+
+
+class Aligned(NamedTuple):
+    """Operands that disagree if callers pass different dtypes, and the cast that gives such operands one dtype in
+    another function."""
+
     mismatch: Mismatch
-
-
-@dataclass(frozen=True, slots=True)
-class Alignments:
-    """Operands of which callers decide the dtypes, ``pairs`` by ``id`` of the operation's node, and the casts of a file
-    that give such operands one dtype: ``casts`` by scenario, what decides the dtypes, and whether autocast reaches the
-    cast; each by ``id`` of its node with its function. ``multiplied``: places of operands that autocast casts for."""
-
-    pairs: Mapping[int, Sequence[CallersPair]] = field(default_factory=dict)
-    casts: Mapping[tuple[int, tuple[Decider, ...], bool], Mapping[int, tuple[int, Cause]]] = field(default_factory=dict)
-    multiplied: Set[int] = frozenset()
+    function: int
+    cast: Cause
 
 
 Sink = Literal["returned", "rebound", "parameter"]
@@ -221,10 +194,8 @@ class Promotion:
     op: str
     narrow: Operand
     wide: Operand
-    scenarios: tuple[str, ...]
     lanes: tuple[int, ...]
     made: MadeOperand | None
-    causes: tuple[Cause, ...]
     function: int
     upcast: Origin | None = None
     sink: Sink = "returned"
@@ -235,17 +206,15 @@ class Apart:
     """An operation that makes one of query, key and value float32, which a kernel gets beside a half-precision one.
 
     ``tensor`` is the one that ``node`` widens, ``by_autocast`` or by promotion, ``sibling`` the one that stayed; they
-    have no nodes, the kernel may be called in another file.
+    have no nodes, the kernel may be called in another file. ``lanes`` are the scenarios.
     """
 
     node: ast.expr | ast.stmt
     tensor: Operand
     sibling: Operand
-    sibling_dtype: str
     kernel: str
     by_autocast: bool
-    scenarios: tuple[str, ...]
-    causes: tuple[Cause, ...]
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,16 +233,14 @@ class Addressed:
 class BranchDtypes:
     """Two returns of one function whose tensors differ in dtype in some scenarios without autocast.
 
-    ``node`` is the one whose dtype is fixed in the source, else the later; ``lane`` the first of the scenarios.
+    ``node`` is the one whose dtype is fixed in the source, else the later; ``lanes`` are the scenarios.
     """
 
     node: ast.expr
     other: ast.expr
     tensor: Operand
     reference: Operand
-    scenarios: tuple[str, ...]
-    lane: int
-    causes: tuple[Cause, ...]
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,18 +310,21 @@ class DecoratorFact:
 
 @dataclass(frozen=True, slots=True)
 class Sensitive:
-    """An operation that autocast casts or would be expected to: its place and torch name.
+    """An operation that autocast casts or would be expected to: its place, its torch name, what it is given.
 
-    ``by_hand``: the code casts the operands to one dtype itself. ``all_cast``: it casts all of them, on one way at
-    least, and nothing says that their dtypes differ. ``known``: the dtype of one of them is known, or
-    assumed as that of an argument; what made the others may decide itself what autocast does to them.
+    ``operands`` have the dtypes before autocast's casts; ``written`` are the expressions of its arguments.
     """
 
     cause: Cause
     name: str
-    by_hand: bool
-    all_cast: bool
-    known: bool
+    operands: tuple[Operand, ...]
+    written: tuple[ast.expr | None, ...]
+
+    @property
+    def known(self) -> bool:
+        """Whether the dtype of an operand is known, or assumed as that of an argument; what made the others may decide
+        itself what autocast does to them."""
+        return any(lane.mask for operand in self.operands for lane in operand.value.dtypes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +373,7 @@ class FileFacts:
     apart: tuple[Apart, ...] = ()
     branches: tuple[BranchDtypes, ...] = ()
     uses: tuple[Use, ...] = ()
-    alignments: Alignments = field(default_factory=Alignments)
+    aligned: tuple[Aligned, ...] = ()
     anyones: Set[int] = frozenset()
     """``id`` of the parameters, of functions that are no module's, that got something from outside."""
     oldest: tuple[int, int] | None = None

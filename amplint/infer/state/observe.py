@@ -25,29 +25,24 @@ class Observer(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: dict[int, tuple[ast.expr | ast.stmt, Value, int]] = {}
-        self._from_user: set[int] = set()
+        self._seen: dict[int, tuple[bool, ast.expr | ast.stmt, Value, int]] = {}
 
     def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
         if not isinstance(node, OBSERVED) or not frame.namespace.own:
             return
-        old = self._seen.get(id(node))
-        if session.from_user and id(node) not in self._from_user:
-            self._from_user.add(id(node))
-            old = None
-        elif not session.from_user and id(node) in self._from_user:
-            return
-        if old is None:
-            self._seen[id(node)] = (node, value, frame.live)
-        elif old[1] is not value or old[2] != frame.live:
-            containers = isinstance(value, (Mapping, Sequence)) and type(value) is type(old[1])
-            joined = old[1] if containers else merge(session, old[1], old[2], value, frame.live)
-            self._seen[id(node)] = (node, joined, old[2] | frame.live)
+        by_user, _, known, live = seen = self._seen.get(id(node), (session.from_user, node, value, frame.live))
+        if session.from_user > by_user:
+            seen = (True, node, value, frame.live)
+        elif session.from_user == by_user and (known is not value or live != frame.live):
+            containers = isinstance(value, (Mapping, Sequence)) and type(value) is type(known)
+            joined = known if containers else merge(session, known, live, value, frame.live)
+            seen = (by_user, node, joined, live | frame.live)
+        self._seen[id(node)] = seen
 
     def tensors(self, tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
         """Expressions that may be tensors, the tensor where one is known, and the scenarios that reach them."""
         cut = _cut_short(tree, self.unfinished)
-        for node, value, live in self._seen.values():
+        for _, node, value, live in self._seen.values():
             if node.lineno == 0:
                 continue
             options = options_of(value)

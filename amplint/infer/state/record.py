@@ -5,22 +5,20 @@ from __future__ import annotations
 import ast
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import Symbol
 from amplint.infer.lattice.joining import Budget
 from amplint.infer.state.facts import (
     Addressed,
-    Alignments,
+    Aligned,
     Apart,
     BranchDtypes,
     BranchesMet,
     Called,
-    CallersPair,
     CastCall,
     Confirming,
-    Decider,
     Event,
     Mismatch,
     MissingKernel,
@@ -31,7 +29,6 @@ from amplint.infer.state.facts import (
     Sensitive,
     TorchCall,
     Use,
-    Where,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +41,10 @@ if TYPE_CHECKING:
 
 MAX_CONTEXTS = 12
 """Contexts of one operation that are told apart."""
+
+
+Decider = Symbol | int
+"""What decides a dtype: a caller, or the place where a parameter was made, by ``id`` of its node."""
 
 
 def decider(origin: Origin | None, lane: Lane) -> Decider | None:
@@ -67,18 +68,18 @@ class Recorder:
     """Collects facts of one file; what happens in other files of the project is not its concern."""
 
     def __init__(self) -> None:
-        self._trace: list[Event] = []
+        self.trace: list[Event] = []
         self._ended: set[int] = set()
-        self._regions: dict[int, Region] = {}
-        self._calls: dict[int, TorchCall] = {}
-        self._casts: dict[int, CastCall] = {}
+        self.regions: dict[int, Region] = {}
+        self.calls: dict[int, TorchCall] = {}
+        self.casts: dict[int, CastCall] = {}
         self._promotions: dict[int, Promotion] = {}
-        self._addressed: dict[int, Addressed] = {}
-        self._apart: dict[int, Apart] = {}
-        self._branches: dict[int, BranchDtypes] = {}
+        self.addresses_taken: dict[int, Addressed] = {}
+        self.drifted_apart: dict[int, Apart] = {}
+        self.differing_branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._overtaken: dict[int, set[int]] = {}
-        self._pairs: dict[int, list[CallersPair]] = {}
+        self._pairs: dict[int, list[_Pair]] = {}
         self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, tuple[int, Cause]]] = {}
         self._multiplied: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
@@ -92,59 +93,54 @@ class Recorder:
     def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
         """What an expression, or an assignment with an operator, gave: no rule asks."""
 
-    def mismatch(self, frame: Activation, mismatch: Mismatch) -> None:
-        """Note operands that disagree."""
-        self._happened(frame, mismatch)
-
-    def no_kernel(self, frame: Activation, node: ast.expr | ast.stmt, lanes: tuple[int, ...]) -> None:
-        """Note an operation that raises in these scenarios for want of a kernel."""
-        self._happened(frame, MissingKernel(node, lanes, where(frame)))
-
-    def _happened(self, frame: Activation, event: Event) -> None:
-        """Note what may raise, and that it happened in this activation and in those that led here."""
+    def happened(self, frame: Activation, what: Mismatch | MissingKernel) -> None:
+        """Note what may raise in the file that is checked."""
         if self.concerns(frame):
-            self._trace.append(event)
-            activation: Activation | None = frame
-            while activation is not None:
-                activation.traced = True
-                activation = activation.caller
+            self._note(frame, what)
+
+    def _note(self, frame: Activation, what: Mismatch | MissingKernel | Called) -> None:
+        self.trace.append(_event(frame, what))
+        activation: Activation | None = frame
+        while activation is not None:
+            activation.traced = True
+            activation = activation.caller
 
     def branches_met(self, frame: Activation, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
         """Note that two branches, of these paths, were followed and meet."""
         if frame.traced and yes != no:
-            self._trace.append(BranchesMet(where(frame), yes, no))
+            self.trace.append(_event(frame, BranchesMet(yes, no)))
 
     def ended(self, frame: Activation, call: int) -> None:
         """Note that the call of this number is over, which is not followed again."""
         if frame.traced:
             self._ended.add(call)
-            self._trace.append(Called(where(frame), call, again=False))
+            self.trace.append(_event(frame, Called(call, again=False)))
 
     def repeated(self, frame: Activation, call: int) -> None:
         """Note that a call equals the one of this number, so that the same would happen in it."""
         if call in self._ended:
-            self._happened(frame, Called(where(frame), call, again=True))
+            self._note(frame, Called(call, again=True))
 
     @contextmanager
-    def confirming(self, cls: ast.ClassDef) -> Iterator[None]:
+    def confirming(self, frame: Activation, cls: ast.ClassDef) -> Iterator[None]:
         """Note what happens inside the ``with`` block as that of an autograd Function that modules apply."""
-        self._trace.append(Confirming(cls, done=False))
+        self.trace.append(_event(frame, Confirming(cls, done=False)))
         yield
-        self._trace.append(Confirming(cls, done=True))
+        self.trace.append(_event(frame, Confirming(cls, done=True)))
 
     def region(self, frame: Activation, region: Region) -> None:
         if self.concerns(frame):
-            old = self._regions.get(id(region.node))
+            old = self.regions.get(id(region.node))
             if old is None or (region.nested and not old.nested):
-                self._regions[id(region.node)] = region
+                self.regions[id(region.node)] = region
 
     def torch_call(self, frame: Activation, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         if not isinstance(node, ast.Call) or not self.concerns(frame):
             return
         call = TorchCall(node, name, frame.autocast, frame.live, frame.region, frame.in_module, arguments)
-        old = self._calls.get(id(node))
+        old = self.calls.get(id(node))
         if old is None or _under_autocast(call) > _under_autocast(old):
-            self._calls[id(node)] = call
+            self.calls[id(node)] = call
 
     def cast(
         self,
@@ -159,11 +155,11 @@ class Recorder:
             return
         if not written:
             self._note_alignment(frame, node, tensor, dtypes, model)
-        old = self._casts.get(id(node))
+        old = self.casts.get(id(node))
         if old is None or (tensor.maybe and not old.tensor.maybe):
             statement = frame.statement
             discarded = isinstance(statement, ast.Expr) and statement.value is node
-            self._casts[id(node)] = CastCall(
+            self.casts[id(node)] = CastCall(
                 node, tensor, dtypes, written, discarded, frame.live, frame.in_module, frame.function
             )
 
@@ -202,11 +198,11 @@ class Recorder:
         if len(pairs) < MAX_CONTEXTS:
             fixed = [side for side in deciders if not isinstance(side, Symbol)]
             key = (fixed[0], _class_of(frame)) if fixed else deciders
-            pairs.append(CallersPair(mismatch.lanes[0], key, _autocast_reaches(frame), mismatch))
+            pairs.append(_Pair(key, _autocast_reaches(frame), frame.function, mismatch))
 
     def cast_of(self, node: ast.AST) -> Tensor | None:
         """What a cast of this file was applied to."""
-        found = self._casts.get(id(node))
+        found = self.casts.get(id(node))
         return found.tensor if found is not None else None
 
     def promotion(self, frame: Activation, promotion: Promotion) -> None:
@@ -231,15 +227,15 @@ class Recorder:
 
     def addressed(self, found: Addressed) -> None:
         """Note a tensor made in the file that is checked, whatever file its address is taken in."""
-        self._addressed.setdefault(id(found.node), found)
+        self.addresses_taken.setdefault(id(found.node), found)
 
     def apart(self, found: Apart) -> None:
         """Note an operation of the file that is checked, whatever file the kernel is called in."""
-        self._apart.setdefault(id(found.node), found)
+        self.drifted_apart.setdefault(id(found.node), found)
 
     def branches(self, frame: Activation, found: BranchDtypes) -> None:
         if self.concerns(frame):
-            self._branches.setdefault(frame.function, found)
+            self.differing_branches.setdefault(frame.function, found)
 
     def use(self, use: Use) -> None:
         """Note an operation that low precision may not bear, once for each context that it runs in."""
@@ -270,20 +266,22 @@ class Recorder:
         finally:
             self._sensitive.pop()
 
-    def trace(self) -> tuple[Event, ...]:
-        return tuple(self._trace)
+    def aligned(self) -> Iterator[Aligned]:
+        """Operands that follow different callers, and are cast to one dtype in another function.
 
-    def alignments(self) -> Alignments:
-        return Alignments(self._pairs, self._aligned, self._multiplied)
-
-    def regions(self) -> tuple[Region, ...]:
-        return tuple(self._regions.values())
+        A cast where autocast never reaches, as in most backward methods, or before an operation that autocast does not
+        cast for, may only make up for that; it says nothing of a place that it reaches.
+        """
+        for pair in (pair for pairs in self._pairs.values() for pair in pairs):
+            ways = [(pair.mismatch.lanes[0], pair.key, reached) for reached in {True, pair.reached}]
+            casts = [item for way in ways for item in self._aligned.get(way, {}).items()]
+            causes = (cause for key, (at, cause) in casts if key in self._multiplied and at != pair.function)
+            cause = next(causes, None)
+            if cause is not None:
+                yield Aligned(pair.mismatch, pair.function, cause)
 
     def uses(self) -> tuple[Use, ...]:
         return tuple(use for seen in self._uses.values() for use in seen.values())
-
-    def calls(self) -> tuple[TorchCall, ...]:
-        return tuple(self._calls.values())
 
     def promotions(self) -> tuple[Promotion, ...]:
         """Those whose result matters: of what a module returns, in the scenarios in which it does, and of a selection
@@ -297,26 +295,22 @@ class Recorder:
                 lanes = tuple(lane for lane in promotion.lanes if lane not in self._overtaken.get(key, ()))
             else:
                 lanes = tuple(lane for lane in promotion.lanes if lane in self._escaped.get(key, ()))
-            names = tuple(n for n, lane in zip(promotion.scenarios, promotion.lanes, strict=True) if lane in lanes)
             if lanes:
-                kept.append(replace(promotion, lanes=lanes, scenarios=names))
+                kept.append(replace(promotion, lanes=lanes))
         return tuple(kept)
 
-    def addresses_taken(self) -> tuple[Addressed, ...]:
-        return tuple(self._addressed.values())
 
-    def drifted_apart(self) -> tuple[Apart, ...]:
-        return tuple(self._apart.values())
+class _Pair(NamedTuple):
+    """Operands of which a caller decides a dtype; ``reached``: where they meet, autocast may be on."""
 
-    def differing_branches(self) -> tuple[BranchDtypes, ...]:
-        return tuple(self._branches.values())
-
-    def casts(self) -> tuple[CastCall, ...]:
-        return tuple(self._casts.values())
+    key: tuple[Decider, ...]
+    reached: bool
+    function: int
+    mismatch: Mismatch
 
 
-def where(frame: Activation) -> Where:
-    """Where an activation is now."""
+def _event(frame: Activation, what: Mismatch | MissingKernel | BranchesMet | Called | Confirming) -> Event:
+    """What happens where an activation is now."""
     chain, callers = [], []
     activation: Activation | None = frame
     while activation is not None:
@@ -326,7 +320,7 @@ def where(frame: Activation) -> Where:
     while left is not None:
         callers.append(left[0].function)
         left = left[0].left
-    return Where(tuple(chain), tuple(callers), bool(frame.block), frame.autocast)
+    return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast)
 
 
 def _is_named(cast: ast.Call) -> bool:

@@ -298,10 +298,6 @@ class Session:
             self._promotions[key] = found
         return found
 
-    def is_floating(self, dtypes: Dtypes) -> bool:
-        """Known to be floating in every scenario."""
-        return all(lane.known and not lane.mask & ~FLOATS for lane in dtypes)
-
     def autocast_dtypes(self, dtypes: Dtypes, autocast: Autocast, target: int | None, sure: list[bool]) -> Dtypes:
         """Operand dtypes after autocast's cast to ``target`` (None: the ambient low dtype), where autocast is on.
 

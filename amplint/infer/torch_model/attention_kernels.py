@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.dtypes import FLOAT32, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import UNKNOWN, Tensor, Value
-from amplint.infer.state.facts import Kind, Operand
+from amplint.infer.state.facts import Kind, Mismatch, Operand
 from amplint.infer.torch_model.mismatches import check, record
 from amplint.infer.torch_model.torch_ops import find_op
 
@@ -107,5 +107,6 @@ def _too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) 
             if low and frame.live >> number & 1 and lane == Lane(FLOAT32):
                 lanes.append(number)
         if lanes:
-            record(frame, node, name, Kind.ATTENTION, (operand, operand), operands, lanes, cited=True)
+            pair = (operand, operand)
+            record(frame, Mismatch(node, name, Kind.ATTENTION, pair, tuple(operands), tuple(lanes), cited=True))
             return

@@ -16,22 +16,20 @@ from amplint.infer.lattice.origins import deciding
 from amplint.infer.state.facts import Kind
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.facts import Mismatch, Operand
     from amplint.infer.state.frame import Frame
 
 _KINDS = (Kind.ATTENTION, Kind.UPCAST, Kind.CONSTANT, Kind.TABLE, Kind.MIXED)
 
 
-def brought_lanes(
-    frame: Frame, caller: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: list[int]
-) -> list[int]:
+def brought_lanes(frame: Frame, caller: Frame, found: Mismatch) -> tuple[int, ...]:
     """The scenarios, of those in which an operation fails, in which the checked file is to blame for it.
 
     ``caller`` is the last frame of the checked file, ``frame`` the other file's in which the operation runs.
     """
-    if kind not in _KINDS:
-        return []
-    return [number for number in lanes if _is_brought(frame, caller, pair, number)]
+    if found.kind not in _KINDS:
+        return ()
+    return tuple(number for number in found.lanes if _is_brought(frame, caller, found.pair, number))
 
 
 def _is_brought(frame: Frame, caller: Frame, pair: tuple[Operand, Operand], number: int) -> bool:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.strength import Strength
 from amplint.infer.lattice.values import Tensor
-from amplint.infer.state.facts import Kind, Operand
-from amplint.infer.torch_model.mismatches import record
+from amplint.infer.state.facts import Kind, Mismatch, Operand
+from amplint.infer.torch_model.mismatches import compare, record
 from amplint.infer.torch_model.provenance import is_upcast
-from amplint.infer.torch_model.strength import compare
 
 if TYPE_CHECKING:
     import ast
@@ -33,5 +32,6 @@ def handed_over(frame: Frame, node: ast.expr, name: str, arguments: Arguments) -
             found = compare(frame, left, right)
             lanes = [n for n, how in found.items() if how is Strength.FORCED and frame.autocast[n].on]
             if lanes and not any(is_upcast(operand.value, lanes[0]) for operand in (left, right)):
-                record(frame, node, name, Kind.EXTENSION, (left, right), operands, lanes, cited=True)
+                pair = (left, right)
+                record(frame, Mismatch(node, name, Kind.EXTENSION, pair, tuple(operands), tuple(lanes), cited=True))
                 return

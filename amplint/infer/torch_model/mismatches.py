@@ -1,4 +1,4 @@
-"""Operands of strict operations that disagree: which two, of which kind of operation, in which scenarios.
+"""What raises: operands of strict operations that disagree, and those that the device has no kernel for.
 
 torch raises where operands of a strict operation differ in dtype after autocast had its say. What also fails in the
 float32 control is no precision hazard (or a mistake of the inference) and is dropped.
@@ -7,16 +7,17 @@ float32 control is no precision hazard (or a mistake of the inference) and is dr
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.lattice.dtypes import LOW, Symbol
+from amplint.infer.lattice.dtypes import BITS, LOW, Symbol
 from amplint.infer.lattice.joining import options_of
-from amplint.infer.lattice.strength import Strength
+from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Builtin, Const, Number, Sequence, Tensor, Value
-from amplint.infer.state.facts import Kind, Mismatch, Operand
-from amplint.infer.state.record import decider, where
+from amplint.infer.state.facts import Kind, Mismatch, MissingKernel, Operand
+from amplint.infer.state.record import decider
 from amplint.infer.torch_model.autocast import switched_off
 from amplint.infer.torch_model.default_dtype import may_be_low
 from amplint.infer.torch_model.elsewhere import brought_lanes
@@ -28,7 +29,6 @@ from amplint.infer.torch_model.provenance import (
     made_in,
     was_added,
 )
-from amplint.infer.torch_model.strength import compare
 from amplint.infer.torch_model.torch_ops import LOWER, Op, find_op
 
 if TYPE_CHECKING:
@@ -39,42 +39,9 @@ ATTENTION_OPS = (
     "torch.nn.functional.scaled_dot_product_attention",
     "torch.nn.functional.multi_head_attention_forward",
 )
+_WRITES = ("put", "index_put", "index_add", "index_copy", "index_reduce", "scatter", "scatter_add", "scatter_reduce")
 INDEX_WRITES = frozenset(
-    f"torch.Tensor.{name}"
-    for name in [
-        "index_put_",
-        "index_put",
-        "index_add_",
-        "index_add",
-        "index_copy_",
-        "index_copy",
-        "index_reduce_",
-        "index_reduce",
-        "scatter_",
-        "scatter",
-        "scatter_add_",
-        "scatter_add",
-        "scatter_reduce_",
-        "scatter_reduce",
-        "masked_scatter_",
-        "masked_scatter",
-        "put_",
-        "put",
-    ]
-) | frozenset(
-    f"torch.{name}"
-    for name in [
-        "index_put",
-        "index_put_",
-        "index_add",
-        "index_copy",
-        "index_reduce",
-        "scatter",
-        "scatter_add",
-        "scatter_reduce",
-        "masked_scatter",
-        "put",
-    ]
+    f"torch.{of}{name}{end}" for of in ("", "Tensor.") for name in (*_WRITES, "masked_scatter") for end in ("", "_")
 )
 
 
@@ -99,65 +66,67 @@ def check(
         if top > best:
             best, chosen, worst = top, pair, lanes
     if chosen is not None:
-        kind = Kind.ATTENTION if cited else _kind(frame, op, operands, chosen, worst, out)
+        kind = Kind.ATTENTION if cited else _kind(frame, op, chosen, worst, out)
         accepted = _accepted(frame, kind, chosen, worst)
         if accepted and any(came_with(frame, operand) for operand in chosen):
             accepted = [lane for lane in accepted if not any(was_added(operand, lane) for operand in chosen)]
             if not accepted:
                 return ()
         if accepted:
-            of_norm = chosen[1].name in op.not_narrower
             strengths = tuple(worst[lane] for lane in accepted)
-            record(frame, node, op.name, kind, chosen, operands, accepted, strengths, cited=cited, of_norm=of_norm)
-            return tuple(accepted)
+            found = Mismatch(node, op.name, kind, chosen, tuple(operands), tuple(accepted), strengths, cited=cited)
+            record(frame, replace(found, of_norm=chosen[1].name in op.not_narrower))
+            return found.lanes
     _note_callers(frame, node, op, operands)
     return ()
 
 
-def record(
-    frame: Frame,
-    node: ast.expr | ast.stmt,
-    op: str,
-    kind: Kind,
-    pair: tuple[Operand, Operand],
-    operands: list[Operand],
-    lanes: list[int],
-    strengths: tuple[Strength, ...] = (),
-    *,
-    raises: bool = True,
-    cited: bool = False,
-    of_norm: bool = False,
-) -> None:
+def record(frame: Frame, found: Mismatch) -> None:
     """Note operands that disagree where they do so in the checked file, or elsewhere for what that file hands over."""
     session = frame.session
+    if any(session.scenarios[lane].keeps_explicit for lane in found.lanes):
+        found = replace(found, low_default=may_be_low(session, frame.namespace))
     if session.recorder.concerns(frame):
-        caller, call, there, brought = frame, node, None, []
-    elif frame.left is not None and isinstance(frame.left[1], ast.Call) and raises and not cited:
+        session.recorder.happened(frame, found)
+    elif frame.left is not None and found.raises and not found.cited:
         caller, call = frame.left
-        there = Cause(frame.namespace.path, frame.namespace.source.span(node), f"{op.rsplit('.', 1)[-1]} gets both")
-        brought = brought_lanes(frame, caller, kind, pair, lanes)
-        if not brought:
-            return
-    else:
-        return
-    differing = any(session.scenarios[lane].keeps_explicit for lane in lanes)
-    found = Mismatch(
-        node=call,
-        op=op,
-        kind=kind,
-        pair=pair,
-        operands=tuple(operands),
-        lanes=tuple(lanes),
-        where=where(caller),
-        strengths=strengths,
-        raises=raises,
-        cited=cited,
-        of_norm=of_norm,
-        low_default=not differing or may_be_low(session, frame.namespace),
-        elsewhere=there,
-        brought=tuple(brought),
-    )
-    session.recorder.mismatch(caller, found)
+        brought = brought_lanes(frame, caller, found)
+        if brought and isinstance(call, ast.Call):
+            place = frame.namespace.source.span(found.node)
+            there = Cause(frame.namespace.path, place, f"{found.op.rsplit('.', 1)[-1]} gets both")
+            bare = {id(operand): replace(operand, node=None) for operand in (*found.pair, *found.operands)}
+            pair = bare[id(found.pair[0])], bare[id(found.pair[1])]
+            operands = tuple(bare[id(operand)] for operand in found.operands)
+            found = replace(found, node=call, pair=pair, operands=operands, elsewhere=there, brought=brought)
+            session.recorder.happened(caller, found)
+
+
+def _may_be_wide(frame: Frame, gradient: Operand, lane: int) -> bool:
+    """Whether forward combined, on every path, what autocast lowered with what some object was constructed with: nobody
+    knows the dtype of that, and the output is as wide."""
+    return not gradient.value.dtypes[lane].certain & LOW and came_with(frame, gradient)
+
+
+def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
+    """How surely two operands differ, by lane of the scenarios in which they do.
+
+    What also differs in the float32 control is no precision hazard, unless autocast made it.
+    """
+    gradient = left if left.value.gradient else right if right.value.gradient else None
+    lanes: dict[int, Strength] = {}
+    for number, (a, b) in enumerate(zip(left.value.dtypes, right.value.dtypes, strict=True)):
+        if not frame.live >> number & 1:
+            continue
+        found = strength(a, b)
+        if gradient is not None and frame.backward and left.value.gradient != right.value.gradient:
+            of_gradient = gradient_strength(*((a, b) if gradient is left else (b, a)))
+            lowered = autocast_made(gradient, number) and not _may_be_wide(frame, gradient, number)
+            found = max(found, of_gradient if lowered else Strength.NONE)
+        if found:
+            lanes[number] = found
+    if lanes.pop(0, Strength.NONE) >= Strength.PATH and not autocast_made(left, 0) and not autocast_made(right, 0):
+        return {}
+    return lanes
 
 
 def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strength]:
@@ -186,25 +155,22 @@ def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
         if not scenario.keeps_explicit or not frame.live >> number & 1 or frame.autocast[number].low:
             continue
         for group in _groups(op, operands, out=False):
-            for index, left in enumerate(group):
-                for right in group[index + 1 :]:
-                    sides = [decider(o.value.origin, o.value.dtypes[number]) for o in (left, right)]
-                    a, b = sides
-                    if a is None or b is None or a is b or not any(isinstance(side, Symbol) for side in sides):
-                        continue
-                    if any(came_with(frame, operand) for operand in (left, right)):
-                        continue
-                    beside = next((span for o in group if (span := _cast_parameter(frame, o)) is not None), None)
-                    aligned = beside if isinstance(a, int) is not isinstance(b, int) else None
-                    pair, lanes = (left, right), (number,)
-                    found = Mismatch(
-                        node, op.name, Kind.MIXED, pair, tuple(operands), lanes, where(frame), aligned=aligned
-                    )
-                    if aligned is not None:
-                        recorder.mismatch(frame, found)
-                    else:
-                        recorder.callers_pair(frame, (a, b), found)
-                    return
+            for left, right in combinations(group, 2):
+                sides = [decider(o.value.origin, o.value.dtypes[number]) for o in (left, right)]
+                a, b = sides
+                if a is None or b is None or a is b or not any(isinstance(side, Symbol) for side in sides):
+                    continue
+                if any(came_with(frame, operand) for operand in (left, right)):
+                    continue
+                beside = next((span for o in group if (span := _cast_parameter(frame, o)) is not None), None)
+                aligned = beside if isinstance(a, int) is not isinstance(b, int) else None
+                pair = (left, right)
+                found = Mismatch(node, op.name, Kind.MIXED, pair, tuple(operands), (number,), aligned=aligned)
+                if aligned is not None:
+                    recorder.happened(frame, found)
+                else:
+                    recorder.callers_pair(frame, (a, b), found)
+                return
 
 
 def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
@@ -214,6 +180,28 @@ def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
     if origin is None or before is None or before.origin is None or not before.origin.parameter:
         return None
     return origin.span
+
+
+def lacks_kernel(
+    frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], bound: dict[str, Value]
+) -> tuple[int, ...]:
+    """The live scenarios, by number, in which the device has no kernel for the dtype that the first operand surely has.
+
+    ``operands`` carry the dtypes after autocast's casts.
+    """
+    session = frame.session
+    missing = {BITS[name] for name in op.lacks.get(session.device, ())}
+    if not missing or not operands or frame.constructing is not None or op.runs_large(bound):
+        return ()
+    value = operands[0].value
+    if value.maybe or value.unsure or value.optional:
+        return ()
+    lanes = tuple(
+        n for n, lane in enumerate(value.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in missing
+    )
+    if lanes:
+        session.recorder.happened(frame, MissingKernel(node, lanes))
+    return lanes
 
 
 def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
@@ -229,9 +217,7 @@ def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
     return groups
 
 
-def _kind(
-    frame: Frame, op: Op, operands: list[Operand], pair: tuple[Operand, Operand], lanes: dict[int, Strength], out: bool
-) -> Kind:
+def _kind(frame: Frame, op: Op, pair: tuple[Operand, Operand], lanes: dict[int, Strength], out: bool) -> Kind:
     if frame.backward and (pair[0].value.gradient or pair[1].value.gradient):
         return Kind.BACKWARD
     if op.name in ATTENTION_OPS:
