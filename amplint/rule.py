@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.claims.conflict import Conflict
 from amplint.claims.suspect import Suspect
 from amplint.finding import Applicability, Cause, Doubt, Edit, Fix, Severity
 from amplint.infer.flow.training.steps import Gradients, Moment, Step
@@ -34,7 +35,6 @@ from amplint.infer.state.facts import (
     Apart,
     AutogradFunction,
     CastCall,
-    Conflict,
     FileFacts,
     Kind,
     MadeOperand,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.device_followers import Joined
 from amplint.claims.made_tensors import quoted
 from amplint.claims.merged_weights import Merge
-from amplint.claims.operands import dtype_of_tensor
+from amplint.claims.operands import dtype_in, dtype_of_tensor
 from amplint.claims.rotary_embeddings import Rotation
 from amplint.claims.silent_float32 import merged, padded, promotions_of, rotated, widened
 from amplint.rewriting.casts import report_promotion
@@ -166,7 +166,7 @@ def _message(found: Apart | Joined | Rotation | Merge) -> str:
     if isinstance(found, Apart):
         how = "under autocast " if found.by_autocast else ""
         gives = f"{how}{quoted(found.node) or 'this operation'} gives float32"
-        mixed = f"a float32 {found.tensor.name} beside a {found.sibling_dtype} {found.sibling.name}"
+        mixed = f"a float32 {found.tensor.name} beside a {dtype_in(found.sibling, found.lanes[0])} {found.sibling.name}"
         return f"{gives}, so `{found.kernel}` gets {mixed}"
     if isinstance(found, Joined):
         taken = f"`{ast.unparse(found.pad)}` has the device of `{ast.unparse(found.leader)}` but not its dtype"

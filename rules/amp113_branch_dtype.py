@@ -118,15 +118,15 @@ class Pool(nn.Module):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         around = Surroundings.of(facts.source.tree) if facts.branches else None
         for found in facts.branches:
-            here, there = (dtype_in(operand, found.lane) for operand in (found.tensor, found.reference))
+            here, there = (dtype_in(operand, found.lanes[0]) for operand in (found.tensor, found.reference))
             span, row = facts.span(found.node), facts.span(found.other).start.row
             suspect = Suspect(
                 span=span,
                 node=span,
                 message=f"this returns {here}, and line {row} returns {there} for the same input",
-                scenarios=found.scenarios,
+                scenarios=facts.names(found.lanes),
                 standing=ASSUMED,
-                causes=found.causes,
+                causes=facts.causes((found.tensor, found.reference), found.lanes[0]),
             )
             asked = around is not None and any(around.guarded(n, _asks_for_dtype) for n in (found.node, found.other))
             yield suspect.doubted(doubts.ASKS_FOR_DTYPE) if asked else suspect

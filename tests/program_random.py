@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from amplint.annotate.rows import file_dtypes
+from amplint.claims.conflicts import conflicts
 from amplint.infer.entry import analysis
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.infer.state.session import MAX_STEPS, Session
@@ -413,9 +414,9 @@ def said(path: Path, text: str) -> str:
 
 
 def _facts(facts: FileFacts) -> Iterator[str]:
-    for c in facts.conflicts:
-        yield f"{facts.span(c.node)} {c.op} {c.kind} {c.left_dtype} {c.right_dtype} {c.scenarios} {c.certainty}"
-        yield f"{c.causes} {c.culprit} {c.raises}"
+    for c in conflicts(facts):
+        yield f"{facts.span(c.node)} {c.op} {c.kind} {c.left_dtype} {c.right_dtype} {c.scenarios}"
+        yield f"{c.standing.certainty} {c.causes} {c.culprit} {c.raises}"
     for call in facts.calls:
         yield f"{facts.span(call.node)} {call.name} {call.autocast} {call.live} {sorted(call.arguments)}"
     for region in facts.regions:

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amplint.annotate.rows import file_dtypes
+from amplint.claims.conflicts import conflicts
 from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.assumptions import ANY_CALLER, AS_USED, Assumptions
 from amplint.infer.lattice.scenarios import CONTROL, find_scenario
+from amplint.infer.state.observe import Observer
+from amplint.infer.state.record import Recorder
 from amplint.source import Source
 
 if TYPE_CHECKING:
@@ -137,21 +141,36 @@ def test_rows_of_an_unusual_branch_are_there(tmp_path: Path) -> None:
     assert _dtypes(tmp_path, text, "self.linear(x)") == [("bfloat16",)]
 
 
-def test_findings_do_not_depend_on_what_is_usual(tmp_path: Path) -> None:
-    text = """
-        class Net(nn.Module):
-            def __init__(self, low=False):
-                super().__init__()
-                self.linear = nn.Linear(8, 8) if low else nn.LayerNorm(8)
+OPTIONAL = """
+    class Net(nn.Module):
+        def __init__(self, low=False):
+            super().__init__()
+            self.linear = nn.Linear(8, 8) if low else nn.LayerNorm(8)
 
-            def forward(self, x):
-                table = torch.zeros(8, 8)
-                table[torch.tensor([0])] = self.linear(x)
-                return table
-        """
-    facts = analyse(_source(tmp_path, text), scenarios=(CONTROL, SCENARIO), device="cuda", torch_version=(2, 13))
-    assert [conflict.op for conflict in facts.conflicts] == ["torch.Tensor.index_put_"]
-    assert _dtypes(tmp_path, text, "self.linear(x)") == [("float32",)]
+        def forward(self, x):
+            table = torch.zeros(8, 8)
+            table[torch.tensor([0])] = self.linear(x)
+            return table
+    """
+
+
+def _conflicts(folder: Path, text: str, assumptions: Assumptions, recorder: Recorder) -> list[str]:
+    facts = analyse(
+        _source(folder, text),
+        scenarios=(CONTROL, SCENARIO),
+        device="cuda",
+        torch_version=(2, 13),
+        assumptions=assumptions,
+        recorder=recorder,
+    )
+    return [conflict.op for conflict in conflicts(facts)]
+
+
+@pytest.mark.parametrize("recorder", [Recorder, Observer])
+def test_what_is_assumed_decides_and_not_what_is_recorded(tmp_path: Path, recorder: type[Recorder]) -> None:
+    assert _conflicts(tmp_path, OPTIONAL, ANY_CALLER, recorder()) == ["torch.Tensor.index_put_"]
+    assert _conflicts(tmp_path, OPTIONAL, AS_USED, recorder()) == []
+    assert _dtypes(tmp_path, OPTIONAL, "self.linear(x)") == [("float32",)]
 
 
 CONFIGURED = """

@@ -32,7 +32,14 @@ INFER = ("syntax", "lattice", "flow", "names", "state", "torch_model", "machine"
 """The rooms of the inference, from bottom to top: each imports from those before it."""
 RULES_MAY = ("amplint.rule", "amplint.claims", "amplint.rewriting")
 LONGEST_RULE = 250
-ABOVE_INFER = ("amplint.claims", "amplint.rewriting", "amplint.rule", "amplint.rule_base", "amplint.visit")
+ABOVE_INFER = (
+    "amplint.judge",
+    "amplint.claims",
+    "amplint.rewriting",
+    "amplint.rule",
+    "amplint.rule_base",
+    "amplint.visit",
+)
 
 
 def inside(module: str, rooms: tuple[str, ...]) -> bool:

@@ -17,6 +17,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amplint.claims.conflicts import conflicts as conflicts_of
 from amplint.finding import Certainty
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
@@ -42,7 +43,7 @@ def facts_of(source: str, path: Path, device: str = "cuda") -> FileFacts:
 
 
 def conflicts(facts: FileFacts) -> dict[int, str]:
-    sure = [c for c in facts.conflicts if c.certainty is not Certainty.POSSIBLE]
+    sure = [c for c in conflicts_of(facts) if c.standing.certainty is not Certainty.POSSIBLE]
     return {facts.span(c.node).start.row: c.kind.value for c in sure}
 
 
@@ -379,7 +380,7 @@ def test_claims_hold_in_torch(name: str, tmp_path: Path) -> None:
     """The module of a marked case raises in a scenario that its conflict names, and runs in float32."""
     source = CASES[name]
     facts = facts_of(source, tmp_path / "case.py", device="cpu" if "torch.autocast(x.device" in source else "cuda")
-    named = {scenario for conflict in facts.conflicts for scenario in conflict.scenarios}
+    named = {scenario for conflict in conflicts_of(facts) for scenario in conflict.scenarios}
     scenario = next(s for s in DEFAULT_SCENARIOS if s.name in named and not s.keeps_explicit)
     run(source, CONTROL.parameters, CONTROL.inputs, None)
     source = source.replace('torch.autocast("cuda"', 'torch.autocast("cpu"')
@@ -419,7 +420,7 @@ def test_the_policy_is_the_devices(tmp_path: Path) -> None:
     )
     scenarios = {}
     for device in ("cuda", "cpu"):
-        found = facts_of(source, tmp_path / "case.py", device).conflicts
+        found = conflicts_of(facts_of(source, tmp_path / "case.py", device))
         scenarios[device] = {scenario for conflict in found for scenario in conflict.scenarios}
     assert "autocast-bf16" not in scenarios["cuda"]
     assert "autocast-bf16" in scenarios["cpu"]
@@ -444,7 +445,7 @@ def test_imports_of_the_project_are_followed(tmp_path: Path) -> None:
     )
     facts = facts_of(model.read_text(), model)
     assert conflicts(facts)[11] == "upcast"
-    assert {cause.filename.name for conflict in facts.conflicts for cause in conflict.causes} == {
+    assert {cause.filename.name for conflict in conflicts_of(facts) for cause in conflict.causes} == {
         "casts.py",
         "model.py",
     }
@@ -454,7 +455,7 @@ def test_one_cast_is_one_defect(tmp_path: Path) -> None:
     source = module(
         "def forward(self, x):\n    x = x.float()\n    return self.lin(x) + self.lin(x * 2) + self.lin(x + 1)"
     )
-    assert len(facts_of(source, tmp_path / "case.py").conflicts) == 1
+    assert len(conflicts_of(facts_of(source, tmp_path / "case.py"))) == 1
 
 
 def test_work_is_bounded(tmp_path: Path) -> None:
@@ -506,4 +507,5 @@ def test_what_is_unknown_on_another_path_proves_nothing(before: str, certainty: 
         f"def forward(self, x):\n{body}",
         "self.lin = nn.Linear(8, 8)\nself.other = mystery()\nself.wide = mystery()",
     )
-    assert [conflict.certainty for conflict in facts_of(source, tmp_path / "case.py").conflicts] == [certainty]
+    (conflict,) = conflicts_of(facts_of(source, tmp_path / "case.py"))
+    assert conflict.standing.certainty is certainty

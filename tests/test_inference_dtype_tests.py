@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from amplint.claims.conflicts import conflicts as conflicts_of
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.infer.state.facts import Kind
 from amplint.source import Source
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict
+    from amplint.claims.conflict import Conflict
 
 HEADER = """\
 import torch
@@ -23,7 +24,7 @@ from torch import nn
 
 def conflicts(code: str) -> tuple[Conflict, ...]:
     source = Source(Path("/project/module.py"), (HEADER + code).encode())
-    return analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13)).conflicts
+    return conflicts_of(analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13)))
 
 
 ALIGNED = """

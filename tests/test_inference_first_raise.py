@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from amplint.claims.conflicts import conflicts
 from amplint.finding import Certainty
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
@@ -17,7 +18,7 @@ from amplint.source import Source
 def rows_of(code: str) -> list[int]:
     source = Source(Path("/project/net.py"), code.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    return sorted(facts.span(conflict.node).start.row for conflict in facts.conflicts if conflict.raises)
+    return sorted(facts.span(conflict.node).start.row for conflict in conflicts(facts) if conflict.raises)
 
 
 COMPOSITE = """\
@@ -99,7 +100,7 @@ def test_what_is_only_called_behind_a_failure_of_the_same_operand_is_none_of_its
 def told_in(code: str) -> list[int]:
     source = Source(Path("/project/net.py"), code.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    told = [conflict for conflict in facts.conflicts if conflict.certainty is not Certainty.POSSIBLE]
+    told = [conflict for conflict in conflicts(facts) if conflict.standing.certainty is not Certainty.POSSIBLE]
     return sorted(facts.span(conflict.node).start.row for conflict in told)
 
 

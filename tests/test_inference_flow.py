@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from amplint.claims.conflicts import conflicts
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.source import Source
@@ -239,7 +240,7 @@ def test_the_layer_that_fails_is_found(name: str) -> None:
     text = program(FAILING[name])
     source = Source(Path("/project/module.py"), text.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    found = [facts.span(conflict.node).start.row for conflict in facts.conflicts if "fp16" in conflict.scenarios]
+    found = [facts.span(conflict.node).start.row for conflict in conflicts(facts) if "fp16" in conflict.scenarios]
     assert found == failing_rows(text)
 
 

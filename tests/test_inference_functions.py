@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from amplint.claims.conflicts import conflicts
 from amplint.finding import Certainty
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
@@ -60,7 +61,7 @@ def test_the_module_that_applies_a_function_tells_what_backward_gets(
     """What a way through the module makes differ may lie beside the way to the application."""
     source = Source(Path("/project/module.py"), APPLIED.format(between=between).encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    found = [conflict for conflict in facts.conflicts if conflict.kind is Kind.BACKWARD]
-    told = {source.segment(facts.span(conflict.node)): conflict.certainty for conflict in found}
+    found = [conflict for conflict in conflicts(facts) if conflict.kind is Kind.BACKWARD]
+    told = {source.segment(facts.span(conflict.node)): conflict.standing.certainty for conflict in found}
     assert {text for text, certainty in told.items() if certainty is not Certainty.POSSIBLE} == sure
     assert {text for text, certainty in told.items() if certainty is Certainty.POSSIBLE} == possible

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from amplint.claims.conflicts import conflicts as conflicts_of
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.source import Source
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict
+    from amplint.claims.conflict import Conflict
 
 HEADER = """\
 import torch
@@ -26,7 +27,7 @@ HALF = ("fp16", "bf16", "bf16-mixed-params")
 
 def conflicts(code: str) -> tuple[Conflict, ...]:
     source = Source(Path("/project/module.py"), (HEADER + code).encode())
-    return analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13)).conflicts
+    return conflicts_of(analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13)))
 
 
 ADAPTERS = """
@@ -208,7 +209,7 @@ def test_layers_of_a_class_with_a_base_behind_star_imports_or_unknown_follow_the
             device="cuda",
             torch_version=(2, 13),
         )
-        assert bool([c for c in found.conflicts if c.raises]) == raising
+        assert bool([c for c in conflicts_of(found) if c.raises]) == raising
 
 
 @pytest.mark.parametrize("layer", ["nn.Linear(4, 4, bias=bias)", "nn.Linear(4, 4, bias)", "nn.LayerNorm(4, bias=bias)"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from amplint.claims.conflicts import conflicts
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
 from amplint.infer.syntax.order import callers_first
@@ -30,7 +31,7 @@ def rows(code: str) -> list[str]:
     """The lines of the code on which operands disagree."""
     found = facts(code)
     lines = (HEADER + code).splitlines()
-    return sorted(lines[found.span(c.node).start.row - 1].strip() for c in found.conflicts)
+    return sorted(lines[found.span(c.node).start.row - 1].strip() for c in conflicts(found))
 
 
 def low_products(code: str) -> set[str]:

@@ -19,7 +19,7 @@ FILES = sorted([*STDLIB.glob("*.py"), *(STDLIB / "asyncio").glob("*.py"), *Path(
 
 def bindings(source: Source, *, whole: bool) -> dict[str, list[str]]:
     """What each name is bound to, with rows."""
-    namespace = Namespace(source, "", False, Project(), whole=whole)
+    namespace = Namespace(source, "", Project(), whole=whole)
     found = {name: namespace.parsed(name) for name in [*namespace.bindings]}
     return {name: [ast.dump(b, include_attributes=True) for b in parsed] for name, parsed in found.items() if parsed}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.assumptions import AS_USED
 from amplint.infer.lattice.dtypes import Lane, names_of
 from amplint.infer.state.observe import Observer
 
@@ -45,7 +46,14 @@ def file_dtypes(
 ) -> FileDtypes:
     """Infer the dtypes of one file's expressions. Raises SourceError where it does not parse."""
     observer = Observer()
-    facts = analyse(source, scenarios=scenarios, device=device, torch_version=torch_version, observer=observer)
+    facts = analyse(
+        source,
+        scenarios=scenarios,
+        device=device,
+        torch_version=torch_version,
+        recorder=observer,
+        assumptions=AS_USED,
+    )
     rows = []
     for node, tensor, live in observer.tensors(facts.source.tree):
         dtypes = tuple(

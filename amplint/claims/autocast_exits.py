@@ -11,7 +11,8 @@ from amplint.infer.lattice.dtypes import FLOAT32, FLOAT64
 from amplint.infer.names.annotations import last_name
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict, FileFacts, Operand, Region
+    from amplint.claims.conflict import Conflict
+    from amplint.infer.state.facts import FileFacts, Operand, Region
 
 _NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
 """Layers whose parameters have other names than those of the operation that they apply."""

@@ -16,8 +16,9 @@ from amplint.infer.syntax.bindings import package_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.claims.conflict import Conflict
     from amplint.claims.suspect import Suspect
-    from amplint.infer.state.facts import AutogradFunction, Conflict, FileFacts
+    from amplint.infer.state.facts import AutogradFunction, FileFacts
 
 _LOADERS = ("torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline")
 CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "type", "type_as"})

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from amplint.claims.by_hand import all_cast, by_hand
 from amplint.claims.operands import short_name
 from amplint.claims.result_uses import uses
 from amplint.claims.surroundings import Surroundings
@@ -195,10 +196,10 @@ def _doubts(facts: FileFacts, function: AutogradFunction) -> list[Doubt]:
     return holding(
         {
             doubts.ASKS_FOR_AUTOCAST: _asks_for_autocast(facts, forward),
-            doubts.ALIGNED_BY_HAND: bool(in_backward) and all(operation.by_hand for operation in in_backward),
+            doubts.ALIGNED_BY_HAND: bool(in_backward) and all(map(by_hand, in_backward)),
             doubts.DIFFERENTIATED: not in_backward and _is_settled(facts, forward, backward),
             doubts.OPERANDS_UNKNOWN: not any(operation.known for operation in function.sensitive_forward),
-            doubts.CAST_BY_HAND: bool(in_backward) and all(each.by_hand or each.all_cast for each in in_backward),
+            doubts.CAST_BY_HAND: bool(in_backward) and all(by_hand(each) or all_cast(each) for each in in_backward),
         }
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.claims.conflicts import conflicts
 from amplint.claims.custom_autograd import BACKWARD, FORWARD, autocast_scenarios, customs, role_of
 from amplint.claims.suspect import Suspect
 from amplint.finding import Cause, Severity
@@ -125,7 +126,7 @@ class Wiring:
         if backward is None:
             return None
         body = facts.source.span(backward)
-        fails = any(c.kind is Kind.BACKWARD and body.contains(facts.span(c.node)) for c in facts.conflicts)
+        fails = any(c.kind is Kind.BACKWARD and body.contains(facts.span(c.node)) for c in conflicts(facts))
         matters = self.function.sensitive_backward and not any(c.cast_inputs is not None for c in self.forward)
         standing = ASSUMED if fails or matters else ASSUMED.doubted(doubts.NOTHING_TO_CAST)
         return self._suspect(backward, message, standing, Severity.ERROR if fails else Severity.WARNING)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.claims.conflicts import conflicts
 from amplint.claims.operands import layer_class, of_layer, short_name
 from amplint.claims.suspect import Suspect
 from amplint.finding import Place, Severity
@@ -12,14 +13,15 @@ from amplint.finding import Place, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.state.facts import Conflict, FileFacts, Kind, Operand
+    from amplint.claims.conflict import Conflict
+    from amplint.infer.state.facts import FileFacts, Kind, Operand
 
 _LONGEST_QUOTE = 40
 
 
 def suspects_of(facts: FileFacts, *kinds: Kind) -> Iterator[Suspect]:
     """A suspect for each conflict of these kinds, at the operation, with the conflict as its data."""
-    for conflict in facts.conflicts:
+    for conflict in conflicts(facts):
         if conflict.kind in kinds:
             span = facts.span(conflict.node)
             yield Suspect(

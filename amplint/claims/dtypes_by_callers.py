@@ -9,7 +9,8 @@ from amplint.claims.disagreement import label
 from amplint.claims.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict, FileFacts
+    from amplint.claims.conflict import Conflict
+    from amplint.infer.state.facts import FileFacts
 
 
 def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:

@@ -14,8 +14,9 @@ from amplint.judge import doubts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.claims.conflict import Conflict
     from amplint.finding import Doubt
-    from amplint.infer.state.facts import Conflict, FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _ENTRIES = frozenset(("forward", "__call__", "training_step", "validation_step", "test_step", "predict_step"))
 """Methods that run where autocast may be on."""

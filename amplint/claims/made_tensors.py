@@ -12,8 +12,9 @@ from amplint.infer.lattice.values import Made
 from amplint.infer.torch_model.torch_ops import LOWER, find_op
 
 if TYPE_CHECKING:
+    from amplint.claims.conflict import Conflict
     from amplint.finding import Cause
-    from amplint.infer.state.facts import Conflict, FileFacts, MadeOperand, Promotion
+    from amplint.infer.state.facts import FileFacts, MadeOperand, Promotion
 
 _LONGEST_QUOTE = 40
 _LONGEST = 120

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from amplint.claims.operands import VIEWS
 
 if TYPE_CHECKING:
+    from amplint.claims.conflict import Conflict
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.state.facts import Conflict, FileFacts
+    from amplint.infer.state.facts import FileFacts
 
 _CASTS = frozenset(("float", "double", "half", "bfloat16", "to", "type", "type_as", "cuda", "cpu"))
 _SCOPES = (ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef)

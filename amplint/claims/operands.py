@@ -10,7 +10,8 @@ from amplint.infer.lattice.dtypes import BITS, FLOATS, names_of
 from amplint.infer.syntax.bodies import once_for_each_node
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict, FileFacts, Operand
+    from amplint.claims.conflict import Conflict
+    from amplint.infer.state.facts import FileFacts, Operand
     from amplint.source import Span
 
 _WIDTHS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.claims.conflicts import conflicts
 from amplint.claims.device_followers import joined
 from amplint.claims.made_tensors import promoted
 from amplint.claims.merged_weights import merges
@@ -27,9 +28,9 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
 
     None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it.
     """
-    culprits = (conflict.culprit for conflict in facts.conflicts)
+    culprits = (conflict.culprit for conflict in conflicts(facts))
     spoken = {culprit.span for culprit in culprits if culprit is not None and culprit.filename == facts.path}
-    spoken |= {cause.span for conflict in facts.conflicts for cause in conflict.causes if cause.filename == facts.path}
+    spoken |= {cause.span for conflict in conflicts(facts) for cause in conflict.causes if cause.filename == facts.path}
     makers = set()
     for promotion in facts.promotions:
         made = promotion.made
@@ -48,9 +49,9 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             span=span,
             node=span,
             message=promoted(promotion),
-            scenarios=promotion.scenarios,
+            scenarios=facts.names(promotion.lanes),
             standing=ASSUMED,
-            causes=promotion.causes,
+            causes=facts.causes((promotion.narrow, promotion.wide), promotion.lanes[0]),
             severity=Severity.WARNING,
             data=promotion,
         )
@@ -79,7 +80,8 @@ def widened(facts: FileFacts) -> Iterator[Suspect]:
         if apart.kernel in spoken:
             continue
         spoken.add(apart.kernel)
-        yield likely_loss(facts, apart.node, "", apart.scenarios, apart.causes, apart)
+        causes = facts.causes((apart.sibling,), apart.lanes[0])
+        yield likely_loss(facts, apart.node, "", facts.names(apart.lanes), causes, apart)
 
 
 def padded(facts: FileFacts) -> Iterator[Suspect]:

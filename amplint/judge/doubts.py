@@ -1,7 +1,7 @@
 """The table of doubts: every reason for which amplint is less sure of a claim than the facts alone make it.
 
 A row says what is doubted of which rules' claims, what is left of the claim, and why, in one sentence for the reader.
-Its question is asked where the claim is made, by the inference or by a rule, which name the row. What is passed over
+Its question is asked where the claim is made, in ``claims`` or by a rule, which name the row. What is passed over
 because it may be harmless is a row too, of the effect ``drop``.
 """
 

@@ -14,9 +14,10 @@ from amplint.source import Span
 if TYPE_CHECKING:
     import libcst as cst
 
+    from amplint.claims.conflict import Conflict
     from amplint.claims.suspect import Suspect
     from amplint.infer.lattice.values import Tensor
-    from amplint.infer.state.facts import Conflict, FileFacts, Operand, Promotion
+    from amplint.infer.state.facts import FileFacts, Operand, Promotion
     from amplint.visit import Visit
 
 

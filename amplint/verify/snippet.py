@@ -75,7 +75,7 @@ def snippets(source: Source, findings: Sequence[Finding], options: Options) -> d
         )
     except (SourceError, RecursionError) as error:
         return dict.fromkeys((finding.fingerprint for finding in findings), f"cannot be analysed: {error}")
-    return {f.fingerprint: _snippet(facts.source, f, witness.sights(f.span), scenarios) for f in findings}
+    return {f.fingerprint: _snippet(facts.source, f, witness.sights(facts, f.span), scenarios) for f in findings}
 
 
 def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: Sequence[Scenario]) -> Snippet | str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from amplint.claims.conflicts import in_context
 from amplint.infer.lattice.values import TensorMethod, TorchName, Value
 from amplint.infer.machine.expressions import evaluate
+from amplint.infer.state.facts import Mismatch
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.record import Recorder
 from amplint.infer.state.session import OutOfBudget
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.lattice.dtypes import Autocast
     from amplint.infer.state.activation import Activation
-    from amplint.infer.state.facts import Conflict, Operand
+    from amplint.infer.state.facts import FileFacts, MissingKernel, Operand
     from amplint.source import Span
 
 _PLAIN = (
@@ -61,40 +63,35 @@ class Witness(Recorder):
         self._wanted = frozenset(wanted)
         self._looking = False
         self._arguments: dict[int, tuple[str, dict[str, Value]]] = {}
-        self._disagreeing: dict[Span, list[Sight]] = {}
+        self._disagreeing: dict[Span, list[tuple[Mismatch, Sight]]] = {}
         self._called: dict[Span, list[Sight]] = {}
 
-    def sights(self, span: Span) -> list[Sight]:
+    def sights(self, facts: FileFacts, span: Span) -> list[Sight]:
         """What was seen at a span, the surest first: operands that disagree, else calls as such."""
-        found = self._disagreeing.get(span)
-        if found:
-            return sorted(found, key=lambda sight: sight.rank)
-        return self._called.get(span, [])
+        judged = [(in_context(facts, mismatch), sight) for mismatch, sight in self._disagreeing.get(span, ())]
+        found = [
+            replace(sight, scenarios=frozenset(conflict.scenarios), rank=conflict.standing.rank)
+            for conflict, sight in judged
+            if conflict is not None
+        ]
+        return sorted(found, key=lambda sight: sight.rank) or self._called.get(span, [])
 
     def concerns(self, frame: Activation) -> bool:
         return not self._looking and super().concerns(frame)
 
-    def conflict(self, frame: Activation, conflict: Conflict, *, sure: bool = False) -> None:
-        super().conflict(frame, conflict, sure=sure)
-        if conflict.elsewhere is not None or not isinstance(frame, Frame) or not self.concerns(frame):
+    def happened(self, frame: Activation, what: Mismatch | MissingKernel) -> None:
+        super().happened(frame, what)
+        if not isinstance(what, Mismatch) or not isinstance(frame, Frame) or not self.concerns(frame):
             return
-        op = _op(conflict.op, frame)
-        if op is None:
+        op = _op(what.op, frame)
+        if op is None or what.elsewhere is not None:
             return
-        span = frame.namespace.source.span(conflict.node)
+        span = frame.namespace.source.span(what.node)
         if span in self._wanted:
-            _, arguments = self._arguments.get(id(conflict.node), ("", {}))
-            sight = Sight(
-                conflict.node,
-                op,
-                conflict.operands,
-                frozenset(conflict.scenarios),
-                frame.autocast,
-                self._values(frame, conflict.node),
-                arguments,
-                conflict.standing.rank,
-            )
-            self._disagreeing.setdefault(span, []).append(sight)
+            _, arguments = self._arguments.get(id(what.node), ("", {}))
+            values = self._values(frame, what.node)
+            sight = Sight(what.node, op, what.operands, frozenset(), frame.autocast, values, arguments)
+            self._disagreeing.setdefault(span, []).append((what, sight))
 
     def torch_call(self, frame: Activation, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         super().torch_call(frame, name, node, arguments)

@@ -12,6 +12,7 @@ from amplint.infer.entry.functions import autograd_facts, confirm
 from amplint.infer.entry.lookups import looked_up
 from amplint.infer.entry.roots import roots
 from amplint.infer.entry.weight_reach import WeightReach
+from amplint.infer.lattice.assumptions import ANY_CALLER, Assumptions
 from amplint.infer.lattice.decorators import Decorated
 from amplint.infer.lattice.dtypes import forget_derived
 from amplint.infer.lattice.values import UNKNOWN, Union, Value
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from amplint.infer.lattice.arguments import Arguments
     from amplint.infer.lattice.scenarios import Scenario
-    from amplint.infer.state.observe import Observer
     from amplint.source import Source
 
 
@@ -57,8 +57,10 @@ interpret_by(_Machine())
 
 
 @lru_cache(maxsize=4)
-def _project(scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int]) -> Project:
-    """The project files read so far; values in them depend on the scenarios."""
+def _project(
+    scenarios: tuple[Scenario, ...], device: str, torch_version: tuple[int, int], assumptions: Assumptions
+) -> Project:
+    """The project files read so far; values in them depend on all of this."""
     return Project()
 
 
@@ -70,21 +72,21 @@ def analyse(
     torch_version: tuple[int, int],
     oldest_torch: tuple[int, int] | None = None,
     recorder: Recorder | None = None,
-    observer: Observer | None = None,
+    assumptions: Assumptions = ANY_CALLER,
 ) -> FileFacts:
     """All facts about one file. Raises SourceError where it does not parse.
 
     ``scenarios`` starts with the float32 control. ``torch_version`` is the release to infer by; ``oldest_torch`` the
     oldest that the file has to run with, by default the same. ``recorder`` is one of the caller's own, for what facts
-    do not keep.
+    do not keep; which one it is changes nothing else.
     Ends within a bound of work: what lies beyond it stays unknown.
     """
     forget_derived()
-    project = _project(scenarios, device, torch_version)
+    project = _project(scenarios, device, torch_version, assumptions)
     namespace = project.begin(source)
     source = namespace.source
     recorder = recorder or Recorder()
-    session = Session(scenarios, device, torch_version, project, recorder, observer, oldest_torch)
+    session = Session(scenarios, device, torch_version, project, recorder, oldest_torch, assumptions)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
     while True:
@@ -95,24 +97,24 @@ def analyse(
                 break
             enter()
     session.entered.clear()
-    if observer is not None:
-        observer.unfinished = session.unfinished
     return FileFacts(
         source=source,
         path=source.path,
         device=device,
         torch_version=torch_version,
         scenarios=scenarios,
-        regions=recorder.regions(),
-        conflicts=recorder.conflicts(),
-        calls=recorder.calls(),
+        regions=tuple(recorder.regions.values()),
+        trace=tuple(recorder.trace),
+        calls=tuple(recorder.calls.values()),
         autograd_functions=tuple(functions),
-        casts=recorder.casts(),
+        casts=tuple(recorder.casts.values()),
         promotions=recorder.promotions(),
-        addressed=recorder.addresses_taken(),
-        apart=recorder.drifted_apart(),
-        branches=recorder.differing_branches(),
+        addressed=tuple(recorder.addresses_taken.values()),
+        apart=tuple(recorder.drifted_apart.values()),
+        branches=tuple(recorder.differing_branches.values()),
         uses=recorder.uses(),
+        aligned=tuple(recorder.aligned()),
+        anyones=session.anyones,
         oldest=oldest_torch,
         changes=frozenset(session.changes),
         followed=project.followed,
@@ -134,7 +136,7 @@ def _entries(
             value = namespace.lookup(name, evaluator) or UNKNOWN
             values += [value] if not isinstance(value, Union) else [o for o in value.options if isinstance(o, Class)]
     defined = [v for v in values if isinstance(v, Class) and v.namespace is namespace]
-    if session.observer is not None:
+    if session.assumptions.users:
         functions_defined = [function for value in values for function, _ in _functions_in(value)]
         entered: list[Class | Function] = [*defined, *functions_defined]
         with suppress(RecursionError):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutogradContext
@@ -21,10 +19,6 @@ from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.facts import AutogradFunction, DecoratorFact
 from amplint.infer.state.frame import Frame
 from amplint.infer.syntax.bodies import nodes_below
-
-if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict
-    from amplint.infer.state.session import Session
 
 
 def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
@@ -42,8 +36,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
             if id(forward.node) not in session.ran:
                 leading = () if styled else ((context, None),)
                 run_function(ambient, forward, arguments.shifted(*leading))
-            if styled:
-                _setup_context(ambient, cls, context, arguments, result)
+            _setup_context(ambient, cls, context, arguments, result)
     with session.recorder.watching() as in_backward:
         if backward is not None:
             _run_backward(ambient, cls, backward, context, result)
@@ -75,23 +68,15 @@ def confirm(top: Frame, cls: Class) -> None:
         return
     memo, calls = session.memo, session.calls
     session.memo, session.calls = {}, {}
-    with session.recorder.confirming([cls.node], partial(_may_agree, session)):
+    with session.recorder.confirming(top, cls.node):
         for how in applied:
             assert how is not None
             frame = Frame(session, top.namespace, autocast=how.autocast, live=how.live, in_module=True)
             context = AutogradContext()
             result = apply_autograd(frame, cls, how.arguments, context)
-            if classes.find_member(cls, "setup_context") is not None:
-                _setup_context(frame, cls, context, how.arguments, result)
+            _setup_context(frame, cls, context, how.arguments, result)
             _run_backward(frame, cls, backward, context, result)
     session.memo, session.calls = memo, calls
-
-
-def _may_agree(session: Session, conflict: Conflict) -> bool:
-    """Whether two operands have one dtype on some way through the code, in every scenario in which they may differ."""
-    lanes = [number for number, scenario in enumerate(session.scenarios) if scenario.name in conflict.scenarios]
-    pairs = [(conflict.left.value.dtypes[number], conflict.right.value.dtypes[number]) for number in lanes]
-    return all(a.mask & b.mask and not a.assumed and not b.assumed for a, b in pairs)
 
 
 def _applications(cls: Class) -> set[int]:

@@ -37,7 +37,6 @@ class AutocastContext(Value):
     dtype_given: bool
     node: ast.expr
     call: ast.Call | None
-    disables: bool
 
     @property
     def key(self) -> Hashable:

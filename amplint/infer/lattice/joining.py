@@ -216,6 +216,11 @@ def _is_small(options: list[Value]) -> bool:
     return True
 
 
+def is_none(value: Value) -> bool:
+    """Whether a value is surely None."""
+    return isinstance(value, Const) and value.value is None
+
+
 def options_of(value: Value) -> tuple[Value, ...]:
     """The alternatives of a value."""
     return value.options if isinstance(value, Union) else (value,)

@@ -12,7 +12,6 @@ from amplint.infer.machine.guards import narrow, split, usually
 from amplint.infer.machine.refusals import refused
 from amplint.infer.state.dispatch import execute
 from amplint.infer.state.meeting import joined
-from amplint.infer.state.reached import branches_met
 
 if TYPE_CHECKING:
     import ast
@@ -27,7 +26,7 @@ def branch(frame: Frame, statement: ast.If) -> None:
     yes, no = split(frame, statement.test)
     if refused(frame, statement, yes, no):
         yes = no = frame.live
-    usual = usually(frame, statement.test) if frame.session.observer is not None else None
+    usual = usually(frame, statement.test)
     ask(frame, statement.test)
     before, live, block, path = frame.variables, frame.live, frame.block, frame.path
     frame.branches += 1
@@ -47,7 +46,7 @@ def branch(frame: Frame, statement: ast.If) -> None:
         for name, value in unusually.items():
             frame.constructing.attributes.setdefault(name, value)
     frame.block, frame.path = block, path
-    branches_met(frame, taken, other)
+    frame.session.recorder.branches_met(frame, taken, other)
     right_live, right = frame.live, frame.variables
     frame.live, frame.variables = joined(frame.session, left_live, left, right_live, right)
     if not live:

@@ -124,7 +124,7 @@ def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr)
             results.append(result)
         reached |= frame.live
     frame.live, frame.path = reached, path
-    if frame.session.observer is not None:
+    if frame.session.assumptions.usual:
         results = [result for result in results if _is_tensor(result)] or results
     return unite(*results) if results else UNKNOWN
 

@@ -85,7 +85,7 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
         kind = PYTHON_NUMBERS.get(type(default.value).__name__)
         if kind:
             written = default.value if isinstance(default.value, (int, float)) else None
-            return Number(kind, written if frame.session.observer is not None else None, extreme(written))
+            return Number(kind, written, extreme(written))
         return Text(default.value) if isinstance(default.value, str) else UNKNOWN
     if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
         value = generalised(evaluate(outer, default))
@@ -96,7 +96,7 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
         layer = isinstance(value, Class) and classes.is_module(value)
         return value if layer or isinstance(value, (TorchName, Function, Partial)) else UNKNOWN
     optional = default is not None
-    building = function.name == "__init__" and frame.session.observer is not None
+    building = function.name == "__init__" and frame.session.assumptions.usual
     if parameter.annotation is not None:
         annotated = _annotated(outer, function, parameter, parameter.annotation)
         if annotated is not None and annotated is not UNKNOWN:
@@ -144,7 +144,7 @@ def _has_dimensions(function: Function, parameter: ast.arg) -> bool:
 
 
 def _caller(session: Session, function: Function) -> Caller:
-    if session.observer is None:
+    if not session.assumptions.users:
         return Caller.MODULE
     if id(function.owner.node if function.owner is not None else function.node) in session.roots:
         return Caller.USER

@@ -9,7 +9,7 @@ from amplint.infer.lattice.answered import ASKED
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.dtypes import BOOL
-from amplint.infer.lattice.joining import MAX_LENGTH, element_of, merge, options_of, unite
+from amplint.infer.lattice.joining import MAX_LENGTH, element_of, is_none, merge, options_of, unite
 from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
@@ -28,12 +28,11 @@ from amplint.infer.machine import containers
 from amplint.infer.machine.builtins import BUILTIN_NAMES
 from amplint.infer.machine.guards import compare_dtypes, device_test, narrow, split, truth, usually
 from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing
-from amplint.infer.machine.operators import binary_operator, is_none, unary_operator
+from amplint.infer.machine.operators import binary_operator, unary_operator
 from amplint.infer.names.definitions import Bound, Function, Instance
 from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import assign, call
 from amplint.infer.state.meeting import binds, met, not_run, perhaps_run
-from amplint.infer.state.reached import branches_met
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.late import bound_inside
@@ -55,8 +54,7 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     session.steps += 1
     handler = _HANDLERS.get(type(node))
     value = handler(frame, node) if handler is not None else UNKNOWN
-    if session.observer is not None:
-        session.observer.saw(session, frame, node, value)
+    session.recorder.value(session, frame, node, value)
     return value
 
 
@@ -108,7 +106,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
 
 def _raises(frame: Frame) -> None:
     """Leave a branch that cannot be taken where what is usual holds: it would use what is None."""
-    if frame.branches and frame.session.observer is not None:
+    if frame.branches and frame.session.assumptions.usual:
         frame.live = 0
 
 
@@ -283,8 +281,8 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     if binds(node.body) or binds(node.orelse) or frame.leaves is not None:
         variables = met(frame.session, Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
-    branches_met(frame, taken, other)
-    usual = usually(frame, node.test) if frame.session.observer is not None and yes and no else None
+    frame.session.recorder.branches_met(frame, taken, other)
+    usual = usually(frame, node.test) if yes and no else None
     if usual is not None:
         return left if usual else right
     return merge(frame.session, left, yes, right, no)

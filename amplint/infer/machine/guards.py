@@ -108,6 +108,8 @@ def usually(frame: Frame, test: ast.expr) -> bool | None:
 
     ``split`` leaves such a test open, since anybody may pass another string or assign the attribute.
     """
+    if not frame.session.assumptions.usual:
+        return None
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         answer = usually(frame, test.operand)
         return None if answer is None else not answer

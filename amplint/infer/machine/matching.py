@@ -11,7 +11,6 @@ from amplint.infer.machine.guards import narrow, split
 from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.meeting import environment, go_on, met
-from amplint.infer.state.reached import branches_met
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.patterns import takes_any
 
@@ -49,7 +48,7 @@ def matched(frame: Frame, statement: ast.Match) -> None:
     frame.branches -= 1
     frame.block, frame.path = block, path
     if not rest.live and len(paths) == 2:
-        branches_met(frame, *paths)
+        frame.session.recorder.branches_met(frame, *paths)
     frame.live, frame.variables = met(frame.session, done, rest)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastContext, AutogradContext
 from amplint.infer.lattice.decorators import CustomDecorator, Decorated
-from amplint.infer.lattice.joining import merge, options_of, unite
+from amplint.infer.lattice.joining import is_none, merge, options_of, unite
 from amplint.infer.lattice.kinds import KINDS, asked
 from amplint.infer.lattice.values import (
     UNKNOWN,
@@ -174,7 +174,7 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     if isinstance(value, Layer):
         return _layer_attribute(frame, value, name)
     if isinstance(value, Union):
-        return unite(*(get_attribute(frame, o, name, node) for o in value.options if not _is_none(o)))
+        return unite(*(get_attribute(frame, o, name, node) for o in value.options if not is_none(o)))
     if isinstance(value, ModuleValue):
         found = value.namespace.lookup(name, binding_evaluator(frame.session))
         if found is None:
@@ -234,10 +234,6 @@ _CONSTANTS = frozenset(
     f"{module}.{name}" for module in ("math", "numpy") for name in ("pi", "e", "inf", "nan", "tau", "euler_gamma")
 )
 _FINFO = ("min", "max", "eps", "tiny", "smallest_normal", "bits", "resolution")
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Const) and value.value is None
 
 
 def _of_class(cls: Class, member: Value) -> Value:
@@ -390,7 +386,7 @@ def is_missing(frame: Frame, node: ast.Attribute, value: Value) -> bool:
     if value is UNKNOWN:
         instance = _object_of(frame, node)
         return instance is not None and frame.constructing is not instance and lacks(instance, node.attr)
-    return _is_none(value) and stays(frame, node)
+    return is_none(value) and stays(frame, node)
 
 
 def _object_of(frame: Frame, node: ast.Attribute) -> Instance | None:

@@ -9,7 +9,7 @@ from operator import mul, truediv
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
-from amplint.infer.lattice.joining import concatenated, element_of, number_kind, options_of, unite
+from amplint.infer.lattice.joining import concatenated, element_of, is_none, number_kind, options_of, unite
 from amplint.infer.lattice.traits import negated
 from amplint.infer.lattice.values import UNKNOWN, Const, Limit, Number, Sequence, Tensor, Union, Value, extreme
 from amplint.infer.names.texts import joined
@@ -89,11 +89,6 @@ def _computed(op: ast.operator, left: Value, right: Value) -> float | None:
     with suppress(ArithmeticError):
         return extreme(compute(float(a), float(b)))
     return None
-
-
-def is_none(value: Value) -> bool:
-    """Whether a value is surely None."""
-    return isinstance(value, Const) and value.value is None
 
 
 def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Value) -> Value:

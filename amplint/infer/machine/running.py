@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.arguments import Arguments, generalised, usually_a
+from amplint.infer.lattice.arguments import Arguments, usually_a
 from amplint.infer.lattice.contexts import AutogradContext
 from amplint.infer.lattice.decorators import Decorated
 from amplint.infer.lattice.joining import merge, options_of
@@ -32,7 +32,6 @@ from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import met_all
-from amplint.infer.state.reached import hand_on
 from amplint.infer.state.session import MAX_DEPTH, Known, OutOfBudget, made_before
 from amplint.infer.torch_model import drift
 
@@ -55,7 +54,7 @@ def run_function(
     """
     session = frame.session
     if frame.depth >= MAX_DEPTH:
-        session.unfinished.add(id(function.node))
+        session.recorder.unfinished.add(id(function.node))
         return UNKNOWN
     if not worth_following(frame, function, arguments, receiver):
         return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
@@ -93,14 +92,14 @@ def run_function(
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
         inner.backward,
-        session.observer is not None and session.from_user,
+        session.from_user,
         _found_now(inner) if function.late else (),
     )
     remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
     key = session.numbers.setdefault(equal, len(session.numbers))
     known = session.calls.get(key) if remember else None
     if known is not None and session.holds(known):
-        hand_on(frame, session.raising.get(key, ()))
+        session.recorder.repeated(frame, key)
         return _came_back(frame, known)
     if key in session.active:
         session.project.cut += 1
@@ -133,7 +132,7 @@ def run_function(
             if len(inner.returned) > 1:
                 drift.branches(inner)
     except (OutOfBudget, RecursionError):
-        session.unfinished.add(id(function.node))
+        session.recorder.unfinished.add(id(function.node))
         raise
     finally:
         session.active.discard(key)
@@ -146,8 +145,7 @@ def run_function(
     known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
     if remember and not inner.writes_around:
         session.calls[key] = known
-        if inner.failures:
-            session.raising[key] = tuple(failure for failure in inner.failures if not failure.path)
+        session.recorder.ended(inner, key)
     return _came_back(frame, known)
 
 
@@ -292,7 +290,7 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
             else:
                 outer = Frame(frame.session, function.namespace, closure=function.closure)
                 value = evaluate(outer, default)
-                bound[name] = generalised(value) if frame.session.observer is None else usually_a(value)
+                bound[name] = usually_a(value)
     for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))

@@ -24,7 +24,7 @@ from amplint.infer.names.definitions import Instance
 from amplint.infer.state.meeting import alike, carries_dtype, environment
 from amplint.infer.state.session import items_place
 from amplint.infer.torch_model import uses
-from amplint.infer.torch_model.conflicts import index_write
+from amplint.infer.torch_model.mismatches import index_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,8 +143,7 @@ def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
     left = evaluate(frame, statement.target)
     right = evaluate(frame, statement.value)
     result = in_place_operator(frame, statement, left, right)
-    if frame.session.observer is not None:
-        frame.session.observer.saw(frame.session, frame, statement, result)
+    frame.session.recorder.value(frame.session, frame, statement, result)
     if isinstance(statement.target, ast.Subscript) and isinstance(evaluate(frame, statement.target.value), Tensor):
         _assign_item(frame, statement.target, result)
     else:

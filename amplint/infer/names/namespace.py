@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
 from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
@@ -68,14 +69,11 @@ class Namespace:
     SourceError where it cannot be read.
     """
 
-    def __init__(
-        self, source: Source, package: str, is_package: bool, project: Project, *, whole: bool = False
-    ) -> None:
+    def __init__(self, source: Source, package: str, project: Project, *, whole: bool = False) -> None:
         self.source = source
         self.path = source.path
         self._filename = str(source.path)
         self.package = package
-        self.is_package = is_package
         self.project = project
         self.whole = whole
         self.bindings: dict[str, list[Binding | Unparsed]] = {}
@@ -177,8 +175,8 @@ class Namespace:
         if isinstance(value, Const) and value.value is not None:
             return _usual(value)
         bound = self.given.get(name)
-        found = value if bound is None else Union((*_options(value), *_options(bound)))
-        return found if self.rebound[name] else Union((*_options(found), UNKNOWN))
+        found = value if bound is None else Union((*options_of(value), *options_of(bound)))
+        return found if self.rebound[name] else Union((*options_of(found), UNKNOWN))
 
     @cached_property
     def rebound(self) -> dict[str, bool]:
@@ -330,10 +328,6 @@ def _usual(value: Const) -> Value:
     return UNKNOWN
 
 
-def _options(value: Value) -> tuple[Value, ...]:
-    return value.options if isinstance(value, Union) else (value,)
-
-
 def _text(source: Source) -> str:
     return source.text.removeprefix("\ufeff")
 
@@ -443,7 +437,7 @@ class Project:
             return known
         self._drop(source.path)
         _, package = self.root_of(source.path)
-        namespace = Namespace(source, package, source.path.name == "__init__.py", self, whole=whole)
+        namespace = Namespace(source, package, self, whole=whole)
         self._keep(source.path, namespace)
         return namespace
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from amplint.infer.names.definitions import Class
     from amplint.infer.names.namespace import Namespace
     from amplint.infer.state.facts import Region
-    from amplint.infer.state.failure import Failure
 
 
 class Env(NamedTuple):
@@ -29,6 +28,17 @@ class Activation:
     part of an ``nn.Module``, where the scenario's ambient autocast is around it.
     """
 
+    namespace: Namespace
+    owner: Class | None
+    autocast: Autocast
+    region: Region | None
+    live: int
+    in_module: bool
+    backward: bool
+    number = 0
+    """Tells activations apart."""
+    traced = False
+    """Whether operands disagreed here, or in a function that was called here."""
     block = 0
     """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
     path: tuple[int, ...] = ()
@@ -39,24 +49,3 @@ class Activation:
     """``id`` of the function node that runs, 0 at the top level of a module."""
     left: tuple[Activation, ast.expr] | None = None
     """In another file than the one that is checked: the last of its activations, and the call by which it was left."""
-
-    def __init__(
-        self,
-        namespace: Namespace,
-        *,
-        owner: Class | None,
-        autocast: Autocast,
-        region: Region | None,
-        live: int,
-        in_module: bool,
-        backward: bool,
-    ) -> None:
-        self.namespace = namespace
-        self.owner = owner
-        self.autocast = autocast
-        self.region = region
-        self.live = live
-        self.in_module = in_module
-        self.backward = backward
-        self.failures: list[Failure] = []
-        """What raises here, or in a function that was called here."""

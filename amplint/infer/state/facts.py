@@ -5,10 +5,10 @@ Everything here is data about ``ast`` nodes of one :class:`~amplint.source.Sourc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from amplint.infer.flow.training.training import Training
 from amplint.infer.lattice.origins import causes
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
     from pathlib import Path
 
-    from amplint.finding import Cause, Certainty, Doubt, Place
+    from amplint.finding import Cause
     from amplint.infer.lattice.dtypes import Autocast, Dtypes
     from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.lattice.strength import Strength
     from amplint.infer.lattice.values import Limit, Origin, Tensor, Value
-    from amplint.judge.certainty import Standing
     from amplint.source import Source, Span
 
 
@@ -84,52 +84,97 @@ class Kind(str, Enum):
     MIXED = "mixed"
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """An operation whose operands disagree in dtype in some scenarios.
+@dataclass(frozen=True, slots=True, eq=False)
+class Mismatch:
+    """An operation met operands of dtypes that do not go together, in some scenarios of one context.
 
-    ``left`` and ``right`` are the operands that differ, ``operands`` all of them. ``standing``: forced where in every
-    scenario named the facts force the failure; doubted where the operands may not come together. ``raises`` is False
-    where autocast silently undoes what the code asks for. ``left`` is ``right`` where the operation does not take its
-    dtype.
+    ``pair`` are those that differ, or one twice where the operation does not take its dtype; ``lanes`` the numbers of
+    the scenarios. ``strengths`` says how surely they differ in each of them; it is empty where no such comparison was
+    made.
     """
 
     node: ast.expr | ast.stmt
     op: str
     kind: Kind
-    left: Operand
-    right: Operand
+    pair: tuple[Operand, Operand]
     operands: tuple[Operand, ...]
-    scenarios: tuple[str, ...]
-    left_dtype: str
-    right_dtype: str
-    standing: Standing
-    raises: bool
-    causes: tuple[Cause, ...]
-    function: int
-    """Identifies the function that the operation stands in."""
-    made: MadeOperand | None = None
-    """The constant or table among the operands, where that is what the conflict is about."""
-    culprit: Place | None = None
-    """Where the dtype came from that does not belong: several operations that fail for it are one defect."""
-    also: tuple[ast.expr | ast.stmt, ...] = ()
-    """The other operations of its function that fail for its culprit."""
-    aligned: Span | None = None
-    """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
+    lanes: tuple[int, ...]
+    strengths: tuple[Strength, ...] = ()
+    raises: bool = True
+    """False where autocast silently undoes what the code asks for."""
     cited: bool = False
     """It is a kernel of another library, by what that library's source says."""
+    of_norm: bool = False
+    """The second operand is a parameter that a norm takes in no narrower dtype than its input."""
+    low_default: bool = True
+    """Whether the modules of its file may be built under a 16-bit default dtype, where scenarios differ in that."""
+    aligned: Span | None = None
+    """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
     elsewhere: Cause | None = None
-    """The operation, where it stands in another file: ``node`` is the call that leads there from this one, and the
-    operands have no nodes."""
+    """The operation, where it stands in another file: ``node`` is the call that leads there from the checked one,
+    and the operands have no nodes."""
+    brought: tuple[int, ...] = ()
+    """Of an operation elsewhere: the scenarios in which the checked file is to blame."""
 
-    @property
-    def certainty(self) -> Certainty | None:
-        """How sure that is."""
-        return self.standing.certainty
 
-    def doubted(self, *doubts: Doubt) -> Conflict:
-        """The same, with further doubts."""
-        return replace(self, standing=self.standing.doubted(*doubts))
+class MissingKernel(NamedTuple):
+    """An operation that the device has no kernel for in these scenarios."""
+
+    node: ast.expr | ast.stmt
+    lanes: tuple[int, ...]
+
+
+class BranchesMet(NamedTuple):
+    """Two branches, of these paths, were followed and meet again."""
+
+    yes: tuple[int, ...]
+    no: tuple[int, ...]
+
+
+class Called(NamedTuple):
+    """A call came to its end, or, if ``again``, it equals an earlier one of this number and was not followed."""
+
+    call: int
+    again: bool
+
+
+class Confirming(NamedTuple):
+    """From here on, or up to here if ``done``, an autograd Function runs with what modules were seen to pass it."""
+
+    node: ast.ClassDef
+    done: bool
+
+
+class Running(NamedTuple):
+    """An activation of a function while something happened: its number, ``id`` of the function's node (0 at the top
+    level of a module) and the branches that ran and might not, each by ``id`` of its statements."""
+
+    number: int
+    function: int
+    path: tuple[int, ...]
+
+
+class Event(NamedTuple):
+    """What tells of operands that disagree, or of what is reached behind them, and where the program was then.
+
+    ``chain`` begins with the activation that ran and ends with the outermost one. ``callers`` are the functions of the
+    checked file that led there, the last one first; ``branched``: it stood in a branch or a loop.
+    """
+
+    what: Mismatch | MissingKernel | BranchesMet | Called | Confirming
+    chain: tuple[Running, ...]
+    callers: tuple[int, ...]
+    branched: bool
+    autocast: Autocast
+
+
+class Aligned(NamedTuple):
+    """Operands that disagree if callers pass different dtypes, and the cast that gives such operands one dtype in
+    another function."""
+
+    mismatch: Mismatch
+    function: int
+    cast: Cause
 
 
 Sink = Literal["returned", "rebound", "parameter"]
@@ -150,10 +195,8 @@ class Promotion:
     op: str
     narrow: Operand
     wide: Operand
-    scenarios: tuple[str, ...]
     lanes: tuple[int, ...]
     made: MadeOperand | None
-    causes: tuple[Cause, ...]
     function: int
     upcast: Origin | None = None
     sink: Sink = "returned"
@@ -164,17 +207,15 @@ class Apart:
     """An operation that makes one of query, key and value float32, which a kernel gets beside a half-precision one.
 
     ``tensor`` is the one that ``node`` widens, ``by_autocast`` or by promotion, ``sibling`` the one that stayed; they
-    have no nodes, the kernel may be called in another file.
+    have no nodes, the kernel may be called in another file. ``lanes`` are the scenarios.
     """
 
     node: ast.expr | ast.stmt
     tensor: Operand
     sibling: Operand
-    sibling_dtype: str
     kernel: str
     by_autocast: bool
-    scenarios: tuple[str, ...]
-    causes: tuple[Cause, ...]
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,16 +234,14 @@ class Addressed:
 class BranchDtypes:
     """Two returns of one function whose tensors differ in dtype in some scenarios without autocast.
 
-    ``node`` is the one whose dtype is fixed in the source, else the later; ``lane`` the first of the scenarios.
+    ``node`` is the one whose dtype is fixed in the source, else the later; ``lanes`` are the scenarios.
     """
 
     node: ast.expr
     other: ast.expr
     tensor: Operand
     reference: Operand
-    scenarios: tuple[str, ...]
-    lane: int
-    causes: tuple[Cause, ...]
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,18 +311,21 @@ class DecoratorFact:
 
 @dataclass(frozen=True, slots=True)
 class Sensitive:
-    """An operation that autocast casts or would be expected to: its place and torch name.
+    """An operation that autocast casts or would be expected to: its place, its torch name, what it is given.
 
-    ``by_hand``: the code casts the operands to one dtype itself. ``all_cast``: it casts all of them, on one way at
-    least, and nothing says that their dtypes differ. ``known``: the dtype of one of them is known, or
-    assumed as that of an argument; what made the others may decide itself what autocast does to them.
+    ``operands`` have the dtypes before autocast's casts; ``written`` are the expressions of its arguments.
     """
 
     cause: Cause
     name: str
-    by_hand: bool
-    all_cast: bool
-    known: bool
+    operands: tuple[Operand, ...]
+    written: tuple[ast.expr | None, ...]
+
+    @property
+    def known(self) -> bool:
+        """Whether the dtype of an operand is known, or assumed as that of an argument; what made the others may decide
+        itself what autocast does to them."""
+        return any(lane.mask for operand in self.operands for lane in operand.value.dtypes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +365,7 @@ class FileFacts:
     torch_version: tuple[int, int]
     scenarios: tuple[Scenario, ...]
     regions: tuple[Region, ...]
-    conflicts: tuple[Conflict, ...]
+    trace: tuple[Event, ...]
     calls: tuple[TorchCall, ...]
     autograd_functions: tuple[AutogradFunction, ...]
     casts: tuple[CastCall, ...] = ()
@@ -332,6 +374,9 @@ class FileFacts:
     apart: tuple[Apart, ...] = ()
     branches: tuple[BranchDtypes, ...] = ()
     uses: tuple[Use, ...] = ()
+    aligned: tuple[Aligned, ...] = ()
+    anyones: Set[int] = frozenset()
+    """``id`` of the parameters, of functions that are no module's, that got something from outside."""
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()

@@ -80,19 +80,16 @@ class Frame(Activation):
         constructing: Instance | None = None,
         receiver: Value | None = None,
     ) -> None:
-        super().__init__(
-            namespace,
-            owner=owner,
-            autocast=autocast if autocast is not None else session.no_autocast,
-            region=region,
-            live=session.all_lanes if live is None else live,
-            in_module=in_module,
-            backward=backward,
-        )
         self.session = session
+        self.namespace = namespace
+        self.owner = owner
+        self.autocast = autocast if autocast is not None else session.no_autocast
+        self.region = region
+        self.live = session.all_lanes if live is None else live
+        self.in_module = in_module
+        self.backward = backward
         session.frames += 1
         self.number = session.frames
-        """Tells activations apart."""
         self.variables = variables if variables is not None else {}
         self.closure = closure or {}
         self.depth = depth

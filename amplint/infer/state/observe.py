@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.joining import Budget, merge, options_of
-from amplint.infer.lattice.values import UNKNOWN, Tensor, Value
+from amplint.infer.lattice.joining import merge, options_of
+from amplint.infer.lattice.values import UNKNOWN, Mapping, Sequence, Tensor, Value
+from amplint.infer.state.record import Recorder, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,45 +17,32 @@ if TYPE_CHECKING:
 OBSERVED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.AugAssign)
 
 
-class Watched(Budget, Protocol):
-    """The analysis whose expressions are observed."""
-
-    from_user: bool
-    """Whether what runs was entered as the program's user would."""
-
-
-class Observer:
-    """Joins, for each expression of one file, the values that it had wherever it was evaluated.
+class Observer(Recorder):
+    """Also joins, for each expression of one file, the values that it had wherever it was evaluated.
 
     Where the program's user reaches an expression, what others would have to pass does not count.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[ast.expr | ast.stmt, Value, int]] = {}
-        self._from_user: set[int] = set()
-        self.unfinished: set[int] = set()
-        """``id`` of the nodes of functions that were not followed to their end."""
+        super().__init__()
+        self._seen: dict[int, tuple[bool, ast.expr | ast.stmt, Value, int]] = {}
 
-    def saw(self, session: Watched, here: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
-        """Note the value of a node in the scenarios that are live."""
-        if not isinstance(node, OBSERVED) or not here.namespace.own:
+    def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
+        if not isinstance(node, OBSERVED) or not frame.namespace.own:
             return
-        old = self._seen.get(id(node))
-        if session.from_user and id(node) not in self._from_user:
-            self._from_user.add(id(node))
-            old = None
-        elif not session.from_user and id(node) in self._from_user:
-            return
-        if old is None:
-            self._seen[id(node)] = (node, value, here.live)
-        elif old[1] is not value or old[2] != here.live:
-            joined = merge(session, old[1], old[2], value, here.live)
-            self._seen[id(node)] = (node, joined, old[2] | here.live)
+        by_user, _, known, live = seen = self._seen.get(id(node), (session.from_user, node, value, frame.live))
+        if session.from_user > by_user:
+            seen = (True, node, value, frame.live)
+        elif session.from_user == by_user and (known is not value or live != frame.live):
+            containers = isinstance(value, (Mapping, Sequence)) and type(value) is type(known)
+            joined = known if containers else merge(session, known, live, value, frame.live)
+            seen = (by_user, node, joined, live | frame.live)
+        self._seen[id(node)] = seen
 
     def tensors(self, tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, Tensor | None, int]]:
         """Expressions that may be tensors, the tensor where one is known, and the scenarios that reach them."""
         cut = _cut_short(tree, self.unfinished)
-        for node, value, live in self._seen.values():
+        for _, node, value, live in self._seen.values():
             if node.lineno == 0:
                 continue
             options = options_of(value)

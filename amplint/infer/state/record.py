@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import ast
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from amplint.finding import Cause, Place
+from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import Symbol
+from amplint.infer.lattice.joining import Budget
 from amplint.infer.state.facts import (
     Addressed,
+    Aligned,
     Apart,
     BranchDtypes,
+    BranchesMet,
+    Called,
     CastCall,
-    Conflict,
-    Kind,
+    Confirming,
+    Event,
+    Mismatch,
+    MissingKernel,
     Operand,
     Promotion,
     Region,
+    Running,
     Sensitive,
     TorchCall,
     Use,
 )
-from amplint.infer.state.reached import note_failure, note_missing_kernel, raised_before
-from amplint.judge import doubts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
-    from collections.abc import Sequence as Items
+    from collections.abc import Hashable, Iterable, Iterator
 
     from amplint.infer.lattice.dtypes import Dtypes, Lane
     from amplint.infer.lattice.values import Origin, Tensor, Value
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
 
 MAX_CONTEXTS = 12
 """Contexts of one operation that are told apart."""
-_ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
 
 
 Decider = Symbol | int
@@ -54,112 +57,90 @@ def decider(origin: Origin | None, lane: Lane) -> Decider | None:
     return id(origin.node) if origin.parameter and lane.exact else None
 
 
-class Recorder:
-    """Collects conflicts, regions and calls of one file; what happens in other files of the project is not its concern.
+class Watched(Budget, Protocol):
+    """The analysis that is recorded."""
 
-    A node that fails in several contexts is recorded once, with the scenarios of all of them.
-    """
+    from_user: bool
+    """Whether what runs was entered as the program's user would."""
+
+
+class Recorder:
+    """Collects facts of one file; what happens in other files of the project is not its concern."""
 
     def __init__(self) -> None:
-        self._conflicts: dict[int, Conflict] = {}
-        self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
-        self._first: dict[int, set[int]] = {}
-        self._behind: dict[int, list[Items[int]]] = {}
-        self._regions: dict[int, Region] = {}
-        self._calls: dict[int, TorchCall] = {}
-        self._casts: dict[int, CastCall] = {}
+        self.trace: list[Event] = []
+        self._ended: set[int] = set()
+        self.regions: dict[int, Region] = {}
+        self.calls: dict[int, TorchCall] = {}
+        self.casts: dict[int, CastCall] = {}
         self._promotions: dict[int, Promotion] = {}
-        self._addressed: dict[int, Addressed] = {}
-        self._apart: dict[int, Apart] = {}
-        self._branches: dict[int, BranchDtypes] = {}
+        self.addresses_taken: dict[int, Addressed] = {}
+        self.drifted_apart: dict[int, Apart] = {}
+        self.differing_branches: dict[int, BranchDtypes] = {}
         self._escaped: dict[int, set[int]] = {}
         self._overtaken: dict[int, set[int]] = {}
         self._pairs: dict[int, list[_Pair]] = {}
         self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, tuple[int, Cause]]] = {}
         self._multiplied: set[int] = set()
-        self._refused: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
+        self.unfinished: set[int] = set()
+        """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
 
     def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own
 
-    def conflict(self, frame: Activation, conflict: Conflict, *, sure: bool = False) -> None:
-        """Note operands that disagree. ``sure``: they do on every path, for what callers are taken to pass."""
-        if not self.concerns(frame):
-            return
-        if conflict.standing.told:
-            self._behind.setdefault(id(conflict.node), []).append(raised_before(frame, conflict))
-            if conflict.raises and not conflict.cited:
-                note_failure(frame, conflict, sure=sure)
-        self._first.setdefault(id(conflict.node), set()).add(id(self._failed_before(frame, conflict)))
-        if conflict.culprit is not None and conflict.raises and not frame.block:
-            defect = (conflict.kind, conflict.culprit, frame.function)
-            failed = self._failed.get(defect)
-            if failed is None or not failed.standing.told:
-                self._failed[defect] = conflict
-        old = self._conflicts.get(id(conflict.node))
-        self._conflicts[id(conflict.node)] = conflict if old is None else _both(old, conflict)
+    def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
+        """What an expression, or an assignment with an operator, gave: no rule asks."""
 
-    def no_kernel(self, frame: Activation, node: ast.expr | ast.stmt, scenarios: list[str]) -> None:
-        """Note an operation that raises in these scenarios for want of a kernel."""
+    def happened(self, frame: Activation, what: Mismatch | MissingKernel) -> None:
+        """Note what may raise in the file that is checked."""
         if self.concerns(frame):
-            self._refused.add(id(node))
-            note_missing_kernel(frame, node, scenarios)
+            self._note(frame, what)
 
-    def blamed(self, maker: Origin, node: ast.expr | ast.stmt) -> bool:
-        """Whether another operation than ``node`` surely fails for what a constructor makes."""
-        makers = (
-            conflict.made.maker
-            for conflict in self._conflicts.values()
-            if conflict.made is not None and conflict.node is not node and conflict.standing.told
-        )
-        return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
+    def _note(self, frame: Activation, what: Mismatch | MissingKernel | Called) -> None:
+        self.trace.append(_event(frame, what))
+        activation: Activation | None = frame
+        while activation is not None:
+            activation.traced = True
+            activation = activation.caller
 
-    def _failed_before(self, frame: Activation, conflict: Conflict) -> ast.expr | ast.stmt:
-        """What fails first for the same operand: outside of branches of a function that led here, else nothing before
-        the operation itself.
+    def branches_met(self, frame: Activation, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
+        """Note that two branches, of these paths, were followed and meet."""
+        if frame.traced and yes != no:
+            self.trace.append(_event(frame, BranchesMet(yes, no)))
 
-        Where autocast is off, each operation wants a cast of its own.
-        """
-        caller = frame.left if conflict.kind is not Kind.AUTOCAST_EXIT else None
-        while caller is not None and conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
-            failed = self._failed.get((conflict.kind, conflict.culprit, caller[0].function))
-            if failed is not None and set(conflict.scenarios) <= set(failed.scenarios):
-                return conflict.node if conflict.standing.told and not failed.standing.told else failed.node
-            caller = caller[0].left
-        return conflict.node
+    def ended(self, frame: Activation, call: int) -> None:
+        """Note that the call of this number is over, which is not followed again."""
+        if frame.traced:
+            self._ended.add(call)
+            self.trace.append(_event(frame, Called(call, again=False)))
+
+    def repeated(self, frame: Activation, call: int) -> None:
+        """Note that a call equals the one of this number, so that the same would happen in it."""
+        if call in self._ended:
+            self._note(frame, Called(call, again=True))
 
     @contextmanager
-    def confirming(self, nodes: Iterable[ast.AST], may_agree: Callable[[Conflict], bool]) -> Iterator[None]:
-        """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block.
-
-        What ``may_agree`` as it is seen there is doubted.
-        """
-        inside = {id(node) for root in nodes for node in ast.walk(root)}
-        before = {key: conflict for key, conflict in self._conflicts.items() if key in inside}
-        for key in before:
-            del self._conflicts[key]
+    def confirming(self, frame: Activation, cls: ast.ClassDef) -> Iterator[None]:
+        """Note what happens inside the ``with`` block as that of an autograd Function that modules apply."""
+        self.trace.append(_event(frame, Confirming(cls, done=False)))
         yield
-        for key, conflict in before.items():
-            again = self._conflicts.get(key)
-            if again is not None:
-                agrees = may_agree(again)
-                self._conflicts[key] = conflict.doubted(doubts.CALLERS_AGREE) if agrees else conflict
+        self.trace.append(_event(frame, Confirming(cls, done=True)))
 
     def region(self, frame: Activation, region: Region) -> None:
         if self.concerns(frame):
-            old = self._regions.get(id(region.node))
+            old = self.regions.get(id(region.node))
             if old is None or (region.nested and not old.nested):
-                self._regions[id(region.node)] = region
+                self.regions[id(region.node)] = region
 
     def torch_call(self, frame: Activation, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
         if not isinstance(node, ast.Call) or not self.concerns(frame):
             return
         call = TorchCall(node, name, frame.autocast, frame.live, frame.region, frame.in_module, arguments)
-        old = self._calls.get(id(node))
+        old = self.calls.get(id(node))
         if old is None or _under_autocast(call) > _under_autocast(old):
-            self._calls[id(node)] = call
+            self.calls[id(node)] = call
 
     def cast(
         self,
@@ -174,11 +155,11 @@ class Recorder:
             return
         if not written:
             self._note_alignment(frame, node, tensor, dtypes, model)
-        old = self._casts.get(id(node))
+        old = self.casts.get(id(node))
         if old is None or (tensor.maybe and not old.tensor.maybe):
             statement = frame.statement
             discarded = isinstance(statement, ast.Expr) and statement.value is node
-            self._casts[id(node)] = CastCall(
+            self.casts[id(node)] = CastCall(
                 node, tensor, dtypes, written, discarded, frame.live, frame.in_module, frame.function
             )
 
@@ -208,38 +189,20 @@ class Recorder:
                 scaled = origin.parents if isinstance(origin.node, ast.BinOp) else ()
                 self._multiplied.update(id(place.node) for place in (origin, *scaled))
 
-    def callers_pair(self, frame: Activation, lane: int, deciders: tuple[Decider, Decider], conflict: Conflict) -> None:
-        """Operands that disagree if the caller passes different dtypes: a conflict where they are aligned elsewhere.
+    def callers_pair(self, frame: Activation, deciders: tuple[Decider, Decider], mismatch: Mismatch) -> None:
+        """Operands that disagree if the caller passes different dtypes.
 
         A parameter counts as aligned with whatever a caller passes in another method of the same class.
         """
-        pairs = self._pairs.setdefault(id(conflict.node), [])
+        pairs = self._pairs.setdefault(id(mismatch.node), [])
         if len(pairs) < MAX_CONTEXTS:
             fixed = [side for side in deciders if not isinstance(side, Symbol)]
             key = (fixed[0], _class_of(frame)) if fixed else deciders
-            pairs.append(_Pair(lane, key, _autocast_reaches(frame), conflict))
-
-    def _aligned_elsewhere(self) -> Iterator[Conflict]:
-        """One for each function whose operands follow different callers, and are cast to one dtype in another one.
-
-        A cast where autocast never reaches, as in most backward methods, or before an operation that autocast does not
-        cast for, may only make up for that; it says nothing of a place that it reaches.
-        """
-        spoken: set[int] = set()
-        for node, pairs in self._pairs.items():
-            for pair in pairs if node not in self._conflicts else ():
-                ways = [(pair.lane, pair.key, reached) for reached in {True, pair.reached}]
-                casts = [item for way in ways for item in self._aligned.get(way, {}).items()]
-                function = pair.conflict.function
-                causes = (cause for key, (where, cause) in casts if key in self._multiplied and where != function)
-                cause = next(causes, None)
-                if cause is not None and function not in spoken:
-                    spoken.add(function)
-                    yield replace(pair.conflict, causes=(*pair.conflict.causes, cause), aligned=cause.span)
+            pairs.append(_Pair(key, _autocast_reaches(frame), frame.function, mismatch))
 
     def cast_of(self, node: ast.AST) -> Tensor | None:
         """What a cast of this file was applied to."""
-        found = self._casts.get(id(node))
+        found = self.casts.get(id(node))
         return found.tensor if found is not None else None
 
     def promotion(self, frame: Activation, promotion: Promotion) -> None:
@@ -264,15 +227,15 @@ class Recorder:
 
     def addressed(self, found: Addressed) -> None:
         """Note a tensor made in the file that is checked, whatever file its address is taken in."""
-        self._addressed.setdefault(id(found.node), found)
+        self.addresses_taken.setdefault(id(found.node), found)
 
     def apart(self, found: Apart) -> None:
         """Note an operation of the file that is checked, whatever file the kernel is called in."""
-        self._apart.setdefault(id(found.node), found)
+        self.drifted_apart.setdefault(id(found.node), found)
 
     def branches(self, frame: Activation, found: BranchDtypes) -> None:
         if self.concerns(frame):
-            self._branches.setdefault(frame.function, found)
+            self.differing_branches.setdefault(frame.function, found)
 
     def use(self, use: Use) -> None:
         """Note an operation that low precision may not bear, once for each context that it runs in."""
@@ -303,39 +266,22 @@ class Recorder:
         finally:
             self._sensitive.pop()
 
-    def conflicts(self) -> tuple[Conflict, ...]:
-        """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first, which
-        names the others, and none in a function that is only called behind it."""
-        kept: list[Conflict] = []
-        spoken: dict[tuple[Kind, Place, int], int] = {}
-        found = [*self._conflicts.values(), *self._aligned_elsewhere()]
-        for conflict in sorted(found, key=lambda c: c.standing.rank):
-            if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
-                continue
-            if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
-                defect = (conflict.kind, conflict.culprit, conflict.function)
-                if defect in spoken:
-                    if conflict.standing.told:
-                        first = kept[spoken[defect]]
-                        kept[spoken[defect]] = replace(first, also=(*first.also, conflict.node))
-                    continue
-                spoken[defect] = len(kept)
-            kept.append(conflict)
-        told = self._refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
-        return tuple(c.doubted(doubts.FAILS_BEFORE) if self._hidden(c, told) else c for c in kept)
+    def aligned(self) -> Iterator[Aligned]:
+        """Operands that follow different callers, and are cast to one dtype in another function.
 
-    def _hidden(self, conflict: Conflict, told: set[int]) -> bool:
-        """Whether something that is told raises before an operation wherever that was seen."""
-        return all(told.intersection(before) for before in self._behind.get(id(conflict.node), [()]))
-
-    def regions(self) -> tuple[Region, ...]:
-        return tuple(self._regions.values())
+        A cast where autocast never reaches, as in most backward methods, or before an operation that autocast does not
+        cast for, may only make up for that; it says nothing of a place that it reaches.
+        """
+        for pair in (pair for pairs in self._pairs.values() for pair in pairs):
+            ways = [(pair.mismatch.lanes[0], pair.key, reached) for reached in {True, pair.reached}]
+            casts = [item for way in ways for item in self._aligned.get(way, {}).items()]
+            causes = (cause for key, (at, cause) in casts if key in self._multiplied and at != pair.function)
+            cause = next(causes, None)
+            if cause is not None:
+                yield Aligned(pair.mismatch, pair.function, cause)
 
     def uses(self) -> tuple[Use, ...]:
         return tuple(use for seen in self._uses.values() for use in seen.values())
-
-    def calls(self) -> tuple[TorchCall, ...]:
-        return tuple(self._calls.values())
 
     def promotions(self) -> tuple[Promotion, ...]:
         """Those whose result matters: of what a module returns, in the scenarios in which it does, and of a selection
@@ -349,32 +295,32 @@ class Recorder:
                 lanes = tuple(lane for lane in promotion.lanes if lane not in self._overtaken.get(key, ()))
             else:
                 lanes = tuple(lane for lane in promotion.lanes if lane in self._escaped.get(key, ()))
-            names = tuple(n for n, lane in zip(promotion.scenarios, promotion.lanes, strict=True) if lane in lanes)
             if lanes:
-                kept.append(replace(promotion, lanes=lanes, scenarios=names))
+                kept.append(replace(promotion, lanes=lanes))
         return tuple(kept)
 
-    def addresses_taken(self) -> tuple[Addressed, ...]:
-        return tuple(self._addressed.values())
 
-    def drifted_apart(self) -> tuple[Apart, ...]:
-        return tuple(self._apart.values())
-
-    def differing_branches(self) -> tuple[BranchDtypes, ...]:
-        return tuple(self._branches.values())
-
-    def casts(self) -> tuple[CastCall, ...]:
-        return tuple(self._casts.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Operands of which a caller decides a dtype; ``reached``: where they meet, autocast may be on."""
 
-    lane: int
     key: tuple[Decider, ...]
     reached: bool
-    conflict: Conflict
+    function: int
+    mismatch: Mismatch
+
+
+def _event(frame: Activation, what: Mismatch | MissingKernel | BranchesMet | Called | Confirming) -> Event:
+    """What happens where an activation is now."""
+    chain, callers = [], []
+    activation: Activation | None = frame
+    while activation is not None:
+        chain.append(Running(activation.number, activation.function, activation.path))
+        activation = activation.caller
+    left = frame.left
+    while left is not None:
+        callers.append(left[0].function)
+        left = left[0].left
+    return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast)
 
 
 def _is_named(cast: ast.Call) -> bool:
@@ -397,10 +343,3 @@ def _autocast_reaches(frame: Activation) -> bool:
 def _under_autocast(call: TorchCall) -> int:
     """In how many scenarios autocast is on at a call."""
     return sum(state.on and bool(call.live >> lane & 1) for lane, state in enumerate(call.autocast))
-
-
-def _both(a: Conflict, b: Conflict) -> Conflict:
-    """One defect seen in two contexts: the stronger claim, with every scenario of that strength."""
-    if (a.raises, a.standing.rank) != (b.raises, b.standing.rank):
-        return max(a, b, key=lambda c: (c.raises, -c.standing.rank))
-    return replace(a, scenarios=a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios))

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from amplint.infer.lattice.assumptions import ANY_CALLER, Assumptions
 from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
     BITS,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from amplint.infer.names.definitions import Class, Enclosing
     from amplint.infer.names.namespace import Project
     from amplint.infer.state.facts import Region
-    from amplint.infer.state.failure import Failure
-    from amplint.infer.state.observe import Observer
     from amplint.infer.state.record import Recorder
 
 MAX_STEPS = 250_000
@@ -109,10 +108,10 @@ class Session:
         torch_version: tuple[int, int],
         project: Project,
         recorder: Recorder,
-        observer: Observer | None = None,
         oldest_torch: tuple[int, int] | None = None,
+        assumptions: Assumptions = ANY_CALLER,
     ) -> None:
-        self.observer = observer
+        self.assumptions = assumptions
         self.scenarios = scenarios
         self.device = device
         self.torch_version = torch_version
@@ -137,16 +136,11 @@ class Session:
         self._changed: dict[Hashable, int] = {}
         self.entered: list[Entered] = []
         """What was entered from outside and may have to be run again."""
-        self.unfinished: set[int] = set()
-        """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
-        self.raising: dict[int, tuple[Failure, ...]] = {}
-        """What raises whichever branches are taken, by the same numbers."""
         self.active: set[int] = set()
         self.running: dict[int, int] = {}
         """How many calls of a function run inside each other, by ``id`` of its node."""
         self.roots: set[int] = set()
-        """``id`` of the nodes of classes whose objects only the program's user makes; known where expressions are
-        observed."""
+        """``id`` of the nodes of what only the program's user calls or constructs, where users are assumed."""
         self.from_user = False
         """Whether what runs was entered as the program's user would, rather than for want of a caller."""
         self.by_module = False
@@ -303,10 +297,6 @@ class Session:
             found = tuple(promote_lanes(x, a_dim, y, b_dim) for x, y in zip(a, b, strict=True))
             self._promotions[key] = found
         return found
-
-    def is_floating(self, dtypes: Dtypes) -> bool:
-        """Known to be floating in every scenario."""
-        return all(lane.known and not lane.mask & ~FLOATS for lane in dtypes)
 
     def autocast_dtypes(self, dtypes: Dtypes, autocast: Autocast, target: int | None, sure: list[bool]) -> Dtypes:
         """Operand dtypes after autocast's cast to ``target`` (None: the ambient low dtype), where autocast is on.

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.dtypes import FLOAT32, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import UNKNOWN, Tensor, Value
-from amplint.infer.state.facts import Kind, Operand
-from amplint.infer.torch_model.conflicts import check
-from amplint.infer.torch_model.disagreement import Disagreement
+from amplint.infer.state.facts import Kind, Mismatch, Operand
+from amplint.infer.torch_model.mismatches import check, record
 from amplint.infer.torch_model.torch_ops import find_op
-from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     import ast
@@ -110,6 +108,5 @@ def _too_wide(frame: Frame, node: ast.expr, name: str, operands: list[Operand]) 
                 lanes.append(number)
         if lanes:
             pair = (operand, operand)
-            found = Disagreement(node, name, Kind.ATTENTION, pair, tuple(operands), tuple(lanes))
-            found.record(frame, ASSUMED, cited=True)
+            record(frame, Mismatch(node, name, Kind.ATTENTION, pair, tuple(operands), tuple(lanes), cited=True))
             return

@@ -47,9 +47,8 @@ def context(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Au
             return before
         return tuple(_entered(frame, lane, state, enabled, dtype, fallback) for lane, state in enumerate(before))
 
-    disables = isinstance(enabled, Const) and type(enabled) is Const and enabled.value is False and affected
     call = node if isinstance(node, ast.Call) else None
-    return AutocastContext(name, enter_state, dtype is not None, node, call, disables)
+    return AutocastContext(name, enter_state, dtype is not None, node, call)
 
 
 def device_type(value: Value | None) -> str | None:

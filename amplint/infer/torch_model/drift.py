@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import FLOAT32, FLOATS, LOW, Dtypes, Lane
 from amplint.infer.lattice.joining import options_of
-from amplint.infer.lattice.origins import causes, lineage
+from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import Mapping, Sequence, Tensor, Value
 from amplint.infer.state.facts import BranchDtypes, Operand, Promotion
 from amplint.infer.torch_model.provenance import made_in
@@ -104,14 +104,10 @@ def _promoted_in(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list
                 continue
             if made is None and not parameter and (upcast is None or _is_buffer(narrow, low[0])):
                 continue
-            names = tuple(frame.session.scenarios[number].name for number in low)
-            found = causes(frame.namespace.path, (narrow.value, wide.value), low[0])
             taken = narrow.value.dtypes[low[0]].assumed
             rebound = made is not None and not taken and op.name in _JOINING and _is_rebound(frame, narrow)
             sink: Sink = "parameter" if autocast else "rebound" if rebound else "returned"
-            promotion = Promotion(
-                node, op.name, narrow, wide, names, tuple(low), made, found, frame.function, upcast, sink
-            )
+            promotion = Promotion(node, op.name, narrow, wide, tuple(low), made, frame.function, upcast, sink)
             frame.session.recorder.promotion(frame, promotion)
             return True
     return False
@@ -158,10 +154,8 @@ def branches(frame: Frame) -> None:
                 lanes, tensor, reference = pair
                 if _chosen(reference, lanes[0]) and not _chosen(tensor, lanes[0]):
                     node, other_node, tensor, reference = other_node, node, reference, tensor
-                names = tuple(frame.session.scenarios[number].name for number in lanes)
                 operands = Operand("", node, tensor), Operand("", other_node, reference)
-                found = causes(frame.namespace.path, (tensor, reference), lanes[0])
-                recorder.branches(frame, BranchDtypes(node, other_node, *operands, names, lanes[0], found))
+                recorder.branches(frame, BranchDtypes(node, other_node, *operands, tuple(lanes)))
                 return
 
 

@@ -9,31 +9,27 @@ drives them makes its inputs for models whose dtype it knows.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import BITS
-from amplint.infer.lattice.origins import causes, deciding
+from amplint.infer.lattice.origins import deciding
 from amplint.infer.state.facts import Kind
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict, Operand
+    from amplint.infer.state.facts import Mismatch, Operand
     from amplint.infer.state.frame import Frame
 
 _KINDS = (Kind.ATTENTION, Kind.UPCAST, Kind.CONSTANT, Kind.TABLE, Kind.MIXED)
 
 
-def brought_lanes(
-    frame: Frame, caller: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: list[int]
-) -> list[int]:
+def brought_lanes(frame: Frame, caller: Frame, found: Mismatch) -> tuple[int, ...]:
     """The scenarios, of those in which an operation fails, in which the checked file is to blame for it.
 
     ``caller`` is the last frame of the checked file, ``frame`` the other file's in which the operation runs.
     """
-    if kind not in _KINDS:
-        return []
-    return [number for number in lanes if _is_brought(frame, caller, pair, number)]
+    if found.kind not in _KINDS:
+        return ()
+    return tuple(number for number in found.lanes if _is_brought(frame, caller, found.pair, number))
 
 
 def _is_brought(frame: Frame, caller: Frame, pair: tuple[Operand, Operand], number: int) -> bool:
@@ -52,28 +48,3 @@ def _is_brought(frame: Frame, caller: Frame, pair: tuple[Operand, Operand], numb
     if not lane.known or lane.assumed or lane.open:
         return False
     return not isinstance(origin.node, ast.arg) and origin.filename == str(caller.namespace.path)
-
-
-def seen_from(caller: Frame, call: ast.expr, frame: Frame, conflict: Conflict) -> Conflict:
-    """The same defect, told at the call of the checked file."""
-    path = frame.namespace.path
-    pair = (conflict.left, conflict.right)
-    lane = next(n for n, s in enumerate(frame.session.scenarios) if s.name == conflict.scenarios[0])
-    name = conflict.op.rsplit(".", 1)[-1]
-    there = Cause(path, frame.namespace.source.span(conflict.node), f"{name} gets both")
-    plain = {id(operand): replace(operand, node=None) for operand in conflict.operands}
-    left, right = (plain.get(id(operand), replace(operand, node=None)) for operand in pair)
-    made = conflict.made
-    if made is not None:
-        made = replace(made, operand=left if made.operand is conflict.left else right)
-    return replace(
-        conflict,
-        node=call,
-        left=left,
-        right=right,
-        operands=tuple(plain.values()),
-        causes=(*causes(caller.namespace.path, [operand.value for operand in pair], lane), there),
-        function=caller.function,
-        made=made,
-        elsewhere=there,
-    )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.strength import Strength
 from amplint.infer.lattice.values import Tensor
-from amplint.infer.state.facts import Kind, Operand
-from amplint.infer.torch_model.disagreement import Disagreement
+from amplint.infer.state.facts import Kind, Mismatch, Operand
+from amplint.infer.torch_model.mismatches import compare, record
 from amplint.infer.torch_model.provenance import is_upcast
-from amplint.infer.torch_model.strength import Strength, compare
-from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     import ast
@@ -34,6 +33,5 @@ def handed_over(frame: Frame, node: ast.expr, name: str, arguments: Arguments) -
             lanes = [n for n, how in found.items() if how is Strength.FORCED and frame.autocast[n].on]
             if lanes and not any(is_upcast(operand.value, lanes[0]) for operand in (left, right)):
                 pair = (left, right)
-                handed = Disagreement(node, name, Kind.EXTENSION, pair, tuple(operands), tuple(lanes))
-                handed.record(frame, ASSUMED, cited=True)
+                record(frame, Mismatch(node, name, Kind.EXTENSION, pair, tuple(operands), tuple(lanes), cited=True))
                 return

@@ -54,7 +54,6 @@ class LayerClass:
     integers: tuple[str, ...]
     otherwise: tuple[Otherwise, ...]
     inner: tuple[tuple[str, str], ...]
-    takes_dtype: bool
     call: Op | None
     forward: tuple[str, ...]
     asks: tuple[str, ...]
@@ -102,7 +101,6 @@ def find_layer(name: str) -> LayerClass | None:
         integers=tuple(row.get("integers", ())),
         otherwise=tuple(_otherwise(text, names, tensors) for text, names in row.get("if", {}).items()),
         inner=tuple(row.get("inner", {}).items()),
-        takes_dtype=row.get("dtype", False),
         call=call,
         forward=tuple(p for p in call.params if p not in held) if call is not None else (),
         asks=tuple({need.partition("=")[0] for case in call.cases for need in case.needs}) if call is not None else (),

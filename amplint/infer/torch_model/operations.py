@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, LOW, UNKNOWN_LANE, Dtypes, Lane
-from amplint.infer.lattice.joining import element_of, number_kind, options_of, unite
+from amplint.infer.lattice.joining import element_of, is_none, number_kind, options_of, unite
 from amplint.infer.lattice.traits import trait_of
 from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Sensitive
-from amplint.infer.torch_model import conflicts, drift, missing_kernels, upcasts, uses
-from amplint.infer.torch_model.by_hand import aligned_by_hand, all_cast, can_be_lowered, cast_alike
+from amplint.infer.torch_model import drift, mismatches, upcasts, uses
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -42,7 +41,6 @@ from amplint.infer.torch_model.torch_ops import (
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments
     from amplint.infer.state.frame import Frame
-    from amplint.infer.torch_model.strength import Strength
 
 FP32_RESULT = "fp32_out"
 
@@ -79,23 +77,21 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
             return first if kept else replace(first, leaf=False, optional=False)
     operands, numbers = _operands(frame, op, arguments, bound)
     out = _destination(bound) if "out" in bound else None
-    if "out_dtype" in bound and not _is_none(bound["out_dtype"]):
+    if "out_dtype" in bound and not is_none(bound["out_dtype"]):
         op = _with_out_dtype(op, operands)
     policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
-    lowered = policy == LOWER or conflicts.is_matmul_variant(op, out is not None)
-    if lowered and session.recorder.in_function and can_be_lowered(operands) and not _dispatches(op, bound):
-        written = [arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound]
+    lowered = policy == LOWER or mismatches.is_matmul_variant(op, out is not None)
+    if lowered and session.recorder.in_function and _can_be_lowered(operands) and not _dispatches(op, bound):
+        written = tuple(arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound)
         place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
-        by_hand = aligned_by_hand(operands) or cast_alike(written)
-        known = any(lane.mask for operand in operands for lane in operand.value.dtypes)
-        session.recorder.sensitive(node, Sensitive(place, op.name, by_hand, all_cast(operands), known))
+        session.recorder.sensitive(node, Sensitive(place, op.name, tuple(operands), written))
     if policy is not None and session.device != "cpu" and on_host(operands):
         policy = None
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)
         upcasts.undone_upcast(frame, node, op, operands)
-    failing: dict[int, Strength] = {}
+    failing: tuple[int, ...] = ()
     strict = op.strict or (_strict_without(op, bound) if op.strict_without else ())
     if strict:
         if strict is not op.strict:
@@ -103,9 +99,9 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         checked = seen
         if out is not None and op.dtype_arg != "out_dtype":
             checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
-        failing = conflicts.check(frame, node, op, checked, out is not None)
+        failing = mismatches.check(frame, node, op, checked, out is not None)
     if op.lacks and policy != LOWER:
-        failing = {**missing_kernels.refuse(frame, node, op, seen, bound), **failing}
+        failing += mismatches.lacks_kernel(frame, node, op, seen, bound)
     if out is not None:
         return out
     if strict and not frame.backward:
@@ -118,6 +114,12 @@ def _dispatches(op: Op, bound: dict[str, Value]) -> bool:
     """Whether all operands are objects of classes that the code defines: what autocast does there, they decide."""
     given = [bound[slot.name] for slot in op.slots if slot.name in bound]
     return bool(given) and all(isinstance(value, Instance) for value in given)
+
+
+def _can_be_lowered(operands: list[Operand]) -> bool:
+    """Whether autocast casts one of the operands: it leaves complex and float64 ones alone."""
+    dtypes = [lane for operand in operands for lane in operand.value.dtypes]
+    return not dtypes or any(lane.open or lane.mask & AUTOCASTABLE for lane in dtypes)
 
 
 def _is_complex(value: Value) -> bool:
@@ -148,10 +150,6 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
 
 def _is_false(value: Value) -> bool:
     return isinstance(value, Const) and value.value is False
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Const) and value.value is None
 
 
 def _destination(bound: dict[str, Value]) -> Tensor | None:
@@ -359,26 +357,19 @@ def _select_on(frame: Frame, on: Dtypes, off: Dtypes) -> Dtypes:
 # ---- results ----------------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class _Result:
-    """What one application of an operation gives."""
+    """What one application of an operation gives: to operands ``before`` autocast's casts, ``seen`` after them."""
 
-    __slots__ = ("before", "bound", "failing", "frame", "node", "numbers", "op", "policy", "seen")
-
-    def __init__(
-        self,
-        frame: Frame,
-        op: Op,
-        bound: dict[str, Value],
-        before: list[Operand],
-        seen: list[Operand],
-        numbers: list[str | None],
-        policy: str | None,
-        failing: dict[int, Strength],
-        node: ast.expr | ast.stmt,
-    ) -> None:
-        self.frame, self.op, self.bound, self.node = frame, op, bound, node
-        self.before, self.seen, self.numbers = before, seen, numbers
-        self.policy, self.failing = policy, failing
+    frame: Frame
+    op: Op
+    bound: dict[str, Value]
+    before: list[Operand]
+    seen: list[Operand]
+    numbers: list[str | None]
+    policy: str | None
+    failing: tuple[int, ...]
+    node: ast.expr | ast.stmt
 
     def of(self, rule: Rule) -> Value:
         """The result by a rule."""
@@ -418,7 +409,7 @@ class _Result:
         dtypes = self._dtypes(rule, under)
         requested = self.bound.get(op.dtype_arg) if op.dtype_arg else None
         written = False
-        if requested is not None and not _is_none(requested):
+        if requested is not None and not is_none(requested):
             dtypes = requested.dtypes if isinstance(requested, DTypeValue) else session.unknown
             written = isinstance(requested, DTypeValue) and requested.written
         dtypes = self._where_it_runs(dtypes)
@@ -478,7 +469,7 @@ class _Result:
 
     def _numbers(self) -> list[Value]:
         """The Python numbers that decide a constructor's dtype."""
-        return [self.bound[name] for name in self.op.numbers if name in self.bound and not _is_none(self.bound[name])]
+        return [self.bound[name] for name in self.op.numbers if name in self.bound and not is_none(self.bound[name])]
 
 
 def _origin(

@@ -24,7 +24,7 @@ MAX_ORIGINS = 200
 
 def autocast_made(operand: Operand, lane: int) -> bool:
     """Whether autocast, on some path, made an operand low precision in a scenario."""
-    return any(o.autocast >> lane & 1 and bool(o.dtypes[lane].mask & LOW) for o in _behind(operand))
+    return any(o.autocast >> lane & 1 and bool(o.dtypes[lane].mask & LOW) for o in behind(operand))
 
 
 def beside_its_own(pair: tuple[Operand, Operand], lane: int) -> bool:
@@ -33,39 +33,21 @@ def beside_its_own(pair: tuple[Operand, Operand], lane: int) -> bool:
         origin = given.value.origin
         passed = origin is not None and isinstance(origin.node, ast.arg) and given.value.dtypes[lane].assumed
         if passed and made.value.dtypes[lane].exact and autocast_made(made, lane):
-            return any(place.node is origin.node for place in _behind(made) if origin is not None)
+            return any(place.node is origin.node for place in behind(made) if origin is not None)
     return False
 
 
 def was_added(operand: Operand, lane: int) -> bool:
     """Whether a parameter put beside a layer that was there before is what made an operand float32 in a scenario."""
-    return any(o.made is Made.ADDED and o.dtypes[lane].mask == FLOAT32 for o in _behind(operand))
-
-
-def follows_default(frame: Frame, operand: Operand, lane: int) -> bool:
-    """Whether an operand is what a plain attribute keeps of torch's default dtype, where that may be the model's: a
-    model whose parameters keep explicit dtypes is mostly constructed under a default dtype of its own."""
-    if not frame.session.scenarios[lane].keeps_explicit or operand.value.explicit:
-        return False
-    if operand.value.dtypes[lane].mask != FLOAT32 or any(o.cast or o.placed for o in _behind(operand)):
-        return False
-    return any(place.kept for place in lineage(operand.value.origin, lane))
+    return any(o.made is Made.ADDED and o.dtypes[lane].mask == FLOAT32 for o in behind(operand))
 
 
 def came_with(frame: Frame, operand: Operand) -> bool:
     """Whether a constructor was given something that an operand's dtype depends on: it may be of the same making."""
-    return any(id(origin.node) in frame.session.given for origin in _behind(operand))
+    return any(id(origin.node) in frame.session.given for origin in behind(operand))
 
 
-def from_anyone(frame: Frame, operand: Operand, lane: int) -> bool:
-    """Whether an operand's dtype is only assumed, of what a method of a class that is no module is passed."""
-    dtype = operand.value.dtypes[lane]
-    if not dtype.assumed or dtype.certain:
-        return False
-    return any(id(origin.node) in frame.session.anyones for origin in _behind(operand))
-
-
-def _behind(operand: Operand) -> Iterator[Origin]:
+def behind(operand: Operand) -> Iterator[Origin]:
     """Every place that an operand's dtype depends on, on any path."""
     pending = [operand.value.origin]
     seen: set[int] = set()

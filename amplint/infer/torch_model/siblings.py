@@ -11,9 +11,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.decorators import Decorated
-from amplint.infer.lattice.dtypes import FLOAT32, LOW, names_of
+from amplint.infer.lattice.dtypes import FLOAT32, LOW
 from amplint.infer.lattice.joining import options_of
-from amplint.infer.lattice.origins import causes, deciding
+from amplint.infer.lattice.origins import deciding
 from amplint.infer.lattice.values import Origin, Tensor, Value
 from amplint.infer.names.definitions import Function
 from amplint.infer.state.facts import Apart, Operand
@@ -82,7 +82,9 @@ def _note(frame: Frame, given: Iterable[tuple[str, Value]], kernel: str) -> None
             if found and found[0][1].source.path == frame.session.project.own:
                 place = found[0][1]
                 lanes = [lane for lane, other in found if other.node is place.node]
-                _record(frame, wide, narrow, place, lanes, kernel)
+                assert not isinstance(place.node, ast.arg)
+                by_autocast = bool(place.autocast >> lanes[0] & 1)
+                frame.session.recorder.apart(Apart(place.node, wide, narrow, kernel, by_autocast, tuple(lanes)))
                 break
 
 
@@ -102,20 +104,4 @@ def _made_together(place: Origin, narrow: Tensor, lane: int) -> bool:
     made = deciding(narrow.origin, lane)
     return made is not None and any(
         (source := deciding(parent, lane)) is not None and source.node is made.node for parent in place.parents
-    )
-
-
-def _record(frame: Frame, wide: Operand, narrow: Operand, place: Origin, lanes: list[int], kernel: str) -> None:
-    assert not isinstance(place.node, ast.arg)
-    frame.session.recorder.apart(
-        Apart(
-            node=place.node,
-            tensor=wide,
-            sibling=narrow,
-            sibling_dtype=names_of(narrow.value.dtypes[lanes[0]].mask)[0],
-            kernel=kernel,
-            by_autocast=bool(place.autocast >> lanes[0] & 1),
-            scenarios=tuple(frame.session.scenarios[lane].name for lane in lanes),
-            causes=causes(place.source.path, (narrow.value,), lanes[0]),
-        )
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.decorators import Decorated, custom_decorator
 from amplint.infer.lattice.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes, Lane, join
-from amplint.infer.lattice.joining import number_kind, options_of
+from amplint.infer.lattice.joining import is_none, number_kind, options_of
 from amplint.infer.lattice.kinds import KINDS, asked
 from amplint.infer.lattice.values import (
     NONE,
@@ -257,7 +257,7 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
         )
         uses.filled(frame, node, op, made, bound, arguments)
         return made
-    numbers = [bound[name] for name in op.numbers if name in bound and not _is_none(bound[name])]
+    numbers = [bound[name] for name in op.numbers if name in bound and not is_none(bound[name])]
     default = constant_of(op.result) if isinstance(op.result, str) else None
     if default is None:
         default = number_result([_kind(value) for value in numbers])
@@ -276,12 +276,8 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
 
 def _counts_little(bound: dict[str, Value]) -> bool:
     """Whether ``arange`` stays below 256, which every floating dtype counts exactly."""
-    ends = [bound[name] for name in ("start", "end") if name in bound and not _is_none(bound[name])]
+    ends = [bound[name] for name in ("start", "end") if name in bound and not is_none(bound[name])]
     return all(isinstance(end, Const) and isinstance(end.value, int) and abs(end.value) <= 256 for end in ends)
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Const) and value.value is None
 
 
 def _kind(value: Value) -> str | None:
@@ -312,7 +308,7 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
 
 def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
     dtype = arguments.keywords.get("dtype")
-    if (dtype is None and not _may_hide_keywords(arguments, node)) or (dtype is not None and _is_none(dtype)):
+    if (dtype is None and not _may_hide_keywords(arguments, node)) or (dtype is not None and is_none(dtype)):
         origin = replace(frame.here(node, what, default), made=Made.DEFAULT) if what else None
         return Tensor(default, 1, origin)
     if isinstance(dtype, DTypeValue):
@@ -322,8 +318,8 @@ def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtype
         made = Made.WRITTEN if dtype.written else None
         return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written, made=made), explicit=dtype.written)
     choices = options_of(dtype) if dtype is not None else ()
-    if any(map(_is_none, choices)) and what:
-        asked = [o.dtypes if isinstance(o, DTypeValue) else frame.session.unknown for o in choices if not _is_none(o)]
+    if any(map(is_none, choices)) and what:
+        asked = [o.dtypes if isinstance(o, DTypeValue) else frame.session.unknown for o in choices if not is_none(o)]
         dtypes = reduce(join, asked, default)
         return Tensor(dtypes, 1, frame.here(node, what.replace("without dtype", "where dtype is None"), dtypes))
     return Tensor(frame.session.unknown, 1)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane
 from amplint.infer.lattice.origins import deciding
-from amplint.infer.state.facts import Kind
+from amplint.infer.state.facts import Kind, Mismatch
 from amplint.infer.torch_model.autocast import switched_off
-from amplint.infer.torch_model.disagreement import Disagreement
+from amplint.infer.torch_model.mismatches import record
 from amplint.infer.torch_model.provenance import is_upcast
-from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     import ast
@@ -41,8 +40,8 @@ def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
             others = [o for o in operands if o is not upcast[0]]
             pair = pair or (upcast[0], others[0] if others else upcast[0])
     if pair is not None:
-        found = Disagreement(node, op.name, Kind.UNDONE_UPCAST, pair, tuple(operands), tuple(lanes))
-        found.record(frame, ASSUMED, raises=False)
+        all_of = tuple(operands)
+        record(frame, Mismatch(node, op.name, Kind.UNDONE_UPCAST, pair, all_of, tuple(lanes), raises=False))
 
 
 def one_sided(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
@@ -55,9 +54,8 @@ def one_sided(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Op
             lanes = [n for n in range(frame.session.lanes) if frame.live >> n & 1 and switched_off(frame, n)]
             lanes = [n for n in lanes if _cast_alone(frame, upcast, plain, n)]
             if lanes:
-                pair = (upcast, plain)
-                found = Disagreement(node, op.name, Kind.AUTOCAST_EXIT, pair, tuple(operands), tuple(lanes))
-                found.record(frame, ASSUMED, raises=False)
+                pair, all_of = (upcast, plain), tuple(operands)
+                record(frame, Mismatch(node, op.name, Kind.AUTOCAST_EXIT, pair, all_of, tuple(lanes), raises=False))
                 return
 
 

@@ -1,31 +1,30 @@
-"""Which operations autocast can lower, and which are given operands that the code itself has cast."""
+"""Which operations are given operands that the code itself has cast."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.dtypes import AUTOCASTABLE, CASTS
+from amplint.infer.lattice.dtypes import CASTS
 from amplint.infer.lattice.origins import lineage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amplint.infer.lattice.values import Tensor
-    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.facts import Operand, Sensitive
 
 _CASTING = frozenset((*CASTS, "to", "type", "type_as"))
 _VIEWS = frozenset(("t", "transpose", "permute", "view", "reshape", "flatten", "contiguous", "T", "mT", "H", "mH"))
 """Methods and attributes that keep a dtype and that products are given."""
 
 
-def can_be_lowered(operands: Sequence[Operand]) -> bool:
-    """Whether autocast casts one of the operands: it leaves complex and float64 ones alone."""
-    dtypes = [lane for operand in operands for lane in operand.value.dtypes]
-    return not dtypes or any(lane.open or lane.mask & AUTOCASTABLE for lane in dtypes)
+def by_hand(operation: Sensitive) -> bool:
+    """Whether the code casts the operands to one dtype itself."""
+    return _aligned(operation.operands) or _cast_alike(operation.written)
 
 
-def aligned_by_hand(operands: Sequence[Operand]) -> bool:
+def _aligned(operands: Sequence[Operand]) -> bool:
     """Whether the code casts all operands to one dtype, or all but the one that has the dtype of the others."""
     if len({operand.value.dtypes for operand in operands}) > 1:
         return False
@@ -33,13 +32,13 @@ def aligned_by_hand(operands: Sequence[Operand]) -> bool:
     return cast > 0 and cast >= len(operands) - 1
 
 
-def all_cast(operands: Sequence[Operand]) -> bool:
+def all_cast(operation: Sensitive) -> bool:
     """Whether the code casts all operands, on one way at least, to dtypes that are not known to differ."""
-    masks = {tuple(lane.mask for lane in operand.value.dtypes) for operand in operands}
-    return len(masks) == 1 and all(_is_cast(operand.value) for operand in operands)
+    masks = {tuple(lane.mask for lane in operand.value.dtypes) for operand in operation.operands}
+    return len(masks) == 1 and all(_is_cast(operand.value) for operand in operation.operands)
 
 
-def cast_alike(expressions: Sequence[ast.expr | None]) -> bool:
+def _cast_alike(expressions: Sequence[ast.expr | None]) -> bool:
     """Whether one operand is as it is and all others are written as cast to its dtype: ``g @ w.to(g.dtype).t()``.
 
     That tells even where nothing is known of what is cast.

@@ -1,0 +1,174 @@
+"""What a file's mismatches claim: each defect once, the first of what fails for it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from amplint.claims.conflict import Conflict, conflict_of
+from amplint.claims.first_failures import Failures
+from amplint.claims.mismatch_doubts import judge
+from amplint.infer.state.facts import Confirming, Kind, Mismatch, MissingKernel
+from amplint.judge import doubts
+from amplint.judge.certainty import ASSUMED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from amplint.finding import Place
+    from amplint.infer.lattice.values import Origin
+    from amplint.infer.state.facts import Event, FileFacts
+
+_ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
+
+
+def conflicts(facts: FileFacts) -> tuple[Conflict, ...]:
+    """One conflict a defect: of several operations that one cast or one uncast tensor makes fail, the first, which
+    names the others, and none in a function that is only called behind it."""
+    return _judged(facts).told
+
+
+def in_context(facts: FileFacts, found: Mismatch) -> Conflict | None:
+    """What one mismatch claims by itself; None where another file is not to blame."""
+    return _judged(facts).contexts.get(id(found))
+
+
+class _Judged:
+    """The mismatches of a file, judged in the order in which they happened.
+
+    A node that fails in several contexts is one conflict, with the scenarios of all of them.
+    """
+
+    def __init__(self, facts: FileFacts) -> None:
+        self.contexts: dict[int, Conflict] = {}
+        self._facts = facts
+        self._conflicts: dict[int, Conflict] = {}
+        self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
+        self._first: dict[int, set[int]] = {}
+        self._behind: dict[int, list[Sequence[int]]] = {}
+        self._refused: set[int] = set()
+        self._failures = Failures()
+        self._confirming: dict[int, Conflict] = {}
+        for event in facts.trace:
+            self._follow(event)
+        self.told = tuple(self._told())
+
+    def _follow(self, event: Event) -> None:
+        if isinstance(event.what, Mismatch):
+            self._judge(event, event.what)
+        elif isinstance(event.what, Confirming):
+            self._confirm(event.what)
+        else:
+            if isinstance(event.what, MissingKernel):
+                self._refused.add(id(event.what.node))
+            self._failures.follow(event, self._facts.names)
+
+    def _judge(self, event: Event, found: Mismatch) -> None:
+        judged = judge(self._facts, found, event.autocast, lambda maker: self._blamed(maker, found.node))
+        lanes, standing, definite = judged
+        if found.elsewhere is not None:
+            lanes = tuple(lane for lane in lanes if lane in found.brought)
+            if not lanes or not standing.told:
+                return
+        conflict = self.contexts[id(found)] = conflict_of(self._facts, found, event.chain[0].function, lanes, standing)
+        if standing.told:
+            self._behind.setdefault(id(found.node), []).append(self._failures.before(event, conflict))
+            if found.raises and not found.cited:
+                self._failures.conflict(event, conflict, definite=definite)
+        self._first.setdefault(id(found.node), set()).add(id(self._failed_before(event, conflict)))
+        if conflict.culprit is not None and found.raises and not event.branched:
+            defect = (found.kind, conflict.culprit, conflict.function)
+            failed = self._failed.get(defect)
+            if failed is None or not failed.standing.told:
+                self._failed[defect] = conflict
+        old = self._conflicts.get(id(found.node))
+        self._conflicts[id(found.node)] = conflict if old is None else _both(old, conflict)
+
+    def _blamed(self, maker: Origin, node: ast.expr | ast.stmt) -> bool:
+        """Whether another operation than ``node`` surely fails for what a constructor makes."""
+        makers = (
+            conflict.made.maker
+            for conflict in self._conflicts.values()
+            if conflict.made is not None and conflict.node is not node and conflict.standing.told
+        )
+        return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
+
+    def _failed_before(self, event: Event, conflict: Conflict) -> ast.expr | ast.stmt:
+        """What fails first for the same operand: outside of branches of a function that led here, else nothing before
+        the operation itself.
+
+        Where autocast is off, each operation wants a cast of its own.
+        """
+        if conflict.kind is Kind.AUTOCAST_EXIT or conflict.kind not in _ONE_PER_ORIGIN or conflict.culprit is None:
+            return conflict.node
+        for function in event.callers:
+            failed = self._failed.get((conflict.kind, conflict.culprit, function))
+            if failed is not None and set(conflict.scenarios) <= set(failed.scenarios):
+                return conflict.node if conflict.standing.told and not failed.standing.told else failed.node
+        return conflict.node
+
+    def _confirm(self, event: Confirming) -> None:
+        """Of what disagrees in a Function so far, forget what does not disagree for any module that applies it.
+
+        What may agree there on some way is doubted.
+        """
+        if not event.done:
+            inside = {id(node) for node in ast.walk(event.node)}
+            self._confirming = {key: self._conflicts.pop(key) for key in [*self._conflicts] if key in inside}
+            return
+        for key, conflict in self._confirming.items():
+            again = self._conflicts.get(key)
+            if again is not None:
+                agrees = self._may_agree(again)
+                self._conflicts[key] = conflict.doubted(doubts.CALLERS_AGREE) if agrees else conflict
+
+    def _may_agree(self, conflict: Conflict) -> bool:
+        """Whether two operands have one dtype on some way through the code, in every scenario in which they may
+        differ."""
+        lanes = [number for number, scenario in enumerate(self._facts.scenarios) if scenario.name in conflict.scenarios]
+        pairs = [(conflict.left.value.dtypes[number], conflict.right.value.dtypes[number]) for number in lanes]
+        return all(a.mask & b.mask and not a.assumed and not b.assumed for a, b in pairs)
+
+    def _aligned_elsewhere(self) -> Iterator[Conflict]:
+        """One for each function whose operands follow different callers, and are cast to one dtype in another one."""
+        spoken: set[int] = set()
+        for found, function, cast in self._facts.aligned:
+            if id(found.node) not in self._conflicts and function not in spoken:
+                spoken.add(function)
+                conflict = conflict_of(self._facts, found, function, found.lanes, ASSUMED)
+                yield replace(conflict, causes=(*conflict.causes, cast), aligned=cast.span)
+
+    def _told(self) -> Iterator[Conflict]:
+        kept: list[Conflict] = []
+        spoken: dict[tuple[Kind, Place, int], int] = {}
+        found = [*self._conflicts.values(), *self._aligned_elsewhere()]
+        for conflict in sorted(found, key=lambda c: c.standing.rank):
+            if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
+                continue
+            if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
+                defect = (conflict.kind, conflict.culprit, conflict.function)
+                if defect in spoken:
+                    if conflict.standing.told:
+                        first = kept[spoken[defect]]
+                        kept[spoken[defect]] = replace(first, also=(*first.also, conflict.node))
+                    continue
+                spoken[defect] = len(kept)
+            kept.append(conflict)
+        told = self._refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
+        return (c.doubted(doubts.FAILS_BEFORE) if self._hidden(c, told) else c for c in kept)
+
+    def _hidden(self, conflict: Conflict, told: set[int]) -> bool:
+        """Whether something that is told raises before an operation wherever that was seen."""
+        return all(told.intersection(before) for before in self._behind.get(id(conflict.node), [()]))
+
+
+_judged = lru_cache(maxsize=1)(_Judged)
+
+
+def _both(a: Conflict, b: Conflict) -> Conflict:
+    """One defect seen in two contexts: the stronger claim, with every scenario of that strength."""
+    if (a.raises, a.standing.rank) != (b.raises, b.standing.rank):
+        return max(a, b, key=lambda c: (c.raises, -c.standing.rank))
+    return replace(a, scenarios=a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios))

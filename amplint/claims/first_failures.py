@@ -1,0 +1,125 @@
+"""What is not reached, because an operation that runs before it raises."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from amplint.infer.state.facts import BranchesMet, Called, Kind, MissingKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from amplint.claims.conflict import Conflict
+    from amplint.infer.state.facts import Event
+    from amplint.source import Span
+
+_KINDS = (Kind.ATTENTION, Kind.INDEX_WRITE, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """An operation that raises in some scenarios, in the branches that ``path`` names by ``id``, outermost first.
+
+    ``made`` is the tensor that is out of place, ``maker`` the function that made it, by file and line, both unset where
+    that is not known. ``sure``: it raises on every path. Else only where what ``maker`` made is used, as all that the
+    same call of it made then is. ``last``: whatever another tensor is, nothing behind it is reached.
+    """
+
+    node: ast.expr | ast.stmt
+    scenarios: frozenset[str]
+    sure: bool
+    made: tuple[str, Span] | None
+    maker: tuple[str, int] | None
+    last: bool = False
+    path: tuple[int, ...] = ()
+
+
+class Failures:
+    """What raises, as a trace tells it, in each activation and in the calls that are not followed again."""
+
+    def __init__(self) -> None:
+        self._in: dict[int, list[_Failure]] = {}
+        self._of_call: dict[int, tuple[_Failure, ...]] = {}
+
+    def follow(self, event: Event, names: Callable[[Iterable[int]], tuple[str, ...]]) -> None:
+        """Take note of an event that is no mismatch; ``names`` are those of scenarios by number.
+
+        What has no kernel for its operand raises: casts elsewhere do not help, so nothing behind it is reached. What
+        raises in both of two branches raises whichever is taken.
+        """
+        what, found = event.what, self._in.get(event.chain[0].number, [])
+        if isinstance(what, MissingKernel):
+            scenarios = frozenset(names(what.lanes))
+            self._note(event, _Failure(what.node, scenarios, sure=True, made=None, maker=None, last=True))
+        elif isinstance(what, BranchesMet):
+            others = [failure for failure in found if failure.path == what.no]
+            for failure in [failure for failure in found if failure.path == what.yes]:
+                for other in others:
+                    both = failure.scenarios & other.scenarios
+                    if both and (failure.sure, failure.made, failure.maker) == (other.sure, other.made, other.maker):
+                        self._note(event, replace(failure, scenarios=both))
+                        break
+        elif isinstance(what, Called) and what.again:
+            for failure in self._of_call.get(what.call, ()):
+                self._note(event, failure)
+        elif isinstance(what, Called) and found:
+            self._of_call[what.call] = tuple(failure for failure in found if not failure.path)
+
+    def conflict(self, event: Event, conflict: Conflict, *, definite: bool) -> None:
+        """Operands that disagree raise for all that runs behind them: in this activation, and, outside of branches, in
+        its callers. ``definite``: they disagree on every path."""
+        maker = _maker_of(conflict)
+        if definite or maker is not None:
+            scenarios = frozenset(conflict.scenarios)
+            self._note(event, _Failure(conflict.node, scenarios, definite, _made(conflict), maker))
+
+    def _note(self, event: Event, failure: _Failure) -> None:
+        for running in event.chain:
+            if not running.function:
+                break
+            self._in.setdefault(running.number, []).append(replace(failure, path=running.path))
+            if running.path:
+                break
+
+    def before(self, event: Event, conflict: Conflict) -> Sequence[int]:
+        """What raises on the way to an operation in every scenario in which that would, by ``id``; nothing where it is
+        reached.
+
+        Another tensor of a dtype of its own is a mistake of its own, as are a cast that autocast undoes and a region
+        that is left.
+        """
+        made, maker = _made(conflict), _maker_of(conflict)
+        if conflict.kind not in _KINDS and not (conflict.kind is Kind.UPCAST and made is not None):
+            return ()
+        rest, found = set(conflict.scenarios), []
+        for running in event.chain if self._in else ():
+            for failure in self._in.get(running.number, ()):
+                applies = failure.last or (failure.sure and made in (None, failure.made))
+                applies |= not failure.sure and maker is not None and maker == failure.maker
+                leads = running.path[: len(failure.path)] == failure.path
+                if applies and failure.node is not conflict.node and leads:
+                    found += [id(failure.node)] if rest & failure.scenarios else []
+                    rest -= failure.scenarios
+        return () if rest else found
+
+
+def _made(conflict: Conflict) -> tuple[str, Span] | None:
+    """What made the operand that is out of place, by file and place; the file is left out for a cast."""
+    if conflict.kind is Kind.UPCAST:
+        return ("", conflict.culprit.span) if conflict.culprit is not None else None
+    return (conflict.made.maker.filename, conflict.made.maker.span) if conflict.made is not None else None
+
+
+def _maker_of(conflict: Conflict) -> tuple[str, int] | None:
+    """The function that made the operand that is out of place; None for one made at the top level of a file."""
+    if conflict.made is None:
+        return None
+    origin, inner = conflict.made.maker, None
+    for node in ast.walk(origin.source.tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            within = node.lineno <= origin.node.lineno <= (node.end_lineno or node.lineno)
+            if within and (inner is None or node.lineno > inner.lineno):
+                inner = node
+    return (origin.filename, inner.lineno) if inner is not None else None

@@ -1,0 +1,293 @@
+"""What raises: operands of strict operations that disagree, and those that the device has no kernel for.
+
+torch raises where operands of a strict operation differ in dtype after autocast had its say. What also fails in the
+float32 control is no precision hazard (or a mistake of the inference) and is dropped.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING
+
+from amplint.finding import Cause
+from amplint.infer.lattice.dtypes import BITS, LOW, Symbol
+from amplint.infer.lattice.joining import options_of
+from amplint.infer.lattice.strength import Strength, gradient_strength, strength
+from amplint.infer.lattice.values import Builtin, Const, Number, Sequence, Tensor, Value
+from amplint.infer.state.facts import Kind, Mismatch, MissingKernel, Operand
+from amplint.infer.state.record import decider
+from amplint.infer.torch_model.autocast import switched_off
+from amplint.infer.torch_model.default_dtype import may_be_low
+from amplint.infer.torch_model.elsewhere import brought_lanes
+from amplint.infer.torch_model.provenance import (
+    autocast_made,
+    beside_its_own,
+    came_with,
+    is_upcast,
+    made_in,
+    was_added,
+)
+from amplint.infer.torch_model.torch_ops import LOWER, Op, find_op
+
+if TYPE_CHECKING:
+    from amplint.infer.state.frame import Frame
+    from amplint.source import Span
+
+ATTENTION_OPS = (
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+_WRITES = ("put", "index_put", "index_add", "index_copy", "index_reduce", "scatter", "scatter_add", "scatter_reduce")
+INDEX_WRITES = frozenset(
+    f"torch.{of}{name}{end}" for of in ("", "Tensor.") for name in (*_WRITES, "masked_scatter") for end in ("", "_")
+)
+
+
+def check(
+    frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], out: bool, *, cited: bool = False
+) -> tuple[int, ...]:
+    """Compare the operands of a strict operation as torch would see them; record what disagrees.
+
+    ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
+    Returns the scenarios that fail. A constructor runs before its module is converted, so nothing in it disagrees yet.
+    """
+    if frame.constructing is not None:
+        return ()
+    worst: dict[int, Strength] = {}
+    chosen: tuple[Operand, Operand] | None = None
+    best = Strength.NONE
+    pairs = [pair for group in _groups(op, operands, out) for pair in combinations(group, 2)]
+    compared = [(pair, compare(frame, *pair)) for pair in pairs]
+    norms = product([o for o in operands if o.name == "input"], [o for o in operands if o.name in op.not_narrower])
+    for pair, lanes in (*compared, *((pair, _narrowing(frame, pair)) for pair in norms)):
+        top = max(lanes.values(), default=Strength.NONE)
+        if top > best:
+            best, chosen, worst = top, pair, lanes
+    if chosen is not None:
+        kind = Kind.ATTENTION if cited else _kind(frame, op, chosen, worst, out)
+        accepted = _accepted(frame, kind, chosen, worst)
+        if accepted and any(came_with(frame, operand) for operand in chosen):
+            accepted = [lane for lane in accepted if not any(was_added(operand, lane) for operand in chosen)]
+            if not accepted:
+                return ()
+        if accepted:
+            strengths = tuple(worst[lane] for lane in accepted)
+            found = Mismatch(node, op.name, kind, chosen, tuple(operands), tuple(accepted), strengths, cited=cited)
+            record(frame, replace(found, of_norm=chosen[1].name in op.not_narrower))
+            return found.lanes
+    _note_callers(frame, node, op, operands)
+    return ()
+
+
+def record(frame: Frame, found: Mismatch) -> None:
+    """Note operands that disagree where they do so in the checked file, or elsewhere for what that file hands over."""
+    session = frame.session
+    if any(session.scenarios[lane].keeps_explicit for lane in found.lanes):
+        found = replace(found, low_default=may_be_low(session, frame.namespace))
+    if session.recorder.concerns(frame):
+        session.recorder.happened(frame, found)
+    elif frame.left is not None and found.raises and not found.cited:
+        caller, call = frame.left
+        brought = brought_lanes(frame, caller, found)
+        if brought and isinstance(call, ast.Call):
+            place = frame.namespace.source.span(found.node)
+            there = Cause(frame.namespace.path, place, f"{found.op.rsplit('.', 1)[-1]} gets both")
+            bare = {id(operand): replace(operand, node=None) for operand in (*found.pair, *found.operands)}
+            pair = bare[id(found.pair[0])], bare[id(found.pair[1])]
+            operands = tuple(bare[id(operand)] for operand in found.operands)
+            found = replace(found, node=call, pair=pair, operands=operands, elsewhere=there, brought=brought)
+            session.recorder.happened(caller, found)
+
+
+def _may_be_wide(frame: Frame, gradient: Operand, lane: int) -> bool:
+    """Whether forward combined, on every path, what autocast lowered with what some object was constructed with: nobody
+    knows the dtype of that, and the output is as wide."""
+    return not gradient.value.dtypes[lane].certain & LOW and came_with(frame, gradient)
+
+
+def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
+    """How surely two operands differ, by lane of the scenarios in which they do.
+
+    What also differs in the float32 control is no precision hazard, unless autocast made it.
+    """
+    gradient = left if left.value.gradient else right if right.value.gradient else None
+    lanes: dict[int, Strength] = {}
+    for number, (a, b) in enumerate(zip(left.value.dtypes, right.value.dtypes, strict=True)):
+        if not frame.live >> number & 1:
+            continue
+        found = strength(a, b)
+        if gradient is not None and frame.backward and left.value.gradient != right.value.gradient:
+            of_gradient = gradient_strength(*((a, b) if gradient is left else (b, a)))
+            lowered = autocast_made(gradient, number) and not _may_be_wide(frame, gradient, number)
+            found = max(found, of_gradient if lowered else Strength.NONE)
+        if found:
+            lanes[number] = found
+    if lanes.pop(0, Strength.NONE) >= Strength.PATH and not autocast_made(left, 0) and not autocast_made(right, 0):
+        return {}
+    return lanes
+
+
+def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strength]:
+    """How surely the parameter of a norm is narrower than its input, by lane: the kernels read it in the input's dtype,
+    or, for low precision, in float32.
+
+    Likely at the most: who casts up before a norm often keeps its weights in float32 too, where nobody sees it here.
+    """
+    given, parameter = pair
+    return {
+        lane: found
+        for lane, found in compare(frame, given, parameter).items()
+        if given.value.dtypes[lane].exact
+        and not given.value.dtypes[lane].mask & LOW
+        and not parameter.value.dtypes[lane].mask & ~LOW
+    }
+
+
+def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
+    """Note operands of which callers decide each dtype by itself, in a scenario where parameters differ: a mistake only
+    where the file casts the one to the dtype of the other elsewhere, which is known when all of it was read."""
+    recorder = frame.session.recorder
+    if not recorder.concerns(frame):
+        return
+    for number, scenario in enumerate(frame.session.scenarios):
+        if not scenario.keeps_explicit or not frame.live >> number & 1 or frame.autocast[number].low:
+            continue
+        for group in _groups(op, operands, out=False):
+            for left, right in combinations(group, 2):
+                sides = [decider(o.value.origin, o.value.dtypes[number]) for o in (left, right)]
+                a, b = sides
+                if a is None or b is None or a is b or not any(isinstance(side, Symbol) for side in sides):
+                    continue
+                if any(came_with(frame, operand) for operand in (left, right)):
+                    continue
+                beside = next((span for o in group if (span := _cast_parameter(frame, o)) is not None), None)
+                aligned = beside if isinstance(a, int) is not isinstance(b, int) else None
+                pair = (left, right)
+                found = Mismatch(node, op.name, Kind.MIXED, pair, tuple(operands), (number,), aligned=aligned)
+                if aligned is not None:
+                    recorder.happened(frame, found)
+                else:
+                    recorder.callers_pair(frame, (a, b), found)
+                return
+
+
+def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
+    """Where a parameter was cast to the dtype of something else, if that is what an operand is."""
+    origin = operand.value.origin
+    before = frame.session.recorder.cast_of(origin.node) if origin is not None and not origin.cast else None
+    if origin is None or before is None or before.origin is None or not before.origin.parameter:
+        return None
+    return origin.span
+
+
+def lacks_kernel(
+    frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], bound: dict[str, Value]
+) -> tuple[int, ...]:
+    """The live scenarios, by number, in which the device has no kernel for the dtype that the first operand surely has.
+
+    ``operands`` carry the dtypes after autocast's casts.
+    """
+    session = frame.session
+    missing = {BITS[name] for name in op.lacks.get(session.device, ())}
+    if not missing or not operands or frame.constructing is not None or op.runs_large(bound):
+        return ()
+    value = operands[0].value
+    if value.maybe or value.unsure or value.optional:
+        return ()
+    lanes = tuple(
+        n for n, lane in enumerate(value.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in missing
+    )
+    if lanes:
+        session.recorder.happened(frame, MissingKernel(node, lanes))
+    return lanes
+
+
+def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
+    by_name: dict[str, list[Operand]] = {}
+    for operand in operands:
+        by_name.setdefault(operand.name, []).append(operand)
+    groups = []
+    for names in op.strict:
+        members = [operand for name in names for operand in by_name.get(name.rstrip("*"), ())]
+        if out:
+            members += by_name.get("out", [])
+        groups.append(members)
+    return groups
+
+
+def _kind(frame: Frame, op: Op, pair: tuple[Operand, Operand], lanes: dict[int, Strength], out: bool) -> Kind:
+    if frame.backward and (pair[0].value.gradient or pair[1].value.gradient):
+        return Kind.BACKWARD
+    if op.name in ATTENTION_OPS:
+        return Kind.ATTENTION
+    if op.name in INDEX_WRITES:
+        return Kind.INDEX_WRITE
+    lane = max(lanes, key=lambda number: lanes[number])
+    ambient_on = any(frame.autocast[number].on for number in lanes)
+    if is_matmul_variant(op, out) and ambient_on:
+        return Kind.OUT_VARIANT
+    made = made_in(pair, lane)
+    if LOWER in op.policy.values() and made is None and any(is_upcast(operand.value, lane) for operand in pair):
+        return Kind.UPCAST
+    if any(switched_off(frame, number) for number in lanes):
+        return Kind.AUTOCAST_EXIT
+    if is_matmul_variant(op, out) and not any(strong >= Strength.PATH for strong in lanes.values()):
+        return Kind.OUT_VARIANT
+    return Kind.MIXED if made is None else Kind.TABLE if made.fixed else Kind.CONSTANT
+
+
+def is_matmul_variant(op: Op, out: bool) -> bool:
+    """A matmul-family operation in the ``out=`` or in-place form, where autocast does not act."""
+    if out:
+        return LOWER in op.policy.values()
+    if not op.in_place:
+        return False
+    functional = find_op("torch." + op.name.rsplit(".", 1)[1].rstrip("_"))
+    return functional is not None and LOWER in functional.policy.values()
+
+
+def _accepted(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: dict[int, Strength]) -> list[int]:
+    """The scenarios that are worth a finding of this kind."""
+    accepted = []
+    for number, found in sorted(lanes.items()):
+        if kind is Kind.AUTOCAST_EXIT:
+            enough = found >= Strength.CALLER and switched_off(frame, number)
+        elif kind is Kind.OUT_VARIANT:
+            lowered = any(autocast_made(operand, number) for operand in pair)
+            enough = frame.autocast[number].on and (found >= Strength.CALLER or lowered)
+        elif kind is Kind.INDEX_WRITE:
+            lowered = any(autocast_made(operand, number) for operand in pair)
+            enough = frame.autocast[number].on and found >= Strength.CALLER and lowered
+        elif kind is Kind.MIXED:
+            enough = frame.autocast[number].on and frame.in_module and beside_its_own(pair, number)
+        else:
+            enough = False
+        if enough or found >= Strength.PATH:
+            accepted.append(number)
+    return accepted
+
+
+def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: Value, value: Value) -> None:
+    """``container[index] = value``: casts silently where the index is a slice or a number, raises for a tensor."""
+    op = find_op("torch.Tensor.index_put_")
+    source = next((option for option in options_of(value) if isinstance(option, Tensor)), None)
+    if op is None or source is None or source.maybe or container.maybe:
+        return
+    if not _indexes_by_tensor(index) or source.dim == 0:
+        return
+    statement = frame.statement
+    written = statement.value if isinstance(statement, ast.Assign) and target in statement.targets else None
+    name = next((name for name in op.tensors if name != "self"), "values")
+    operands = [Operand("self", target.value, container), Operand(name, written, source)]
+    check(frame, statement or target, op, operands, out=False)
+
+
+def _indexes_by_tensor(index: Value) -> bool:
+    if isinstance(index, Tensor):
+        return not index.maybe and index.dim != 0
+    if isinstance(index, Sequence) and index.items is not None:
+        known = all(isinstance(i, (Tensor, Const, Number, Builtin)) for i in index.items)
+        return known and any(isinstance(i, Tensor) and not i.maybe and i.dim != 0 for i in index.items)
+    return False
