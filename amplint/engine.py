@@ -221,6 +221,12 @@ def _weighed(
     That is below the main guard (see :mod:`amplint.infer.syntax.script_blocks`), and where only half weights would show
     it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`).
     """
+    from amplint.claims.conflicts import unreached
+
+    behind = unreached(facts, suspect.span)
+    if behind:
+        reached = tuple(name for name in suspect.scenarios if name not in behind)
+        suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
     row = suspect.span.start.row
     held = [doubts.BELOW_MAIN_GUARD] if any(first <= row <= last for first, last in blocks) else []
     if options.scenarios is None and rule.of_weights and suspect.of_weights:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.conflict import Conflict, conflict_of
 from amplint.claims.first_failures import Failures
 from amplint.claims.mismatch_doubts import judge
-from amplint.infer.state.facts import Confirming, Kind, Mismatch, MissingKernel
+from amplint.infer.state.facts import Confirming, Kind, Mismatch, Refused, Used
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from amplint.finding import Place
     from amplint.infer.lattice.values import Origin
     from amplint.infer.state.facts import Event, FileFacts
+    from amplint.source import Span
 
 _ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
 
@@ -33,6 +34,12 @@ def conflicts(facts: FileFacts) -> tuple[Conflict, ...]:
 def in_context(facts: FileFacts, found: Mismatch) -> Conflict | None:
     """What one mismatch claims by itself; None where another file is not to blame."""
     return _judged(facts).contexts.get(id(found))
+
+
+def unreached(facts: FileFacts, span: Span) -> frozenset[str]:
+    """The scenarios in which something that is told raises before the operation at ``span``, which low precision may
+    not bear."""
+    return _judged(facts).unreached.get(span, frozenset())
 
 
 class _Judged:
@@ -49,19 +56,31 @@ class _Judged:
         self._first: dict[int, set[int]] = {}
         self._behind: dict[int, list[Sequence[int]]] = {}
         self._refused: set[int] = set()
+        self._before_use: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
         self._failures = Failures()
         self._confirming: dict[int, Conflict] = {}
         for event in facts.trace:
             self._follow(event)
         self.told = tuple(self._told())
+        told = self._refused | {id(conflict.node) for conflict in self.told if conflict.standing.told}
+        self.unreached = {
+            facts.span(node): frozenset.intersection(
+                *(frozenset(name for name, what in before.items() if what in told) for before in seen)
+            )
+            for node, seen in self._before_use.items()
+            if id(node) not in facts.unhindered
+        }
 
     def _follow(self, event: Event) -> None:
         if isinstance(event.what, Mismatch):
             self._judge(event, event.what)
         elif isinstance(event.what, Confirming):
             self._confirm(event.what)
+        elif isinstance(event.what, Used):
+            before = self._failures.scenarios_before(event, event.what.node)
+            self._before_use.setdefault(event.what.node, []).append(before)
         else:
-            if isinstance(event.what, MissingKernel):
+            if isinstance(event.what, Refused):
                 self._refused.add(id(event.what.node))
             self._failures.follow(event, self._facts.names)
 
@@ -72,7 +91,13 @@ class _Judged:
             lanes = tuple(lane for lane in lanes if lane in found.brought)
             if not lanes or not standing.told:
                 return
-        conflict = self.contexts[id(found)] = conflict_of(self._facts, found, event.chain[0].function, lanes, standing)
+        conflict = conflict_of(self._facts, found, event.chain[0].function, lanes, standing)
+        if not event.own:
+            if standing.told:
+                self._refused.add(id(found.node))
+                self._failures.conflict(event, conflict, definite=definite)
+            return
+        self.contexts[id(found)] = conflict
         if standing.told:
             self._behind.setdefault(id(found.node), []).append(self._failures.before(event, conflict))
             if found.raises and not found.cited:

@@ -6,33 +6,29 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.infer.state.facts import BranchesMet, Called, Kind, MissingKernel
+from amplint.infer.state.facts import BranchesMet, Called, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from amplint.claims.conflict import Conflict
     from amplint.infer.state.facts import Event
-    from amplint.source import Span
-
-_KINDS = (Kind.ATTENTION, Kind.INDEX_WRITE, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
     """An operation that raises in some scenarios, in the branches that ``path`` names by ``id``, outermost first.
 
-    ``made`` is the tensor that is out of place, ``maker`` the function that made it, by file and line, both unset where
-    that is not known. ``sure``: it raises on every path. Else only where what ``maker`` made is used, as all that the
-    same call of it made then is. ``last``: whatever another tensor is, nothing behind it is reached.
+    ``sure``: it raises on every path, and ``forced``: whatever callers pass. Else it raises only where what ``maker``
+    made is used, as all that the same call of it made then is: a function, by file and line, None where that is not
+    known.
     """
 
     node: ast.expr | ast.stmt
     scenarios: frozenset[str]
     sure: bool
-    made: tuple[str, Span] | None
+    forced: bool
     maker: tuple[str, int] | None
-    last: bool = False
     path: tuple[int, ...] = ()
 
 
@@ -46,20 +42,19 @@ class Failures:
     def follow(self, event: Event, names: Callable[[Iterable[int]], tuple[str, ...]]) -> None:
         """Take note of an event that is no mismatch; ``names`` are those of scenarios by number.
 
-        What has no kernel for its operand raises: casts elsewhere do not help, so nothing behind it is reached. What
-        raises in both of two branches raises whichever is taken.
+        What raises in both of two branches raises whichever is taken.
         """
         what, found = event.what, self._in.get(event.chain[0].number, [])
-        if isinstance(what, MissingKernel):
+        if isinstance(what, Refused):
             scenarios = frozenset(names(what.lanes))
-            self._note(event, _Failure(what.node, scenarios, sure=True, made=None, maker=None, last=True))
+            self._note(event, _Failure(what.node, scenarios, sure=True, forced=True, maker=None))
         elif isinstance(what, BranchesMet):
             others = [failure for failure in found if failure.path == what.no]
             for failure in [failure for failure in found if failure.path == what.yes]:
                 for other in others:
                     both = failure.scenarios & other.scenarios
-                    if both and (failure.sure, failure.made, failure.maker) == (other.sure, other.made, other.maker):
-                        self._note(event, replace(failure, scenarios=both))
+                    if both and (failure.sure, failure.maker) == (other.sure, other.maker):
+                        self._note(event, replace(failure, scenarios=both, forced=failure.forced and other.forced))
                         break
         elif isinstance(what, Called) and what.again:
             for failure in self._of_call.get(what.call, ()):
@@ -73,7 +68,7 @@ class Failures:
         maker = _maker_of(conflict)
         if definite or maker is not None:
             scenarios = frozenset(conflict.scenarios)
-            self._note(event, _Failure(conflict.node, scenarios, definite, _made(conflict), maker))
+            self._note(event, _Failure(conflict.node, scenarios, definite, conflict.standing.proven, maker))
 
     def _note(self, event: Event, failure: _Failure) -> None:
         for running in event.chain:
@@ -85,31 +80,30 @@ class Failures:
 
     def before(self, event: Event, conflict: Conflict) -> Sequence[int]:
         """What raises on the way to an operation in every scenario in which that would, by ``id``; nothing where it is
-        reached.
-
-        Another tensor of a dtype of its own is a mistake of its own, as are a cast that autocast undoes and a region
-        that is left.
-        """
-        made, maker = _made(conflict), _maker_of(conflict)
-        if conflict.kind not in _KINDS and not (conflict.kind is Kind.UPCAST and made is not None):
-            return ()
+        reached."""
         rest, found = set(conflict.scenarios), []
-        for running in event.chain if self._in else ():
-            for failure in self._in.get(running.number, ()):
-                applies = failure.last or (failure.sure and made in (None, failure.made))
-                applies |= not failure.sure and maker is not None and maker == failure.maker
-                leads = running.path[: len(failure.path)] == failure.path
-                if applies and failure.node is not conflict.node and leads:
-                    found += [id(failure.node)] if rest & failure.scenarios else []
-                    rest -= failure.scenarios
+        maker = _maker_of(conflict)
+        for failure in self._leading(event, conflict.node):
+            same = not failure.sure and maker is not None and maker == failure.maker
+            if same or (failure.sure and (failure.forced or not conflict.standing.forced)):
+                found += [id(failure.node)] if rest & failure.scenarios else []
+                rest -= failure.scenarios
         return () if rest else found
 
+    def scenarios_before(self, event: Event, node: ast.AST) -> dict[str, int]:
+        """The scenarios in which something raises on the way to an operation, with its ``id``."""
+        return {
+            name: id(failure.node)
+            for failure in self._leading(event, node)
+            for name in failure.scenarios
+            if failure.sure
+        }
 
-def _made(conflict: Conflict) -> tuple[str, Span] | None:
-    """What made the operand that is out of place, by file and place; the file is left out for a cast."""
-    if conflict.kind is Kind.UPCAST:
-        return ("", conflict.culprit.span) if conflict.culprit is not None else None
-    return (conflict.made.maker.filename, conflict.made.maker.span) if conflict.made is not None else None
+    def _leading(self, event: Event, node: ast.AST) -> Iterator[_Failure]:
+        for running in event.chain if self._in else ():
+            for failure in self._in.get(running.number, ()):
+                if failure.node is not node and running.path[: len(failure.path)] == failure.path:
+                    yield failure
 
 
 def _maker_of(conflict: Conflict) -> tuple[str, int] | None:

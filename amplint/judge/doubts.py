@@ -34,7 +34,9 @@ NO_WEIGHTS = _possible(
 CITED_EVIDENCE = _likely("cited-evidence", "", "A source or an issue says that this fails; no run has shown it.")
 
 FAILS_BEFORE = _possible(
-    "fails-before", _OPERANDS, "Another operation raises before this one runs, in every scenario named."
+    "fails-before",
+    f"{_OPERANDS} {_LOW_PRECISION}",
+    "Another operation raises before this one runs, in every scenario named.",
 )
 OTHER_LIBRARY = _likely(
     "other-library", "AMP101", "The kernel belongs to another library, and only its source says which dtypes it takes."

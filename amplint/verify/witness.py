@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.lattice.dtypes import Autocast
     from amplint.infer.state.activation import Activation
-    from amplint.infer.state.facts import FileFacts, MissingKernel, Operand
+    from amplint.infer.state.facts import FileFacts, Operand, Refused
     from amplint.source import Span
 
 _PLAIN = (
@@ -79,7 +79,7 @@ class Witness(Recorder):
     def concerns(self, frame: Activation) -> bool:
         return not self._looking and super().concerns(frame)
 
-    def happened(self, frame: Activation, what: Mismatch | MissingKernel) -> None:
+    def happened(self, frame: Activation, what: Mismatch | Refused) -> None:
         super().happened(frame, what)
         if not isinstance(what, Mismatch) or not isinstance(frame, Frame) or not self.concerns(frame):
             return

@@ -113,6 +113,7 @@ def analyse(
         apart=tuple(recorder.drifted_apart.values()),
         branches=tuple(recorder.differing_branches.values()),
         uses=recorder.uses(),
+        unhindered=recorder.unhindered,
         aligned=tuple(recorder.aligned()),
         anyones=session.anyones,
         oldest=oldest_torch,

@@ -117,11 +117,17 @@ class Mismatch:
     """Of an operation elsewhere: the scenarios in which the checked file is to blame."""
 
 
-class MissingKernel(NamedTuple):
-    """An operation that the device has no kernel for in these scenarios."""
+class Refused(NamedTuple):
+    """An operation that the device has no kernel for in these scenarios, or that autocast refuses there."""
 
     node: ast.expr | ast.stmt
     lanes: tuple[int, ...]
+
+
+class Used(NamedTuple):
+    """An operation that low precision may not bear was met, where something may have raised before."""
+
+    node: ast.expr | ast.stmt
 
 
 class BranchesMet(NamedTuple):
@@ -158,14 +164,16 @@ class Event(NamedTuple):
     """What tells of operands that disagree, or of what is reached behind them, and where the program was then.
 
     ``chain`` begins with the activation that ran and ends with the outermost one. ``callers`` are the functions of the
-    checked file that led there, the last one first; ``branched``: it stood in a branch or a loop.
+    checked file that led there, the last one first; ``branched``: it stood in a branch or a loop; ``own``: in the
+    checked file.
     """
 
-    what: Mismatch | MissingKernel | BranchesMet | Called | Confirming
+    what: Mismatch | Refused | Used | BranchesMet | Called | Confirming
     chain: tuple[Running, ...]
     callers: tuple[int, ...]
     branched: bool
     autocast: Autocast
+    own: bool
 
 
 class Aligned(NamedTuple):
@@ -374,6 +382,8 @@ class FileFacts:
     apart: tuple[Apart, ...] = ()
     branches: tuple[BranchDtypes, ...] = ()
     uses: tuple[Use, ...] = ()
+    unhindered: Set[int] = frozenset()
+    """``id`` of the nodes of uses that were met where nothing had raised."""
     aligned: tuple[Aligned, ...] = ()
     anyones: Set[int] = frozenset()
     """``id`` of the parameters, of functions that are no module's, that got something from outside."""

@@ -21,14 +21,15 @@ from amplint.infer.state.facts import (
     Confirming,
     Event,
     Mismatch,
-    MissingKernel,
     Operand,
     Promotion,
+    Refused,
     Region,
     Running,
     Sensitive,
     TorchCall,
     Use,
+    Used,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Recorder:
         self._aligned: dict[tuple[int, tuple[Decider, ...], bool], dict[int, tuple[int, Cause]]] = {}
         self._multiplied: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
+        self.unhindered: set[int] = set()
         self._sensitive: list[dict[int, Sensitive]] = []
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
@@ -93,12 +95,12 @@ class Recorder:
     def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
         """What an expression, or an assignment with an operator, gave: no rule asks."""
 
-    def happened(self, frame: Activation, what: Mismatch | MissingKernel) -> None:
-        """Note what may raise in the file that is checked."""
-        if self.concerns(frame):
+    def happened(self, frame: Activation, what: Mismatch | Refused) -> None:
+        """Note what may raise in the file that is checked, or in what that calls."""
+        if self.concerns(frame) or frame.left is not None:
             self._note(frame, what)
 
-    def _note(self, frame: Activation, what: Mismatch | MissingKernel | Called) -> None:
+    def _note(self, frame: Activation, what: Mismatch | Refused | Called) -> None:
         self.trace.append(_event(frame, what))
         activation: Activation | None = frame
         while activation is not None:
@@ -237,8 +239,15 @@ class Recorder:
         if self.concerns(frame):
             self.differing_branches.setdefault(frame.function, found)
 
-    def use(self, use: Use) -> None:
+    def use(self, frame: Activation, use: Use) -> None:
         """Note an operation that low precision may not bear, once for each context that it runs in."""
+        around: Activation | None = frame
+        while around is not None and not around.traced:
+            around = around.caller
+        if around is None:
+            self.unhindered.add(id(use.node))
+        elif id(use.node) not in self.unhindered:
+            self.trace.append(_event(frame, Used(use.node)))
         seen = self._uses.setdefault(id(use.node), {})
         if len(seen) < MAX_CONTEXTS:
             key = (use.op, use.live, *(o.value.key for o in use.operands), *use.numbers.items())
@@ -309,7 +318,7 @@ class _Pair(NamedTuple):
     mismatch: Mismatch
 
 
-def _event(frame: Activation, what: Mismatch | MissingKernel | BranchesMet | Called | Confirming) -> Event:
+def _event(frame: Activation, what: Mismatch | Refused | Used | BranchesMet | Called | Confirming) -> Event:
     """What happens where an activation is now."""
     chain, callers = [], []
     activation: Activation | None = frame
@@ -320,7 +329,7 @@ def _event(frame: Activation, what: Mismatch | MissingKernel | BranchesMet | Cal
     while left is not None:
         callers.append(left[0].function)
         left = left[0].left
-    return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast)
+    return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast, frame.namespace.own)
 
 
 def _is_named(cast: ast.Call) -> bool:

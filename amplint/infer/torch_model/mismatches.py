@@ -16,7 +16,7 @@ from amplint.infer.lattice.dtypes import BITS, LOW, Symbol
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Builtin, Const, Number, Sequence, Tensor, Value
-from amplint.infer.state.facts import Kind, Mismatch, MissingKernel, Operand
+from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
 from amplint.infer.state.record import decider
 from amplint.infer.torch_model.autocast import switched_off
 from amplint.infer.torch_model.default_dtype import may_be_low
@@ -99,6 +99,8 @@ def record(frame: Frame, found: Mismatch) -> None:
             operands = tuple(bare[id(operand)] for operand in found.operands)
             found = replace(found, node=call, pair=pair, operands=operands, elsewhere=there, brought=brought)
             session.recorder.happened(caller, found)
+        elif all(strength >= Strength.ASSUMED for strength in found.strengths):
+            session.recorder.happened(frame, found)
 
 
 def _may_be_wide(frame: Frame, gradient: Operand, lane: int) -> bool:
@@ -200,7 +202,7 @@ def lacks_kernel(
         n for n, lane in enumerate(value.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in missing
     )
     if lanes:
-        session.recorder.happened(frame, MissingKernel(node, lanes))
+        session.recorder.happened(frame, Refused(node, lanes))
     return lanes
 
 

@@ -12,7 +12,7 @@ from amplint.infer.lattice.joining import element_of, is_none, number_kind, opti
 from amplint.infer.lattice.traits import trait_of
 from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 from amplint.infer.names.definitions import Instance
-from amplint.infer.state.facts import Operand, Sensitive
+from amplint.infer.state.facts import Operand, Refused, Sensitive
 from amplint.infer.torch_model import drift, mismatches, upcasts, uses
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
@@ -87,6 +87,9 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         session.recorder.sensitive(node, Sensitive(place, op.name, tuple(operands), written))
     if policy is not None and session.device != "cpu" and on_host(operands):
         policy = None
+    if policy == BANNED and frame.constructing is None:
+        refused = tuple(n for n, state in enumerate(frame.autocast) if state.on and frame.live >> n & 1)
+        session.recorder.happened(frame, Refused(node, refused))
     seen = _after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)

@@ -64,7 +64,7 @@ def _record(
     nodes: dict[str, ast.expr],
 ) -> None:
     use = Use(node, name, tuple(operands), numbers, bound, nodes, frame.live, frame.in_module, frame.function)
-    frame.session.recorder.use(use)
+    frame.session.recorder.use(frame, use)
 
 
 def filled(frame: Frame, node: ast.expr, op: Op, made: Tensor, bound: dict[str, Value], arguments: Arguments) -> None:
