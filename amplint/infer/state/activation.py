@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from amplint.infer.syntax.control import Followed
+
 if TYPE_CHECKING:
     import ast
 
@@ -22,19 +24,15 @@ class Env(NamedTuple):
     variables: dict[str, Value]
 
 
-class Activation:
+class Activation(Followed[Env]):
     """The activation of a function, or of a module's top level: its place, and what holds there now.
 
     ``live`` has a bit for each scenario that reaches the current statement. ``in_module`` says that the code runs as
     part of an ``nn.Module``, where the scenario's ambient autocast is around it.
     """
 
-    block = 0
-    """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
-    path: tuple[int, ...] = ()
-    """The branches that run and might not, each by ``id`` of its statements, outermost first."""
+    live: int
     caller: Activation | None = None
-    statement: ast.stmt | None = None
     function = 0
     """``id`` of the function node that runs, 0 at the top level of a module."""
     left: tuple[Activation, ast.expr] | None = None
@@ -51,6 +49,7 @@ class Activation:
         in_module: bool,
         backward: bool,
     ) -> None:
+        super().__init__()
         self.namespace = namespace
         self.owner = owner
         self.autocast = autocast
