@@ -140,6 +140,10 @@ class Control(ABC, Generic[F]):
     def test(self, f: F, test: ast.expr) -> Any:
         """Go on where a test comes out true; gives where it does not."""
 
+    def until(self, f: F, test: ast.expr) -> Any:
+        """``test`` of a ``while``."""
+        return self.test(f, test)
+
     @abstractmethod
     def bind(self, f: F, target: ast.expr, item: Any) -> None:
         """The target of a ``for`` gets an item."""
@@ -174,6 +178,11 @@ class Control(ABC, Generic[F]):
         """What a ``for`` runs over after a pass."""
         return rounds
 
+    def back(self, f: F, statement: Loop) -> None:
+        """A pass has come to the head of its loop again, which may raise there."""
+        if f.catches:
+            self.may_raise(f, statement)
+
     def choose(self, f: F, statement: ast.If) -> tuple[Any, list[ast.stmt] | None]:
         """``test`` of an ``if``, and the branch that is run for what is in it alone."""
         return self.test(f, statement.test), None
@@ -196,9 +205,9 @@ class Control(ABC, Generic[F]):
         if may_raise(node):
             f.may_raise()
 
-    def tried(self, f: F, body: list[ast.stmt]) -> None:
+    def tried(self, f: F, statement: ast.Try) -> None:
         """Run what handlers stand behind."""
-        self.run(f, body)
+        self.run(f, statement.body)
 
     # ---- Python's statements ------------------------------------------------------------------------------------
 
@@ -214,7 +223,11 @@ class Control(ABC, Generic[F]):
         if f.catches:
             self.may_raise(f, statement)
         f.statement = statement
-        self._ways.get(type(statement), self.plain)(f, statement)
+        way = self._ways.get(type(statement))
+        if way is None:
+            self.plain(f, statement)
+        else:
+            way(f, statement)
 
     def _return(self, f: F, statement: ast.stmt) -> None:
         self.plain(f, statement)
@@ -278,15 +291,14 @@ class Control(ABC, Generic[F]):
     def _go_round(self, f: F, statement: Loop, item: Any) -> Any:
         """One pass, to where the next would begin; gives where the loop ends before it."""
         if isinstance(statement, ast.While):
-            ended = self.test(f, statement.test)
+            ended = self.until(f, statement.test)
         else:
             ended = f.point()
             self.bind(f, statement.target, item)
         f.continues = []
         self.run(f, statement.body)
         f.go_on(f.met(f.end(), *f.continues))
-        if f.catches:
-            self.may_raise(f, statement)
+        self.back(f, statement)
         return ended
 
     def _until_settled(self, f: F, statement: Loop, rounds: Rounds) -> None:
@@ -397,7 +409,7 @@ class Control(ABC, Generic[F]):
         f.branches += 1
         if statement.handlers:
             f.catches = (own,) if any(map(takes_all, statement.handlers)) else (*around, own)
-        self.tried(f, statement.body)
+        self.tried(f, statement)
         f.catches = around
         self.run(f, statement.orelse)
         f.block = 0
