@@ -51,16 +51,9 @@ class _Following(Control[Frame]):
         ask(frame, statement.test)
         if not frame.live:
             yes = no = 0
+        frame.asides.append({})
         unusual = None if usual is None else statement.orelse if usual else statement.body
         return _where(frame, statement.test, yes, no), unusual
-
-    def branch(self, frame: Frame, statement: ast.If) -> None:
-        aside, frame.aside = frame.aside, {}
-        super().branch(frame, statement)
-        if frame.constructing is not None:
-            for name, value in frame.aside.items():
-                frame.constructing.attributes.setdefault(name, value)
-        frame.aside = aside
 
     def aside(self, frame: Frame, body: list[ast.stmt]) -> None:
         """Its attributes are kept apart."""
@@ -72,9 +65,12 @@ class _Following(Control[Frame]):
             del way[count:]
         frame.stop()
         if instance is not None:
-            frame.aside, instance.attributes = instance.attributes, before
+            frame.asides[-1], instance.attributes = instance.attributes, before
 
     def chosen(self, frame: Frame, statement: ast.If, yes: Env, no: Env) -> None:
+        aside = frame.asides.pop()
+        if frame.constructing is not None:
+            frame.constructing.attributes.update({**aside, **frame.constructing.attributes})
         branches_left(frame, statement.test, yes.variables, yes.live, no.variables, no.live)
 
     def changes(self, frame: Frame) -> int:

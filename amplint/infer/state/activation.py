@@ -23,6 +23,9 @@ class Env(NamedTuple):
     live: int
     variables: dict[str, Value]
 
+    def __bool__(self) -> bool:
+        return self.live != 0
+
 
 class Activation(Followed[Env]):
     """The activation of a function, or of a module's top level: its place, and what holds there now.

@@ -91,8 +91,8 @@ class Frame(Activation):
         self.depth = depth
         self.constructing = constructing
         self.receiver = receiver
-        self.aside: dict[str, Value] = {}
-        """Attributes that an unusual branch of the ``if`` that runs gives to what is constructed."""
+        self.asides: list[dict[str, Value]] = []
+        """For each ``if`` around: attributes that an unusual branch of it gives to what is constructed."""
         self.shared: dict[str, Enclosing | None] = {}
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.reads: set[Hashable] = set()
@@ -121,14 +121,6 @@ class Frame(Activation):
         """Go on behind an expression that was evaluated or not, with these variables before it."""
         every = self.session.all_lanes
         self.variables = self.met(Env(every, before), Env(every, self.variables)).variables
-
-    def leads(self, point: Env) -> bool:
-        """Whether some scenario reaches a point."""
-        return bool(point.live)
-
-    def stop(self) -> None:
-        """No scenario runs behind this."""
-        self.live = 0
 
     def gives(self, returned: Returned) -> Returned | None:
         """What was returned, in the scenarios in which it still is when ``finally`` has run."""

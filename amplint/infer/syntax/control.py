@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Loop = ast.For | ast.AsyncFor | ast.While
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 Point = TypeVar("Point")
+"""What holds at a point of a function; false where it is not reached."""
 MAX_PASSES = 3
 """Passes over a loop's body after which what it still changes is widened."""
 MAX_WIDENED = 2
@@ -28,7 +30,7 @@ MAX_WIDENED = 2
 class Followed(ABC, Generic[Point]):
     """A function, or a module's top level, whose statements are followed: where that is, and where it was left."""
 
-    live: object
+    live: Any
     """What reaches the current statement: false where nothing does."""
     context: Any
     """What context managers set, and set back at their end."""
@@ -64,13 +66,9 @@ class Followed(ABC, Generic[Point]):
     def met(self, *points: Point) -> Point:
         """What holds where paths meet; what is not reached where there are none."""
 
-    @abstractmethod
-    def leads(self, point: Point) -> bool:
-        """Whether a point is reached."""
-
-    @abstractmethod
     def stop(self) -> None:
         """Nothing runs behind this."""
+        self.live = type(self.live)()
 
     def point(self) -> Point:
         """Where the function is now, kept from what happens next."""
@@ -118,16 +116,7 @@ class Control(ABC, Generic[F]):
 
     def __init__(self) -> None:
         self._ways: dict[type[ast.stmt], Callable[[F, Any], None]] = {
-            ast.Return: self._return,
-            ast.Raise: self._raise,
-            ast.Break: self._break,
-            ast.Continue: self._continue,
-            ast.If: self.branch,
-            ast.Match: self._match,
-            ast.With: self._with,
-            ast.AsyncWith: self._with,
-            **dict.fromkeys((ast.For, ast.AsyncFor, ast.While), self.loop),
-            **dict.fromkeys((ast.Try, getattr(ast, "TryStar", ast.Try)), self._try),
+            kind: getattr(self, f"_{kind.__name__.lower()}", self.plain) for kind in ast.stmt.__subclasses__()
         }
 
     # ---- what is up to who follows ------------------------------------------------------------------------------
@@ -223,11 +212,7 @@ class Control(ABC, Generic[F]):
         if f.catches:
             self.may_raise(f, statement)
         f.statement = statement
-        way = self._ways.get(type(statement))
-        if way is None:
-            self.plain(f, statement)
-        else:
-            way(f, statement)
+        self._ways[type(statement)](f, statement)
 
     def _return(self, f: F, statement: ast.stmt) -> None:
         self.plain(f, statement)
@@ -248,7 +233,7 @@ class Control(ABC, Generic[F]):
         f.continues.append(f.end())
         f.stop()
 
-    def branch(self, f: F, statement: ast.If) -> None:
+    def _if(self, f: F, statement: ast.If) -> None:
         """Run both branches of an ``if``, each from where its test comes out so."""
         no, unusual = self.choose(f, statement)
         yes, block, path = f.end(), f.block, f.path
@@ -256,7 +241,7 @@ class Control(ABC, Generic[F]):
         f.branches += 1
         for point, other, body in ((yes, no, statement.body), (no, yes, statement.orelse)):
             f.go_on(point)
-            f.block, f.path = id(body), (*path, id(body)) if f.leads(other) else path
+            f.block, f.path = id(body), (*path, id(body)) if other else path
             paths.append(f.path)
             if body is unusual:
                 self.aside(f, body)
@@ -269,7 +254,7 @@ class Control(ABC, Generic[F]):
         f.go_on(f.met(*ends))
         self.chosen(f, statement, *ends)
 
-    def loop(self, f: F, statement: Loop) -> None:
+    def _while(self, f: F, statement: Loop) -> None:
         """Run a loop, its ``else`` where it ends by itself, and go on where either or a ``break`` leads."""
         rounds = Rounds() if isinstance(statement, ast.While) else self.rounds(f, statement)
         block, breaks, continues = f.block, f.breaks, f.continues
@@ -287,6 +272,8 @@ class Control(ABC, Generic[F]):
         if left:
             f.branches -= 1
             f.go_on(f.met(f.end(), *left))
+
+    _for = _asyncfor = _while
 
     def _go_round(self, f: F, statement: Loop, item: Any) -> Any:
         """One pass, to where the next would begin; gives where the loop ends before it."""
@@ -340,6 +327,8 @@ class Control(ABC, Generic[F]):
             self.run(f, statement.body)
         f.context = context
 
+    _asyncwith = _with
+
     def _match(self, f: F, statement: ast.Match) -> None:
         """The cases in order, each from where those before it do not match."""
         subject = self.subject(f, statement)
@@ -365,7 +354,7 @@ class Control(ABC, Generic[F]):
             ends.append(f.end())
         f.branches -= 1
         f.block, f.path = block, path
-        if len(paths) == 2 and not f.leads(rest):
+        if len(paths) == 2 and not rest:
             self.parted(f, *paths)
         f.go_on(f.met(*ends, rest))
 
@@ -394,13 +383,15 @@ class Control(ABC, Generic[F]):
         f.go_on(f.met(left, escaped.reached))
         self.run(f, statement.finalbody)
         f.returns += [given for returned in pending if (given := f.gives(returned)) is not None]
-        if f.live and f.leads(left) and leaves is not None:
+        if f.live and left and leaves is not None:
             leaves.append(f.point())
-        if f.leads(escaped.reached):
-            f.may_raise(thrown=f.leads(escaped.thrown))
+        if escaped.reached:
+            f.may_raise(thrown=bool(escaped.thrown))
         f.branches -= 1
         f.path = path
         f.go_on(usual)
+
+    _trystar = _try
 
     def _handled(self, f: F, statement: ast.Try) -> None:
         """The body, then ``else``; each handler from wherever the body may raise."""
@@ -415,7 +406,7 @@ class Control(ABC, Generic[F]):
         f.block = 0
         for handler in statement.handlers:
             reached, done = own.thrown if for_old_releases(handler) else own.reached, f.end()
-            if f.leads(reached):
+            if reached:
                 f.go_on(reached)
                 f.path = (*path, id(handler))
                 self.caught(f, handler)

@@ -10,7 +10,7 @@ from amplint.infer.flow.training.events import Events
 from amplint.infer.flow.training.program import expressions
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Around, Moment, State
-from amplint.infer.syntax.control import Control, Followed, Rounds
+from amplint.infer.syntax.control import LOOPS, Control, Followed, Rounds
 
 if TYPE_CHECKING:
     from amplint.infer.flow.training.program import Place, Program, Scope
@@ -51,12 +51,6 @@ class _Run(Followed[States]):
 
     def met(self, *points: States) -> States:
         return self.paths.told_apart(frozenset().union(*points))
-
-    def leads(self, point: States) -> bool:
-        return bool(point)
-
-    def stop(self) -> None:
-        self.live = frozenset()
 
 
 class Paths(Control[_Run]):
@@ -130,8 +124,15 @@ class Paths(Control[_Run]):
             self._quiet[id(statement)] = known
         if known:
             self._forget(f, statement)
-        else:
-            super().follow(f, statement)
+            return
+        loops, tests = f.loops, f.tests
+        if isinstance(statement, LOOPS):
+            self._forget(f, statement)
+            f.loops = (*loops, statement)
+        super().follow(f, statement)
+        if f.loops is not loops:
+            self._forget(f, statement)
+        f.loops, f.tests = loops, tests
 
     def _speaks(self, node: ast.AST, scope: Scope) -> bool:
         if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue | ast.Assert):
@@ -196,25 +197,13 @@ class Paths(Control[_Run]):
         f.tests = (*f.tests, statement.test)
         return no, None
 
-    def branch(self, f: _Run, statement: ast.If) -> None:
-        tests = f.tests
-        super().branch(f, statement)
-        f.tests = tests
-
     def rounds(self, f: _Run, statement: ast.For | ast.AsyncFor) -> Rounds:
         """A ``for`` is taken to have one pass at least: loops over optimizers are not empty."""
         self._expressions(f, statement.iter)
         return Rounds(some=True)
 
-    def loop(self, f: _Run, statement: Loop) -> None:
-        """What a pass assumed of what the body changes says nothing of the next one, nor of what is behind the loop."""
-        self._forget(f, statement)
-        loops, f.loops = f.loops, (*f.loops, statement)
-        super().loop(f, statement)
-        f.loops = loops
-        self._forget(f, statement)
-
     def back(self, f: _Run, statement: Loop) -> None:
+        """What a pass assumed of what the body changes says nothing of the next one."""
         self._forget(f, statement)
 
     def bind(self, f: _Run, target: ast.expr, item: object) -> None:
