@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from amplint.infer.lattice.dtypes import BITS
 from amplint.infer.names.annotations import last_name
+from amplint.infer.syntax.control import goes_on
 from amplint.infer.syntax.references import references
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -17,7 +18,6 @@ _VERSIONS = frozenset(("torch.__version__", "torch.version", "torch.torch_versio
 _ABOUT_A_RELEASE = re.compile(r"torch|\d+\.\d+(\.\d+)?(\.dev\d*|[abr]c?\d+)?")
 """A release as it is written in a string, or the package that a function is asked about."""
 _MAX_STEPS = 3
-_EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _OF_DTYPE = ("dtype", "torch_dtype")
 _DTYPES = frozenset(
     (*BITS, "half", "float", "double", "get_default_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "cfloat")
@@ -240,7 +240,7 @@ class Surroundings:
                 here, there = ancestor.body, ancestor.orelse
                 if child not in here:
                     here, there = there, here
-                if not there and _must_leave(here[-1]):
+                if not there and not goes_on(here):
                     there = _after(ancestor, self.parent(ancestor))
                 yield ancestor.test, there
             child = ancestor
@@ -342,13 +342,7 @@ def _after(statement: ast.stmt, owner: ast.AST | None) -> list[ast.stmt]:
 
 def _settles(statement: ast.stmt) -> bool:
     """Whether what follows in a block runs for one answer of a test alone."""
-    return isinstance(statement, ast.Assert) or (
-        isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS)
-    )
-
-
-def _must_leave(statement: ast.stmt) -> bool:
-    return isinstance(statement, _EXITS) or (isinstance(statement, ast.With) and _must_leave(statement.body[-1]))
+    return isinstance(statement, ast.Assert) or (isinstance(statement, ast.If) and not goes_on(statement.body))
 
 
 def _is_annotated_dtype(argument: ast.arg) -> bool:

@@ -32,7 +32,7 @@ class Followed(ABC, Generic[Point]):
 
     live: Any
     """What reaches the current statement: false where nothing does."""
-    context: Any
+    context: Any = None
     """What context managers set, and set back at their end."""
     statement: ast.stmt | None = None
     block = 0
@@ -54,13 +54,14 @@ class Followed(ABC, Generic[Point]):
         self.returns: list[Any] = []
         """What is returned."""
 
-    @abstractmethod
     def end(self) -> Point:
         """Where the function is now, and goes on from elsewhere."""
+        point: Point = self.live
+        return point
 
-    @abstractmethod
     def go_on(self, point: Point) -> None:
         """Run on from a point; what is kept of it does not change."""
+        self.live = point
 
     @abstractmethod
     def met(self, *points: Point) -> Point:
@@ -111,7 +112,7 @@ class Rounds(NamedTuple):
 F = TypeVar("F", bound=Followed[Any])
 
 
-class Control(ABC, Generic[F]):
+class Control(Generic[F]):
     """Follows statements; what they do beside leading elsewhere is for those below this class."""
 
     def __init__(self) -> None:
@@ -121,39 +122,40 @@ class Control(ABC, Generic[F]):
 
     # ---- what is up to who follows ------------------------------------------------------------------------------
 
-    @abstractmethod
     def plain(self, f: F, statement: ast.stmt) -> None:
         """What a statement without blocks does before it leads anywhere."""
 
-    @abstractmethod
     def test(self, f: F, test: ast.expr) -> Any:
         """Go on where a test comes out true; gives where it does not."""
+        here = f.point()
+        if not isinstance(test, ast.Constant):
+            return here
+        f.go_on(here if test.value else f.met())
+        return f.met() if test.value else here
 
     def until(self, f: F, test: ast.expr) -> Any:
         """``test`` of a ``while``."""
         return self.test(f, test)
 
-    @abstractmethod
     def bind(self, f: F, target: ast.expr, item: Any) -> None:
         """The target of a ``for`` gets an item."""
 
-    @abstractmethod
     def differs(self, before: Any, after: Any, number: int) -> bool:
         """Whether a pass over a loop brought anything new; ``number``: how many there were before it."""
+        return bool(before != after)
 
-    @abstractmethod
     def widened(self, f: F, first: Any, before: Any, after: Any, number: int) -> Any:
         """Where a loop goes on that still brings something new; ``first``: where it began."""
+        return after
 
-    @abstractmethod
     def enter(self, f: F, item: ast.withitem) -> bool:
         """Enter a context manager; whether it swallows exceptions."""
+        return False
 
-    @abstractmethod
     def rounds(self, f: F, statement: ast.For | ast.AsyncFor) -> Rounds:
         """What a ``for`` runs over."""
+        return Rounds()
 
-    @abstractmethod
     def subject(self, f: F, statement: ast.Match) -> Any:
         """What the cases of a ``match`` get."""
 
@@ -414,3 +416,22 @@ class Control(ABC, Generic[F]):
                 f.go_on(f.met(done, f.end()))
         f.branches -= 1
         f.block, f.path = block, path
+
+
+class _Reach(Followed[bool]):
+    """Statements of which it is asked whether anything runs behind them."""
+
+    live = True
+
+    def met(self, *points: bool) -> bool:
+        return any(points)
+
+
+_REACHING: Control[_Reach] = Control()
+
+
+def goes_on(body: Sequence[ast.stmt]) -> bool:
+    """Whether what follows some statements in their block may run: not behind a ``return`` on every path."""
+    reach = _Reach()
+    _REACHING.run(reach, body)
+    return reach.live

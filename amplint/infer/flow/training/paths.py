@@ -43,12 +43,6 @@ class _Run(Followed[States]):
         if caller is not None:
             self.catches, self.context = caller.catches, caller.context
 
-    def end(self) -> States:
-        return self.live
-
-    def go_on(self, point: States) -> None:
-        self.live = point
-
     def met(self, *points: States) -> States:
         return self.paths.told_apart(frozenset().union(*points))
 
@@ -188,9 +182,8 @@ class Paths(Control[_Run]):
     def until(self, f: _Run, test: ast.expr) -> States:
         """How the test of a ``while`` comes out says nothing of the next time."""
         self._expressions(f, test)
-        yes, no = (f.live if conditions(test, truth) is not None else frozenset() for truth in (True, False))
-        f.live = yes
-        return no
+        found: States = super().test(f, test)
+        return found
 
     def choose(self, f: _Run, statement: ast.If) -> tuple[States, None]:
         no = self.test(f, statement.test)
@@ -208,9 +201,6 @@ class Paths(Control[_Run]):
 
     def bind(self, f: _Run, target: ast.expr, item: object) -> None:
         self._forget(f, target)
-
-    def differs(self, before: States, after: States, number: int) -> bool:
-        return before != after
 
     def widened(self, f: _Run, first: States, before: States, after: States, number: int) -> States:
         return _blurred(after)
