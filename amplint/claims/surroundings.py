@@ -158,9 +158,8 @@ class Surroundings:
         """Identifies the list of statements that a node stands in."""
         child = node
         for ancestor in self.ancestors(node):
-            for name in ("body", "orelse", "finalbody"):
-                statements = getattr(ancestor, name, None)
-                if isinstance(statements, list) and any(statement is child for statement in statements):
+            for statements in _blocks(ancestor):
+                if any(statement is child for statement in statements):
                     return id(statements)
             child = ancestor
         return 0
@@ -202,10 +201,9 @@ class Surroundings:
         found = self._settling.get(id(owner))
         if found is None:
             found = self._settling[id(owner)] = {}
-            for name in ("body", "orelse", "finalbody"):
-                block = getattr(owner, name, None)
+            for block in _blocks(owner):
                 settling: list[ast.Assert | ast.If] = []
-                for item in block if isinstance(block, list) else ():
+                for item in block:
                     found[id(item)] = (settling, len(settling))
                     if isinstance(item, ast.Assert | ast.If) and _settles(item):
                         settling.append(item)
@@ -333,11 +331,17 @@ def _answered(test: ast.expr, answer: bool) -> Iterator[tuple[ast.expr, bool]]:
 
 def _after(statement: ast.stmt, owner: ast.AST | None) -> list[ast.stmt]:
     """The statements after one in its block."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(owner, name, None)
-        if isinstance(block, list) and any(item is statement for item in block):
-            return block[next(i for i, item in enumerate(block) if item is statement) + 1 :]
+    for block in _blocks(owner):
+        for place, item in enumerate(block):
+            if item is statement:
+                return block[place + 1 :]
     return []
+
+
+def _blocks(owner: ast.AST | None) -> list[list[ast.stmt]]:
+    """The lists of statements of a node."""
+    found = (getattr(owner, name, None) for name in ("body", "orelse", "finalbody"))
+    return [block for block in found if isinstance(block, list)]
 
 
 def _settles(statement: ast.stmt) -> bool:

@@ -5,6 +5,7 @@ A scenario that reaches only one of two branches sees only that branch's values.
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.lattice.values import UNKNOWN
@@ -23,13 +24,15 @@ from amplint.infer.state.reached import branches_met
 from amplint.infer.syntax.control import MAX_PASSES, MAX_WIDENED, Control, Rounds
 
 if TYPE_CHECKING:
-    import ast
-
     from amplint.infer.lattice.values import Value
 
 
 class _Following(Control[Frame]):
     """Follows frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ways |= {kind: way for kind, way in HANDLERS.items() if kind not in (ast.Return, ast.Raise)}
 
     def plain(self, frame: Frame, statement: ast.stmt) -> None:
         handler = HANDLERS.get(type(statement))
@@ -51,12 +54,11 @@ class _Following(Control[Frame]):
         ask(frame, statement.test)
         if not frame.live:
             yes = no = 0
-        frame.asides.append({})
         unusual = None if usual is None else statement.orelse if usual else statement.body
         return _where(frame, statement.test, yes, no), unusual
 
-    def aside(self, frame: Frame, body: list[ast.stmt]) -> None:
-        """Its attributes are kept apart."""
+    def aside(self, frame: Frame, body: list[ast.stmt]) -> dict[str, Value]:
+        """What it sets of the object that is constructed is kept apart."""
         ways: tuple[list[Any], ...] = (frame.returns, frame.breaks, frame.continues)
         counts, instance = [len(way) for way in ways], frame.constructing
         before = dict(instance.attributes) if instance is not None else {}
@@ -64,13 +66,15 @@ class _Following(Control[Frame]):
         for way, count in zip(ways, counts, strict=True):
             del way[count:]
         frame.stop()
-        if instance is not None:
-            frame.asides[-1], instance.attributes = instance.attributes, before
+        if instance is None:
+            return {}
+        left, instance.attributes = instance.attributes, before
+        return left
 
-    def chosen(self, frame: Frame, statement: ast.If, yes: Env, no: Env) -> None:
-        aside = frame.asides.pop()
+    def chosen(self, frame: Frame, statement: ast.If, left: dict[str, Value] | None, yes: Env, no: Env) -> None:
         if frame.constructing is not None:
-            frame.constructing.attributes.update({**aside, **frame.constructing.attributes})
+            for name, value in left.items() if left else ():
+                frame.constructing.attributes.setdefault(name, value)
         branches_left(frame, statement.test, yes.variables, yes.live, no.variables, no.live)
 
     def changes(self, frame: Frame) -> int:
@@ -111,11 +115,11 @@ class _Following(Control[Frame]):
 
 def _where(frame: Frame, test: ast.expr, yes: int, no: int) -> Env:
     """Go on in the scenarios in which a test can be true; gives where it can be false."""
-    here = frame.point()
-    frame.live = no
+    variables = frame.variables
+    frame.live, frame.variables = no, variables.copy()
     narrow(frame, test, False)
     refused = frame.end()
-    frame.go_on(Env(yes, here.variables))
+    frame.live, frame.variables = yes, variables
     narrow(frame, test, True)
     return refused
 

@@ -91,8 +91,6 @@ class Frame(Activation):
         self.depth = depth
         self.constructing = constructing
         self.receiver = receiver
-        self.asides: list[dict[str, Value]] = []
-        """For each ``if`` around: attributes that an unusual branch of it gives to what is constructed."""
         self.shared: dict[str, Enclosing | None] = {}
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.reads: set[Hashable] = set()
@@ -110,12 +108,19 @@ class Frame(Activation):
         return Env(self.live, self.variables.copy())
 
     def go_on(self, point: Env) -> None:
-        """Run on from a point; what is kept of it does not change."""
+        """Run on from a point."""
+        self.live, self.variables = point
+
+    def go_back(self, point: Env) -> None:
+        """Run on from a point that is kept."""
         self.live, self.variables = point.live, point.variables.copy()
 
     def met(self, *points: Env) -> Env:
         """What holds where paths meet."""
-        return met(self.session, *points)
+        found = points[0] if points else Env(0, {})
+        for point in points[1:]:
+            found = met(self.session, found, point)
+        return found
 
     def perhaps(self, before: dict[str, Value]) -> None:
         """Go on behind an expression that was evaluated or not, with these variables before it."""

@@ -34,17 +34,8 @@ MAX_COMPARED = 12
 """Values inside each other that are compared for likeness."""
 
 
-def met(session: Session, *points: Env) -> Env:
-    """What holds where paths meet."""
-    if not points:
-        return Env(0, {})
-    found = points[0]
-    for point in points[1:]:
-        found = _met(session, found, point)
-    return found
-
-
-def _met(session: Session, a: Env, b: Env) -> Env:
+def met(session: Session, a: Env, b: Env) -> Env:
+    """What holds where two paths meet."""
     if not a.live:
         return b
     if not b.live:

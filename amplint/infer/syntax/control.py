@@ -60,8 +60,12 @@ class Followed(ABC, Generic[Point]):
         return point
 
     def go_on(self, point: Point) -> None:
-        """Run on from a point; what is kept of it does not change."""
+        """Run on from a point."""
         self.live = point
+
+    def go_back(self, point: Point) -> None:
+        """Run on from a point that is kept."""
+        self.go_on(point)
 
     @abstractmethod
     def met(self, *points: Point) -> Point:
@@ -116,7 +120,7 @@ class Control(Generic[F]):
     """Follows statements; what they do beside leading elsewhere is for those below this class."""
 
     def __init__(self) -> None:
-        self._ways: dict[type[ast.stmt], Callable[[F, Any], None]] = {
+        self.ways: dict[type[ast.stmt], Callable[[F, Any], None]] = {
             kind: getattr(self, f"_{kind.__name__.lower()}", self.plain) for kind in ast.stmt.__subclasses__()
         }
 
@@ -178,14 +182,14 @@ class Control(Generic[F]):
         """``test`` of an ``if``, and the branch that is run for what is in it alone."""
         return self.test(f, statement.test), None
 
-    def aside(self, f: F, body: list[ast.stmt]) -> None:
-        """Run a branch with which the program does not go on."""
+    def aside(self, f: F, body: list[ast.stmt]) -> Any:
+        """Run a branch with which the program does not go on; what it leaves all the same."""
 
     def parted(self, f: F, one: tuple[int, ...], other: tuple[int, ...]) -> None:
         """Two branches were run, of these paths, one of which is always taken."""
 
-    def chosen(self, f: F, statement: ast.If, yes: Any, no: Any) -> None:
-        """The branches of an ``if`` that end at these points have met."""
+    def chosen(self, f: F, statement: ast.If, left: Any, yes: Any, no: Any) -> None:
+        """The branches of an ``if`` that end at these points have met; ``left``: by one that ran aside."""
 
     def changes(self, f: F) -> int:
         """Counts the changes of what is no part of a point."""
@@ -207,19 +211,15 @@ class Control(Generic[F]):
         for statement in body:
             if not f.live:
                 return
-            self.follow(f, statement)
-
-    def follow(self, f: F, statement: ast.stmt) -> None:
-        """Run one statement."""
-        if f.catches:
-            self.may_raise(f, statement)
-        f.statement = statement
-        self._ways[type(statement)](f, statement)
+            if f.catches:
+                self.may_raise(f, statement)
+            f.statement = statement
+            self.ways[type(statement)](f, statement)
 
     def _return(self, f: F, statement: ast.stmt) -> None:
         self.plain(f, statement)
         if f.leaves is not None and f.live:
-            f.leaves.append(f.end())
+            f.leaves.append(f.point())
         f.stop()
 
     def _raise(self, f: F, statement: ast.stmt) -> None:
@@ -228,33 +228,33 @@ class Control(Generic[F]):
         f.stop()
 
     def _break(self, f: F, statement: ast.stmt) -> None:
-        f.breaks.append(f.end())
+        f.breaks.append(f.point())
         f.stop()
 
     def _continue(self, f: F, statement: ast.stmt) -> None:
-        f.continues.append(f.end())
+        f.continues.append(f.point())
         f.stop()
 
     def _if(self, f: F, statement: ast.If) -> None:
         """Run both branches of an ``if``, each from where its test comes out so."""
         no, unusual = self.choose(f, statement)
-        yes, block, path = f.end(), f.block, f.path
-        ends, paths = [], []
+        live, block, path = f.live, f.block, f.path
+        ends, paths, left = [], [], None
         f.branches += 1
-        for point, other, body in ((yes, no, statement.body), (no, yes, statement.orelse)):
-            f.go_on(point)
+        for body, other in ((statement.body, no), (statement.orelse, live)):
             f.block, f.path = id(body), (*path, id(body)) if other else path
             paths.append(f.path)
             if body is unusual:
-                self.aside(f, body)
+                left = self.aside(f, body)
             else:
                 self.run(f, body)
             ends.append(f.end())
+            f.go_on(no)
         f.branches -= 1
         f.block, f.path = block, path
         self.parted(f, *paths)
         f.go_on(f.met(*ends))
-        self.chosen(f, statement, *ends)
+        self.chosen(f, statement, left, *ends)
 
     def _while(self, f: F, statement: Loop) -> None:
         """Run a loop, its ``else`` where it ends by itself, and go on where either or a ``break`` leads."""
@@ -266,7 +266,8 @@ class Control(Generic[F]):
             self._until_settled(f, statement, rounds)
         else:
             for item in rounds.items:
-                self._go_round(f, statement, item)
+                if f.live:
+                    self._go_round(f, statement, item)
         left, f.breaks, f.continues = f.breaks, breaks, continues
         f.block = block
         f.branches -= not left
@@ -279,10 +280,10 @@ class Control(Generic[F]):
 
     def _go_round(self, f: F, statement: Loop, item: Any) -> Any:
         """One pass, to where the next would begin; gives where the loop ends before it."""
+        ended = None
         if isinstance(statement, ast.While):
             ended = self.until(f, statement.test)
         else:
-            ended = f.point()
             self.bind(f, statement.target, item)
         f.continues = []
         self.run(f, statement.body)
@@ -292,9 +293,9 @@ class Control(Generic[F]):
 
     def _until_settled(self, f: F, statement: Loop, rounds: Rounds) -> None:
         """Run the body from what leads to it, before the loop and from its own end, until that is all there is."""
-        first = head = f.point()
+        first = head = f.end()
         for number in range(MAX_PASSES + MAX_WIDENED):
-            f.go_on(head)
+            f.go_back(head)
             if number and not isinstance(statement, ast.While):
                 rounds = self.again(f, statement, rounds)
             changes = self.changes(f)
@@ -338,7 +339,7 @@ class Control(Generic[F]):
         ends, paths = [], []
         f.branches += 1
         for case, test in zip(statement.cases, comparisons(statement), strict=True):
-            f.go_on(rest)
+            f.go_back(rest)
             if not f.live:
                 break
             f.block, f.path = id(case.body), (*path, id(case.body))
@@ -409,7 +410,7 @@ class Control(Generic[F]):
         for handler in statement.handlers:
             reached, done = own.thrown if for_old_releases(handler) else own.reached, f.end()
             if reached:
-                f.go_on(reached)
+                f.go_back(reached)
                 f.path = (*path, id(handler))
                 self.caught(f, handler)
                 self.run(f, handler.body)

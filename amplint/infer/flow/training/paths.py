@@ -13,6 +13,8 @@ from amplint.infer.flow.training.steps import Around, Moment, State
 from amplint.infer.syntax.control import LOOPS, Control, Followed, Rounds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from amplint.infer.flow.training.program import Place, Program, Scope
     from amplint.infer.flow.training.roles import Roles
     from amplint.infer.flow.training.steps import Event
@@ -107,26 +109,31 @@ class Paths(Control[_Run]):
         self._active.pop()
         return run.met(run.live, *run.leaves or ())
 
-    def follow(self, f: _Run, statement: ast.stmt) -> None:
-        """Run one statement that has an event, runs one or leaves its block."""
-        self._budget -= 1
-        if self._budget < 0 or isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return
-        known = self._quiet.get(id(statement))
-        if known is None:
-            known = not any(self._speaks(inner, f.scope) for inner in ast.walk(statement))
-            self._quiet[id(statement)] = known
-        if known:
+    def run(self, f: _Run, body: Sequence[ast.stmt]) -> None:
+        """Run the statements that have an event, run one or leave their block."""
+        for statement in body:
+            self._budget -= 1
+            if self._budget < 0:
+                return
+            if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self._follow(f, statement)
+
+    def _follow(self, f: _Run, statement: ast.stmt) -> None:
+        quiet = self._quiet.get(id(statement))
+        if quiet is None:
+            quiet = not any(self._speaks(inner, f.scope) for inner in ast.walk(statement))
+            self._quiet[id(statement)] = quiet
+        if quiet or isinstance(statement, LOOPS):
             self._forget(f, statement)
+        if quiet:
             return
         loops, tests = f.loops, f.tests
         if isinstance(statement, LOOPS):
-            self._forget(f, statement)
             f.loops = (*loops, statement)
-        super().follow(f, statement)
-        if f.loops is not loops:
-            self._forget(f, statement)
+        super().run(f, (statement,))
         f.loops, f.tests = loops, tests
+        if isinstance(statement, LOOPS):
+            self._forget(f, statement)
 
     def _speaks(self, node: ast.AST, scope: Scope) -> bool:
         if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue | ast.Assert):
