@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from amplint.infer.flow.training.steps import Event
     from amplint.infer.syntax.control import Loop
 
-MAX_STATES = 64
+MAX_STATES = 80
 """Paths that are told apart at one point; with more, what was assumed on them is forgotten."""
 MAX_DEPTH = 4
 """Helpers followed into each other."""
