@@ -94,6 +94,43 @@ CASES = {
                 scaler.step(optimizer)
                 scaler.update()
     """,
+    "two matches of the same subject": """
+        def train(model, optimizer, scaler: GradScaler, loss, precision):
+            match precision:
+                case "fp16":
+                    scaler.scale(loss).backward()
+                case _:
+                    loss.backward()
+            match precision:
+                case "fp16":
+                    clip_grad_norm_(model.parameters(), 1.0)  # AMP401
+                    scaler.step(optimizer)
+                    scaler.update()
+                case _:
+                    clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+    """,
+    "what is raised where it is suppressed": """
+        def train(model, optimizer, scaler: GradScaler, loss):
+            with contextlib.suppress(RuntimeError):
+                raise RuntimeError
+            scaler.scale(loss).backward()
+            clip_grad_norm_(model.parameters(), 1.0)  # AMP401
+            scaler.step(optimizer)
+            scaler.update()
+    """,
+    "a loop that only a break leaves": """
+        def train(model, optimizer, scaler: GradScaler, loss, done):
+            while True:
+                scaler.scale(loss()).backward()
+                if done():
+                    break
+                scaler.step(optimizer)
+                scaler.update()
+            clip_grad_norm_(model.parameters(), 1.0)  # AMP401
+            scaler.step(optimizer)
+            scaler.update()
+    """,
     "stepped past the scaler on one branch": """
         def train(model, optimizer, scaler: GradScaler, loss, clip):
             scaler.scale(loss).backward()

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Cause
 from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.control import Control, Followed
 from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from amplint.infer.state.facts import FileFacts
 
 _CASTS = frozenset(("to", "type", "float", "double", "half", "bfloat16", "type_as"))
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,96 +60,93 @@ def _borrowed(tree: ast.Module, around: Surroundings) -> Iterator[_Borrowed]:
                 yield from _Flow(method, methods, around).found()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Cast:
     owner: str
     statement: ast.stmt
 
 
-_State = dict[str, _Cast]
+_Casts = dict[str, _Cast | None]
+"""What holds at a point: the cast of each tensor, None for one that was taken back. A point that is reached has one."""
 
 
-@dataclass(slots=True)
-class _Flow:
-    """One method, its statements followed in order; what several branches do is joined."""
+class _Run(Followed[_Casts]):
+    """One method; what several branches do is joined."""
 
-    method: ast.FunctionDef | ast.AsyncFunctionDef
-    methods: set[str]
-    around: Surroundings
-    plain: dict[tuple[str, str], ast.Call] = field(default_factory=dict)
-    cast: list[tuple[ast.Call, str, str, _Cast]] = field(default_factory=list)
-    sources: dict[str, str] = field(default_factory=dict)
+    live: _Casts
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = {"": None}
+
+    def met(self, *points: _Casts) -> _Casts:
+        back = {name: None for casts in points for name, cast in casts.items() if cast is None}
+        return {name: cast for casts in points for name, cast in casts.items()} | back
+
+
+class _Flow(Control[_Run]):
+    """One method, its statements followed."""
+
+    def __init__(self, method: ast.FunctionDef | ast.AsyncFunctionDef, methods: set[str], around: Surroundings) -> None:
+        super().__init__()
+        self.method, self.methods, self.around = method, methods, around
+        arguments = method.args
+        self.tensors = {a.arg for a in [*arguments.posonlyargs, *arguments.args][1:] + arguments.kwonlyargs}
+        self.passed: dict[tuple[str, str], ast.Call] = {}
+        self.cast: list[tuple[ast.Call, str, str, _Cast]] = []
+        self.sources: dict[str, str] = {}
 
     def found(self) -> Iterator[_Borrowed]:
-        arguments = self.method.args
-        tensors = {a.arg for a in [*arguments.posonlyargs, *arguments.args][1:] + arguments.kwonlyargs}
-        if not tensors or not any(map(_is_dtype, nodes_below(self.method))):
+        if not self.tensors or not any(map(_is_dtype, nodes_below(self.method))):
             return
-        self._run(self.method.body, {}, tensors)
+        self.run(_Run(), self.method.body)
         seen: set[str] = set()
         for call, tensor, module, cast in self.cast:
-            plain = self.plain.get((tensor, module))
+            plain = self.passed.get((tensor, module))
             if plain is not None and module not in seen:
                 seen.add(module)
                 yield _Borrowed(call, tensor, cast.owner, cast.statement, plain)
 
-    def _run(self, body: Sequence[ast.stmt], state: _State, tensors: set[str]) -> _State | None:
-        """The casts that hold after some statements; None where these do not go on."""
-        for statement in body:
-            if isinstance(statement, ast.If):
-                self._calls(statement.test, state, tensors)
-                ends = [self._run(part, dict(state), tensors) for part in (statement.body, statement.orelse)]
-                going = [end for end in ends if end is not None]
-                if not going:
-                    return None
-                restored = {name for name in state if any(name not in end for end in going)}
-                state = {n: c for end in going for n, c in end.items() if n not in restored}
-            elif isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
-                after = self._run(statement.body, dict(state), tensors)
-                state = {**state, **after} if after is not None else state
-            elif isinstance(statement, (ast.With, ast.AsyncWith, ast.Try)):
-                after = self._run(statement.body, state, tensors)
-                if after is None:
-                    return None
-                state = after
-            else:
-                self._calls(statement, state, tensors)
-                self._assign(statement, state, tensors)
-                if isinstance(statement, _LEAVES):
-                    return None if not isinstance(statement, ast.Continue) else state
-        return state
+    def plain(self, f: _Run, statement: ast.stmt) -> None:
+        self._calls(f, statement)
+        self._assign(f, statement)
 
-    def _calls(self, tree: ast.AST, state: _State, tensors: set[str]) -> None:
+    def test(self, f: _Run, test: ast.expr) -> _Casts:
+        self._calls(f, test)
+        found: _Casts = super().test(f, test)
+        return found
+
+    def _calls(self, f: _Run, tree: ast.AST) -> None:
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Name):
                 continue
             function, tensor = node.func, node.args[0].id
-            if tensor not in tensors or not isinstance(function, ast.Attribute) or not _is_self(function.value):
+            if tensor not in self.tensors or not isinstance(function, ast.Attribute) or not _is_self(function.value):
                 continue
             if function.attr in self.methods or any(map(_is_dtype, [*node.args, *(k.value for k in node.keywords)])):
                 continue
-            if tensor not in state:
-                self.plain.setdefault((tensor, function.attr), node)
-            elif not self._belongs(state[tensor].owner, function.attr):
-                self.cast.append((node, tensor, function.attr, state[tensor]))
+            cast = f.live.get(tensor)
+            if cast is None:
+                self.passed.setdefault((tensor, function.attr), node)
+            elif not self._belongs(cast.owner, function.attr):
+                self.cast.append((node, tensor, function.attr, cast))
 
-    def _assign(self, statement: ast.stmt, state: _State, tensors: set[str]) -> None:
+    def _assign(self, f: _Run, statement: ast.stmt) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         for target in targets:
             if not isinstance(target, ast.Name) or not isinstance(statement, ast.Assign):
                 continue
-            if target.id not in tensors:
+            if target.id not in self.tensors:
                 self.sources[target.id] = ast.unparse(statement.value)
                 continue
             owner = _owner(statement.value, target.id)
             if owner is not None:
-                state[target.id] = _Cast(owner, statement)
-            elif target.id in state and (
-                _retypes(self.around, statement.value) or not _mentions(statement.value, target.id)
-            ):
-                del state[target.id]
-            elif target.id not in state and not _hands_on(statement.value, target.id):
-                tensors.discard(target.id)
+                f.live = {**f.live, target.id: _Cast(owner, statement)}
+            elif f.live.get(target.id) is None:
+                if not _hands_on(statement.value, target.id):
+                    self.tensors.discard(target.id)
+            elif _retypes(self.around, statement.value) or not _mentions(statement.value, target.id):
+                f.live = {**f.live, target.id: None}
 
     def _belongs(self, owner: str, attribute: str) -> bool:
         """Whether what a cast names is the module of that attribute, or was read from it."""

@@ -131,15 +131,8 @@ def _changed(place: Place, training: Training, conversion: ast.Call) -> bool:
 
 def _tests(node: ast.AST, around: Surroundings) -> frozenset[tuple[str, bool]]:
     """The tests that a node runs under, each with its outcome."""
-    found: set[tuple[str, bool]] = set()
-    child = node
-    for ancestor in around.ancestors(node):
-        if isinstance(ancestor, ast.If | ast.IfExp) and child is not ancestor.test:
-            body = ancestor.body if isinstance(ancestor.body, list) else [ancestor.body]
-            truth = any(child is statement for statement in body)
-            found.update((ast.unparse(part), value) for part, value in conditions(ancestor.test, truth) or [])
-        child = ancestor
-    return frozenset(found)
+    tests = (part for test, answer in around.tests(node) for part in conditions(test, answer) or [])
+    return frozenset((ast.unparse(part), value) for part, value in tests)
 
 
 def _needed(facts: FileFacts, moment: Moment, around: Surroundings) -> frozenset[tuple[str, bool]]:

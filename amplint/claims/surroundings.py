@@ -10,6 +10,7 @@ from functools import lru_cache
 from amplint.infer.lattice.dtypes import BITS
 from amplint.infer.names.annotations import last_name, unquoted
 from amplint.infer.syntax.bindings import package_of
+from amplint.infer.syntax.control import goes_on
 from amplint.infer.syntax.references import references
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -19,7 +20,6 @@ _VERSIONS = frozenset(("torch.__version__", "torch.version", "torch.torch_versio
 _ABOUT_A_RELEASE = re.compile(r"torch|\d+\.\d+(\.\d+)?(\.dev\d*|[abr]c?\d+)?")
 """A release as it is written in a string, or the package that a function is asked about."""
 _MAX_STEPS = 3
-_EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _OF_DTYPE = ("dtype", "torch_dtype")
 _DTYPES = frozenset(
     (*BITS, "half", "float", "double", "get_default_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "cfloat")
@@ -143,9 +143,8 @@ class Surroundings:
         """Identifies the list of statements that a node stands in."""
         child = node
         for ancestor in self.ancestors(node):
-            for name in ("body", "orelse", "finalbody"):
-                statements = getattr(ancestor, name, None)
-                if isinstance(statements, list) and any(statement is child for statement in statements):
+            for statements in _blocks(ancestor):
+                if any(statement is child for statement in statements):
                     return id(statements)
             child = ancestor
         return 0
@@ -187,10 +186,9 @@ class Surroundings:
         found = self._settling.get(id(owner))
         if found is None:
             found = self._settling[id(owner)] = {}
-            for name in ("body", "orelse", "finalbody"):
-                block = getattr(owner, name, None)
+            for block in _blocks(owner):
                 settling: list[ast.Assert | ast.If] = []
-                for item in block if isinstance(block, list) else ():
+                for item in block:
                     found[id(item)] = (settling, len(settling))
                     if isinstance(item, ast.Assert | ast.If) and _settles(item):
                         settling.append(item)
@@ -225,7 +223,7 @@ class Surroundings:
                 here, there = ancestor.body, ancestor.orelse
                 if child not in here:
                     here, there = there, here
-                if not there and _must_leave(here[-1]):
+                if not there and not goes_on(here):
                     there = _after(ancestor, self.parent(ancestor))
                 yield ancestor.test, there
             child = ancestor
@@ -318,22 +316,22 @@ def _answered(test: ast.expr, answer: bool) -> Iterator[tuple[ast.expr, bool]]:
 
 def _after(statement: ast.stmt, owner: ast.AST | None) -> list[ast.stmt]:
     """The statements after one in its block."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(owner, name, None)
-        if isinstance(block, list) and any(item is statement for item in block):
-            return block[next(i for i, item in enumerate(block) if item is statement) + 1 :]
+    for block in _blocks(owner):
+        for place, item in enumerate(block):
+            if item is statement:
+                return block[place + 1 :]
     return []
+
+
+def _blocks(owner: ast.AST | None) -> list[list[ast.stmt]]:
+    """The lists of statements of a node."""
+    found = (getattr(owner, name, None) for name in ("body", "orelse", "finalbody"))
+    return [block for block in found if isinstance(block, list)]
 
 
 def _settles(statement: ast.stmt) -> bool:
     """Whether what follows in a block runs for one answer of a test alone."""
-    return isinstance(statement, ast.Assert) or (
-        isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS)
-    )
-
-
-def _must_leave(statement: ast.stmt) -> bool:
-    return isinstance(statement, _EXITS) or (isinstance(statement, ast.With) and _must_leave(statement.body[-1]))
+    return isinstance(statement, ast.Assert) or (isinstance(statement, ast.If) and not goes_on(statement.body))
 
 
 def _is_annotated_dtype(argument: ast.arg) -> bool:

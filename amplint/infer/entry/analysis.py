@@ -20,8 +20,9 @@ from amplint.infer.machine import objects
 from amplint.infer.machine.calls import call_value
 from amplint.infer.machine.entries import argument_values, construct
 from amplint.infer.machine.expressions import evaluate
+from amplint.infer.machine.following import execute
 from amplint.infer.machine.running import run_function
-from amplint.infer.machine.statements import assign, execute
+from amplint.infer.machine.statements import assign
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.names.namespace import Namespace, Project

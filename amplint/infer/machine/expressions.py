@@ -32,7 +32,7 @@ from amplint.infer.machine.operators import binary_operator, unary_operator
 from amplint.infer.names.definitions import Bound, Function, Instance
 from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import assign, call
-from amplint.infer.state.meeting import binds, met, not_run, perhaps_run
+from amplint.infer.state.meeting import binds
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.late import bound_inside
@@ -226,10 +226,10 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     every = frame.session.all_lanes
     on, off = (every, 0) if isinstance(node.op, ast.And) else (0, every)
     for operand in node.values:
-        before = None if operand is node.values[0] else not_run(frame, operand)
+        before = frame.variables.copy() if operand is not node.values[0] and binds(operand) else None
         value = evaluate(frame, operand)
         if before is not None:
-            perhaps_run(frame, before)
+            frame.perhaps(before)
         if isinstance(operand, (ast.Compare, ast.UnaryOp)):
             yes, no = split(frame, operand)
         else:
@@ -279,7 +279,7 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     right = evaluate(frame, node.orelse) if no else UNKNOWN
     no = frame.live
     if binds(node.body) or binds(node.orelse) or frame.leaves is not None:
-        variables = met(frame.session, Env(yes, after), Env(no, frame.variables)).variables
+        variables = frame.met(Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
     frame.session.recorder.branches_met(frame, taken, other)
     usual = usually(frame, node.test) if yes and no else None

@@ -39,7 +39,7 @@ from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.texts import text_of, usual_answer
 from amplint.infer.state.dispatch import evaluate
-from amplint.infer.state.meeting import binds, not_run, perhaps_run
+from amplint.infer.state.meeting import binds
 from amplint.infer.torch_model.modules import build_layer
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
         yes, no = (live, 0) if isinstance(test.op, ast.And) else (0, live)
         for operand in test.values:
             first, reached = operand is test.values[0], frame.live
-            before = None if first else not_run(frame, operand)
+            before = frame.variables.copy() if not first and binds(operand) else None
             part_yes, part_no = split(frame, operand)
             part_yes, part_no = part_yes & frame.live, part_no & frame.live
             if not first:
                 frame.live = reached
             if before is not None:
-                perhaps_run(frame, before)
+                frame.perhaps(before)
             if isinstance(test.op, ast.And):
                 yes, no = yes & part_yes, no | part_no
             else:

@@ -28,10 +28,8 @@ from amplint.infer.lattice.values import (
 from amplint.infer.names import classes
 from amplint.infer.names.annotations import number_promised, promised, refined
 from amplint.infer.names.definitions import Bound, Class, Function
-from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate, execute
-from amplint.infer.state.frame import Frame
-from amplint.infer.state.meeting import met_all
+from amplint.infer.state.frame import Frame, Returned
 from amplint.infer.state.session import MAX_DEPTH, Known, OutOfBudget, made_before
 from amplint.infer.torch_model import drift
 
@@ -122,14 +120,14 @@ def run_function(
         else:
             execute(inner, function.node.body)
             if inner.live:
-                inner.returns.append((inner.live, NONE))
+                inner.returns.append(Returned(inner.live, NONE))
             result = (
                 _yielded(inner, function.node) if function.namespace.body(function.node).generator else inner.result()
             )
             result = refined(result, function.node.returns)
             if of_module and function.name == "forward":
                 drift.returned(inner, result)
-            if len(inner.returned) > 1:
+            if len(inner.returns) > 1:
                 drift.branches(inner)
     except (OutOfBudget, RecursionError):
         session.recorder.unfinished.add(id(function.node))
@@ -140,7 +138,7 @@ def run_function(
     if result is NEVER and _is_abstract(function.node):
         result = UNKNOWN
     if inner.leaves:
-        inner.variables = met_all(session, [*inner.leaves, Env(inner.live, inner.variables)]).variables
+        inner.variables = inner.met(*inner.leaves, inner.end()).variables
     reads = frozenset([place for place in inner.reads if made_before(place, inner.number)])
     known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
     if remember and not inner.writes_around:

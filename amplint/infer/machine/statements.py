@@ -1,8 +1,4 @@
-"""Statements: assignments, definitions, and those that leave a block.
-
-Where a statement leaves a block, the scenarios that it is live in go on elsewhere: what it leaves is kept for that
-place, and nothing is live behind it.
-"""
+"""Statements without blocks: assignments, definitions, and those that leave a block up to where they do."""
 
 from __future__ import annotations
 
@@ -11,17 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer.lattice.joining import element_of, merge, options_of, unite
 from amplint.infer.lattice.values import UNKNOWN, Const, Layer, Mapping, Sequence, Tensor, Value
-from amplint.infer.machine.branching import branch
 from amplint.infer.machine.expressions import evaluate, global_value
 from amplint.infer.machine.guards import narrow, split
-from amplint.infer.machine.handling import entered, may_raise, tried
-from amplint.infer.machine.looping import loop
-from amplint.infer.machine.matching import matched
 from amplint.infer.machine.objects import class_value, function_value, imported, set_attribute
 from amplint.infer.machine.operators import in_place_operator
 from amplint.infer.machine.refusals import is_something_else
 from amplint.infer.names.definitions import Instance
-from amplint.infer.state.meeting import alike, carries_dtype, environment
+from amplint.infer.state.frame import Returned
+from amplint.infer.state.meeting import alike, carries_dtype
 from amplint.infer.state.session import items_place
 from amplint.infer.torch_model import uses
 from amplint.infer.torch_model.mismatches import index_write
@@ -33,19 +26,6 @@ if TYPE_CHECKING:
     from amplint.infer.state.frame import Frame
 
 S = TypeVar("S", bound=ast.stmt)
-
-
-def execute(frame: Frame, body: Items[ast.stmt]) -> None:
-    """Run statements until they end or no scenario is live."""
-    for statement in body:
-        if not frame.live:
-            return
-        handler = _HANDLERS.get(type(statement))
-        if handler is not None:
-            if frame.catches and may_raise(statement):
-                frame.may_raise()
-            frame.statement = statement
-            handler(frame, statement)
 
 
 def assign(frame: Frame, target: ast.expr, value: Value) -> None:
@@ -153,29 +133,13 @@ def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
 def _return(frame: Frame, statement: ast.Return) -> None:
     value = evaluate(frame, statement.value) if statement.value is not None else Const(None)
     if frame.live:
-        frame.returns.append((frame.live, value))
-        frame.returned.append(statement.value)
-        if frame.leaves is not None:
-            frame.leaves.append(environment(frame))
-    frame.live = 0
+        frame.returns.append(Returned(frame.live, value, statement.value))
 
 
 def _raise(frame: Frame, statement: ast.Raise) -> None:
     if statement.exc is not None:
         evaluate(frame, statement.exc)
-    frame.may_raise(thrown=True)
     frame.thrown = True
-    frame.live = 0
-
-
-def _break(frame: Frame, statement: ast.Break) -> None:
-    frame.breaks.append(environment(frame))
-    frame.live = 0
-
-
-def _continue(frame: Frame, statement: ast.Continue) -> None:
-    frame.continues.append(environment(frame))
-    frame.live = 0
 
 
 def _define(frame: Frame, statement: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -235,26 +199,16 @@ def _nonlocal(frame: Frame, statement: ast.Nonlocal) -> None:
 
 
 def _handle(kind: type[S], handler: Callable[[Frame, S], None]) -> None:
-    _HANDLERS[kind] = handler
+    HANDLERS[kind] = handler
 
 
-_HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {}
+HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {}
 _handle(ast.Expr, _expression)
 _handle(ast.Assign, _assign)
 _handle(ast.AnnAssign, _annotated)
 _handle(ast.AugAssign, _augmented)
 _handle(ast.Return, _return)
 _handle(ast.Raise, _raise)
-_handle(ast.Continue, _continue)
-_handle(ast.Break, _break)
-_handle(ast.If, branch)
-_handle(ast.For, loop)
-_handle(ast.AsyncFor, loop)
-_handle(ast.While, loop)
-_handle(ast.With, entered)
-_handle(ast.AsyncWith, entered)
-_handle(ast.Try, tried)
-_handle(ast.Match, matched)
 _handle(ast.FunctionDef, _define)
 _handle(ast.AsyncFunctionDef, _define)
 _handle(ast.ClassDef, _define_class)
@@ -264,5 +218,3 @@ _handle(ast.Assert, _assert)
 _handle(ast.Delete, _delete)
 _handle(ast.Global, _global)
 _handle(ast.Nonlocal, _nonlocal)
-if hasattr(ast, "TryStar"):
-    _handle(ast.TryStar, tried)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from amplint.infer.syntax.control import Followed
+
 if TYPE_CHECKING:
     import ast
 
@@ -20,8 +22,11 @@ class Env(NamedTuple):
     live: int
     variables: dict[str, Value]
 
+    def __bool__(self) -> bool:
+        return self.live != 0
 
-class Activation:
+
+class Activation(Followed[Env]):
     """The activation of a function, or of a module's top level: its place, and what holds there now.
 
     ``live`` has a bit for each scenario that reaches the current statement. ``in_module`` says that the code runs as
@@ -39,12 +44,7 @@ class Activation:
     """Tells activations apart."""
     traced = False
     """Whether operands disagreed here, or in a function that was called here."""
-    block = 0
-    """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
-    path: tuple[int, ...] = ()
-    """The branches that run and might not, each by ``id`` of its statements, outermost first."""
     caller: Activation | None = None
-    statement: ast.stmt | None = None
     function = 0
     """``id`` of the function node that runs, 0 at the top level of a module."""
     left: tuple[Activation, ast.expr] | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.lattice.answered import ASKED, Answered
 from amplint.infer.lattice.joining import element_of, merge, unite
 from amplint.infer.lattice.values import NEVER, Origin, Sequence, Tensor, Value
-from amplint.infer.state.activation import Activation
+from amplint.infer.state.activation import Activation, Env
+from amplint.infer.state.meeting import met
 
 if TYPE_CHECKING:
     import ast
@@ -16,31 +17,27 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.dtypes import Autocast, Dtypes
     from amplint.infer.names.definitions import Class, Enclosing, Instance
     from amplint.infer.names.namespace import Namespace
-    from amplint.infer.state.activation import Env
     from amplint.infer.state.facts import Region
     from amplint.infer.state.session import Session
     from amplint.infer.syntax.bodies import FunctionNode
 
 
-class Catching(Protocol):
-    """What is run where something raises."""
+class Returned(NamedTuple):
+    """What a function returned, in which scenarios, and the expression that gave it."""
 
-    def note(self, frame: Frame, *, thrown: bool) -> None:
-        """Something may raise where the function is now."""
+    live: int
+    value: Value
+    node: ast.expr | None = None
 
 
 class Frame(Activation):
-    """An activation that runs.
-
-    ``returns`` collects what is returned and in which scenarios.
-    """
+    """An activation that runs."""
 
     caller: Frame | None = None
     left: tuple[Frame, ast.expr] | None = None
 
     adding = False
     """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
-    branches = 0
     definition: FunctionNode | None = None
     """The function that runs."""
     calling: ast.expr | None = None
@@ -49,11 +46,7 @@ class Frame(Activation):
     """Conditions that the function tests more than once; None before that was asked."""
     notes = False
     """Whether anything was ever noted among the variables under a name that no variable has."""
-    leaves: list[Env] | None = None
-    """Where the function is left by ``return``, where that is asked for: inside a ``try`` with ``finally``, and in
-    a function with others inside it, which may run when it has ended."""
-    catches: tuple[Catching, ...] = ()
-    """What is run where something raises here."""
+    returns: list[Returned]
     thrown = False
     """Whether the function raises by a statement of its own, or of one that it calls."""
     outer: Enclosing | None = None
@@ -80,6 +73,7 @@ class Frame(Activation):
         constructing: Instance | None = None,
         receiver: Value | None = None,
     ) -> None:
+        super().__init__()
         self.session = session
         self.namespace = namespace
         self.owner = owner
@@ -95,13 +89,6 @@ class Frame(Activation):
         self.depth = depth
         self.constructing = constructing
         self.receiver = receiver
-        self.returns: list[tuple[int, Value]] = []
-        self.returned: list[ast.expr | None] = []
-        """The expressions that gave ``returns``."""
-        self.breaks: list[Env] = []
-        """Where the loop that runs is left by ``break``."""
-        self.continues: list[Env] = []
-        """Where the next pass of the loop that runs is begun by ``continue``."""
         self.shared: dict[str, Enclosing | None] = {}
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.reads: set[Hashable] = set()
@@ -109,6 +96,48 @@ class Frame(Activation):
         self.yields: list[tuple[int, Value]] = []
         self.found: set[tuple[Enclosing, str, Hashable]] = set()
         """What such variables held, by key: here, and for functions that were called, those of activations around."""
+
+    def end(self) -> Env:
+        """Where the function is now, and goes on from elsewhere."""
+        return Env(self.live, self.variables)
+
+    def point(self) -> Env:
+        """Where the function is now, kept from what happens next."""
+        return Env(self.live, self.variables.copy())
+
+    def go_on(self, point: Env) -> None:
+        """Run on from a point."""
+        self.live, self.variables = point
+
+    def go_back(self, point: Env) -> None:
+        """Run on from a point that is kept."""
+        self.live, self.variables = point.live, point.variables.copy()
+
+    def met(self, *points: Env) -> Env:
+        """What holds where paths meet."""
+        found = points[0] if points else Env(0, {})
+        for point in points[1:]:
+            found = met(self.session, found, point)
+        return found
+
+    def perhaps(self, before: dict[str, Value]) -> None:
+        """Go on behind an expression that was evaluated or not, with these variables before it."""
+        every = self.session.all_lanes
+        self.variables = self.met(Env(every, before), Env(every, self.variables)).variables
+
+    def gives(self, returned: Returned) -> Returned | None:
+        """What was returned, in the scenarios in which it still is when ``finally`` has run."""
+        live = returned.live & self.live
+        return returned._replace(live=live) if live else None
+
+    @property
+    def context(self) -> tuple[Autocast, Region | None]:
+        """The autocast state, and the region around."""
+        return self.autocast, self.region
+
+    @context.setter
+    def context(self, before: tuple[Autocast, Region | None]) -> None:
+        self.autocast, self.region = before
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
         """An origin at a node of this frame's file."""
@@ -156,11 +185,6 @@ class Frame(Activation):
         value = owner.variables[name]
         self.found.add((owner, name, value.key))
         return value
-
-    def may_raise(self, *, thrown: bool = False) -> None:
-        """Note that what runs next may raise; ``thrown``: by a statement that does nothing else."""
-        for catch in self.catches:
-            catch.note(self, thrown=thrown)
 
     def lasting(self, name: str) -> bool:
         """Whether nothing but constructors sets an attribute of this name, as far as this file shows."""
@@ -217,8 +241,8 @@ class Frame(Activation):
         """
         if not self.returns:
             return NEVER
-        live, value = self.returns[0]
-        for other_live, other in self.returns[1:]:
+        live, value, _ = self.returns[0]
+        for other_live, other, _ in self.returns[1:]:
             value = merge(self.session, value, live, other, other_live)
             live |= other_live
         return value

@@ -28,36 +28,19 @@ from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.state.frame import Frame
     from amplint.infer.state.session import Session
 
 MAX_COMPARED = 12
 """Values inside each other that are compared for likeness."""
 
 
-def environment(frame: Frame) -> Env:
-    """Where a function is now, kept from what happens next."""
-    return Env(frame.live, dict(frame.variables))
-
-
-def go_on(frame: Frame, env: Env) -> None:
-    """Run on from a point; what is kept of it does not change."""
-    frame.live, frame.variables = env.live, dict(env.variables)
-
-
 def met(session: Session, a: Env, b: Env) -> Env:
     """What holds where two paths meet."""
-    return Env(*joined(session, a.live, a.variables, b.live, b.variables))
-
-
-def joined(
-    session: Session, a_live: int, first: dict[str, Value], b_live: int, second: dict[str, Value]
-) -> tuple[int, dict[str, Value]]:
-    """The same of two points that are not kept."""
-    if not a_live:
-        return b_live, second
-    if not b_live:
-        return a_live, first
+    if not a.live:
+        return b
+    if not b.live:
+        return a
+    a_live, first, b_live, second = *a, *b
     together = first.copy()
     for name, left in first.items():
         right = second.get(name)
@@ -76,32 +59,13 @@ def joined(
         for name, right in second.items():
             if name not in first and name[0] != ASKED and "." not in name:
                 together[name] = right
-    return a_live | b_live, together
-
-
-def met_all(session: Session, points: Iterable[Env]) -> Env:
-    """What holds where several paths meet."""
-    found: Env | None = None
-    for point in points:
-        found = met(session, found, point) if found is not None else point
-    return found if found is not None else Env(0, {})
+    return Env(a_live | b_live, together)
 
 
 @once_for_each_node
 def binds(node: ast.expr) -> frozenset[str]:
     """Names that an expression binds."""
     return frozenset([inner.target.id for inner in nodes_below(node) if type(inner) is ast.NamedExpr])
-
-
-def not_run(frame: Frame, node: ast.expr) -> dict[str, Value] | None:
-    """The variables before an expression that may not be evaluated; None for one that binds none."""
-    return dict(frame.variables) if binds(node) else None
-
-
-def perhaps_run(frame: Frame, before: dict[str, Value]) -> None:
-    """Go on behind an expression that was evaluated or not."""
-    every = frame.session.all_lanes
-    frame.variables = met(frame.session, Env(every, before), Env(every, frame.variables)).variables
 
 
 def unlike(before: Env, after: Env, *, known: bool = False) -> list[str]:

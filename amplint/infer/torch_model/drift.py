@@ -144,9 +144,8 @@ def branches(frame: Frame) -> None:
     recorder = frame.session.recorder
     if not recorder.concerns(frame):
         return
-    ways = list(zip(frame.returned, frame.returns, strict=False))
-    for index, (node, (live, value)) in enumerate(ways):
-        for other_node, (other_live, other) in ways[:index]:
+    for index, (live, value, node) in enumerate(frame.returns):
+        for other_live, other, other_node in frame.returns[:index]:
             if node is None or other_node is None:
                 continue
             pair = _differing(frame, value, live & other_live, other)

@@ -12,13 +12,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from amplint.infer.syntax.control import goes_on
 from amplint.verify.build.signatures import source_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TRUE, FALSE, NONE, SOME, EQUAL = "true", "false", "none", "some", "equal"
-_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST_CALLERS = 2
 """How many calls back the tests around a line are followed."""
@@ -156,8 +156,12 @@ def _tests_before(body: list[ast.stmt], row: int) -> Iterator[Wish]:
             for block in ("body", "orelse", "finalbody"):
                 yield from _tests_before(getattr(statement, block, []), row)
             return
-        left = isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _LEAVING)
-        if left and isinstance(statement, ast.If) and statement.lineno < row:
+        if (
+            isinstance(statement, ast.If)
+            and not statement.orelse
+            and statement.lineno < row
+            and not goes_on(statement.body)
+        ):
             yield from _asked(statement.test, wanted=False)
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.training.events import Events
 from amplint.infer.flow.training.program import expressions
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Around, Moment, State
-from amplint.infer.syntax.patterns import takes_any
+from amplint.infer.syntax.control import LOOPS, Control, Followed, Rounds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from amplint.infer.flow.training.program import Place, Program, Scope
     from amplint.infer.flow.training.roles import Roles
     from amplint.infer.flow.training.steps import Event
+    from amplint.infer.syntax.control import Loop
 
-MAX_STATES = 40
+MAX_STATES = 80
 """Paths that are told apart at one point; with more, what was assumed on them is forgotten."""
 MAX_DEPTH = 4
 """Helpers followed into each other."""
@@ -25,32 +28,37 @@ MAX_STATEMENTS = 20_000
 """Statements run for one file."""
 
 States = frozenset[State]
-_TRIES: tuple[type[ast.Try], ...] = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-@dataclass(slots=True)
-class _Exits:
-    """The states that leave a block other than by its end."""
+class _Run(Followed[States]):
+    """A function that runs, in all states in which the current statement is reached."""
 
-    breaks: set[State] = field(default_factory=set)
-    continues: set[State] = field(default_factory=set)
-    returns: set[State] = field(default_factory=set)
-    raises: set[State] = field(default_factory=set)
+    live: States
+    context: Around | None = None
+    """The autocast region around, if it is not switched off."""
+    loops: tuple[ast.AST, ...] = ()
+    tests: tuple[ast.expr, ...] = ()
+
+    def __init__(self, paths: Paths, scope: Scope, states: States, caller: _Run | None) -> None:
+        super().__init__()
+        self.paths, self.scope, self.live, self.leaves = paths, scope, states, []
+        if caller is not None:
+            self.catches, self.context = caller.catches, caller.context
+
+    def met(self, *points: States) -> States:
+        return self.paths.told_apart(frozenset().union(*points))
 
 
-class Paths:
+class Paths(Control[_Run]):
     """Runs the functions of a file that nothing else in it runs, and notes each event with the states it is met in."""
 
     def __init__(self, program: Program, roles: Roles) -> None:
+        super().__init__()
         self.program = program
         self.roles = roles
         self.events = Events(program, roles)
         self.moments: dict[int, Moment] = {}
-        self._regions: list[Around | None] = []
         self._active: list[Scope] = []
-        self._loops: list[tuple[ast.AST, frozenset[str]]] = []
-        self._tests: list[ast.expr] = []
         self._budget = MAX_STATEMENTS
         self._blurred = False
         self._aliases: dict[tuple[int, str], str] = {}
@@ -61,7 +69,7 @@ class Paths:
         for scope in program.scopes:
             if id(scope) in self._matters and id(scope) not in entered:
                 self._blurred = False
-                self._run_function(scope, frozenset({State()}))
+                self._function(scope, frozenset({State()}))
 
     # ---- which functions there are to run -----------------------------------------------------------------------
 
@@ -85,73 +93,47 @@ class Paths:
 
     # ---- running ------------------------------------------------------------------------------------------------
 
-    def _run_function(self, scope: Scope, states: States, call: ast.Call | None = None) -> States:
+    def _function(
+        self, scope: Scope, states: States, caller: _Run | None = None, call: ast.Call | None = None
+    ) -> States:
+        """The states that a function leaves."""
         if scope in self._active or len(self._active) > MAX_DEPTH:
             return states
-        self._active.append(scope)
-        loops, self._loops = self._loops, []
-        tests, self._tests = self._tests, []
-        pushed = 0
+        run = _Run(self, scope, states, caller)
         for decorator in getattr(scope.node, "decorator_list", ()):
-            pushed += self._enter(decorator, scope.parent or scope)
-        if call is not None:
-            self._aliases.update(self._passed(call, self._active[-2], scope))
-        exits = _Exits()
-        left = self._run(scope.body, scope, states, exits)
-        del self._regions[len(self._regions) - pushed :]
+            self._region(run, decorator, scope.parent or scope)
+        if caller is not None and call is not None:
+            self._aliases.update(self._passed(call, caller.scope, scope))
+        self._active.append(scope)
+        self.run(run, scope.body)
         self._active.pop()
-        self._loops, self._tests = loops, tests
-        return self._joined(left, exits.returns)
+        return run.met(run.live, *run.leaves or ())
 
-    def _run(self, body: list[ast.stmt], scope: Scope, states: States, exits: _Exits) -> States:
+    def run(self, f: _Run, body: Sequence[ast.stmt]) -> None:
+        """Run the statements that have an event, run one or leave their block."""
         for statement in body:
-            if not states:
-                break
             self._budget -= 1
             if self._budget < 0:
-                return states
-            states = self._statement(statement, scope, states, exits)
-        return states
+                return
+            if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self._follow(f, statement)
 
-    def _statement(self, node: ast.stmt, scope: Scope, states: States, exits: _Exits) -> States:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return states
-        if self._is_quiet(node, scope):
-            return self._forget(states, node)
-        if isinstance(node, ast.If):
-            return self._branch(node, scope, self._expressions(node, scope, states), exits)
-        if isinstance(node, _LOOPS):
-            return self._loop(node, scope, self._expressions(node, scope, states), exits)
-        if isinstance(node, ast.With | ast.AsyncWith):
-            return self._with(node, scope, self._expressions(node, scope, states), exits)
-        if isinstance(node, _TRIES):
-            return self._try(node, scope, states, exits)
-        if isinstance(node, ast.Match):
-            return self._match(node, scope, self._expressions(node, scope, states), exits)
-        states = self._forget(self._expressions(node, scope, states), node)
-        if isinstance(node, ast.Return):
-            exits.returns |= states
-            return frozenset()
-        if isinstance(node, ast.Raise):
-            exits.raises |= states
-            return frozenset()
-        if isinstance(node, ast.Break):
-            exits.breaks |= states
-            return frozenset()
-        if isinstance(node, ast.Continue):
-            exits.continues |= states
-            return frozenset()
-        if isinstance(node, ast.Assert):
-            return self._assumed(states, node.test, True, scope)
-        return states
-
-    def _is_quiet(self, node: ast.stmt, scope: Scope) -> bool:
-        """Whether a statement has no event, runs none, and does not leave its block."""
-        known = self._quiet.get(id(node))
-        if known is None:
-            known = not any(self._speaks(inner, scope) for inner in ast.walk(node))
-            self._quiet[id(node)] = known
-        return known
+    def _follow(self, f: _Run, statement: ast.stmt) -> None:
+        quiet = self._quiet.get(id(statement))
+        if quiet is None:
+            quiet = not any(self._speaks(inner, f.scope) for inner in ast.walk(statement))
+            self._quiet[id(statement)] = quiet
+        if quiet or isinstance(statement, LOOPS):
+            self._forget(f, statement)
+        if quiet:
+            return
+        loops, tests = f.loops, f.tests
+        if isinstance(statement, LOOPS):
+            f.loops = (*loops, statement)
+        super().run(f, (statement,))
+        f.loops, f.tests = loops, tests
+        if isinstance(statement, LOOPS):
+            self._forget(f, statement)
 
     def _speaks(self, node: ast.AST, scope: Scope) -> bool:
         if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue | ast.Assert):
@@ -163,115 +145,107 @@ class Paths:
         callee = self.program.callee(node, scope)
         return callee is not None and id(callee) in self._matters
 
-    def _expressions(self, node: ast.AST, scope: Scope, states: States) -> States:
-        for inner in expressions(node):
+    def _expressions(self, f: _Run, node: ast.AST) -> None:
+        """What happens in a statement's own expressions, or in one expression."""
+        for inner in (*expressions(node), node):
             if not isinstance(inner, ast.Call):
                 continue
-            for event in self.events.of(inner, scope):
-                states = self._happen(event, states)
-            callee = self.program.callee(inner, scope)
+            for event in self.events.of(inner, f.scope):
+                self._happen(f, event)
+            callee = self.program.callee(inner, f.scope)
             if callee is not None and id(callee) in self._matters:
-                states = self._run_function(callee, states, inner)
-        return states
+                f.live = self._function(callee, f.live, f, inner)
 
-    def _happen(self, event: Event, states: States) -> States:
+    def _happen(self, f: _Run, event: Event) -> None:
         moment = self.moments.get(id(event.node))
         if moment is None:
-            moment = Moment(event, set(), [], loops=tuple(n for n, _ in self._loops), tests=tuple(self._tests))
-            self.moments[id(event.node)] = moment
-        moment.states |= states
+            moment = self.moments[id(event.node)] = Moment(event, set(), [], loops=f.loops, tests=f.tests)
+        moment.states |= f.live
         moment.blurred |= self._blurred
-        moment.regions.append(self._regions[-1] if self._regions else None)
-        return frozenset(after for state in states for after in state.after(event))
+        moment.regions.append(f.context)
+        f.live = frozenset(after for state in f.live for after in state.after(event))
 
-    # ---- statements with blocks ---------------------------------------------------------------------------------
-
-    def _branch(self, node: ast.If, scope: Scope, states: States, exits: _Exits) -> States:
-        left: set[State] = set()
-        for truth, body in ((True, node.body), (False, node.orelse)):
-            taken = self._assumed(states, node.test, truth, scope)
-            if taken:
-                self._tests.append(node.test)
-                left |= self._run(body, scope, taken, exits)
-                self._tests.pop()
-        return self._joined(left)
-
-    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope, states: States, exits: _Exits) -> States:
-        """Two passes over the body; a ``for`` is taken to have one at least: loops over optimizers are not empty."""
-        names = assigned_in(node)
-        self._loops.append((node, names))
-        own = _Exits(returns=exits.returns, raises=exits.raises)
-        after: set[State] = set(states) if isinstance(node, ast.While) else set()
-        start = states
-        for _ in range(2):
-            start = frozenset(_without(state, names) for state in start)
-            left = self._run(node.body, scope, start, own)
-            start = self._joined(left, own.continues)
-            after |= start
-            own.continues.clear()
-        self._loops.pop()
-        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
-        if endless:
-            after.clear()
-        else:
-            after = set(self._run(node.orelse, scope, frozenset(after) or states, exits))
-        return self._joined(frozenset(_without(state, names) for state in after | own.breaks))
-
-    def _with(self, node: ast.With | ast.AsyncWith, scope: Scope, states: States, exits: _Exits) -> States:
-        pushed = sum(self._enter(item.context_expr, scope) for item in node.items)
-        states = self._run(node.body, scope, states, exits)
-        del self._regions[len(self._regions) - pushed :]
-        return states
-
-    def _enter(self, expression: ast.expr, scope: Scope) -> int:
-        """Note the autocast region that a context manager or decorator opens; how many regions that were."""
-        things = self.roles.of(expression, scope)
-        made = [thing for thing in things if thing.role in (Role.AUTOCAST, Role.AUTOCAST_MAKER)]
-        if not made:
-            return 0
-        enabled = [thing for thing in made if not switched_off(thing.node)]
-        certain = len(enabled) == len(things) and all(isinstance(t.node, ast.Call) for t in enabled)
-        self._regions.append(Around(expression, certain) if enabled else None)
-        return 1
-
-    def _match(self, node: ast.Match, scope: Scope, states: States, exits: _Exits) -> States:
-        left: set[State] = set()
-        for case in node.cases:
-            taken = states
-            if case.guard is not None:
-                taken = self._assumed(self._expressions(case, scope, states), case.guard, True, scope)
-            left |= self._run(case.body, scope, taken, exits)
-            if case.guard is None and takes_any(case.pattern):
-                return self._joined(left)
-        return self._joined(states, left)
-
-    def _try(self, node: ast.Try, scope: Scope, states: States, exits: _Exits) -> States:
-        """What leaves the statement, by whatever way, has run its ``finally``. Handlers see what was before or done."""
-        own = _Exits()
-        done = self._run(node.body, scope, states, own)
-        thrown = frozenset(own.raises)
-        left = set(self._run(node.orelse, scope, done, own))
-        if node.handlers:
-            own.raises -= thrown
-        for handler in node.handlers:
-            left |= self._run(handler.body, scope, self._joined(states, done, thrown), own)
-        after = self._run(node.finalbody, scope, self._joined(left), exits)
-        for leaving, out in zip(_ways(own), _ways(exits), strict=True):
-            out |= self._run(node.finalbody, scope, frozenset(leaving), exits)
-        return after
-
-    def _joined(self, *several: set[State] | States) -> States:
-        states = frozenset().union(*several)
+    def told_apart(self, states: States) -> States:
+        """As many states as are told apart."""
         if len(states) <= MAX_STATES:
             return states
         self._blurred = True
-        return frozenset(replace(state, assumed=frozenset()) for state in states)
+        return _blurred(states)
+
+    # ---- statements ---------------------------------------------------------------------------------------------
+
+    def plain(self, f: _Run, statement: ast.stmt) -> None:
+        self._expressions(f, statement)
+        self._forget(f, statement)
+        if isinstance(statement, ast.Assert):
+            f.live = self._assumed(f, statement.test, True)
+
+    def test(self, f: _Run, test: ast.expr) -> States:
+        self._expressions(f, test)
+        no = self._assumed(f, test, False)
+        f.live = self._assumed(f, test, True)
+        return no
+
+    def until(self, f: _Run, test: ast.expr) -> States:
+        """How the test of a ``while`` comes out says nothing of the next time."""
+        self._expressions(f, test)
+        found: States = super().test(f, test)
+        return found
+
+    def choose(self, f: _Run, statement: ast.If) -> tuple[States, None]:
+        no = self.test(f, statement.test)
+        f.tests = (*f.tests, statement.test)
+        return no, None
+
+    def rounds(self, f: _Run, statement: ast.For | ast.AsyncFor) -> Rounds:
+        """A ``for`` is taken to have one pass at least: loops over optimizers are not empty."""
+        self._expressions(f, statement.iter)
+        return Rounds(some=True)
+
+    def back(self, f: _Run, statement: Loop) -> None:
+        """What a pass assumed of what the body changes says nothing of the next one."""
+        self._forget(f, statement)
+
+    def bind(self, f: _Run, target: ast.expr, item: object) -> None:
+        self._forget(f, target)
+
+    def widened(self, f: _Run, first: States, before: States, after: States, number: int) -> States:
+        return _blurred(after)
+
+    def enter(self, f: _Run, item: ast.withitem) -> bool:
+        made = item.context_expr
+        self._expressions(f, made)
+        self._region(f, made, f.scope)
+        return isinstance(made, ast.Call) and self.program.name(made.func) == "contextlib.suppress"
+
+    def _region(self, f: _Run, expression: ast.expr, scope: Scope) -> None:
+        """Note the autocast region that a context manager or decorator opens."""
+        things = self.roles.of(expression, scope)
+        made = [thing for thing in things if thing.role in (Role.AUTOCAST, Role.AUTOCAST_MAKER)]
+        if made:
+            enabled = [thing for thing in made if not switched_off(thing.node)]
+            certain = len(enabled) == len(things) and all(isinstance(t.node, ast.Call) for t in enabled)
+            f.context = Around(expression, certain) if enabled else None
+
+    def subject(self, f: _Run, statement: ast.Match) -> None:
+        self._expressions(f, statement.subject)
+
+    def may_raise(self, f: _Run, node: ast.stmt | ast.expr) -> None:
+        """A step that fails half way is no step: handlers see what was before the body, or done in all of it."""
+
+    def tried(self, f: _Run, statement: ast.Try) -> None:
+        own = f.catches[-1:] if statement.handlers else ()
+        for catch in own:
+            catch.note(f)
+        super().tried(f, statement)
+        for catch in own:
+            catch.note(f)
 
     # ---- tests --------------------------------------------------------------------------------------------------
 
-    def _assumed(self, states: States, test: ast.expr, truth: bool, scope: Scope) -> States:
+    def _assumed(self, f: _Run, test: ast.expr, truth: bool) -> States:
         """The states in which a test can come out so."""
-        return frozenset(s for state in states if (s := self._assume(state, test, truth, scope)) is not None)
+        return frozenset(s for state in f.live if (s := self._assume(state, test, truth, f.scope)) is not None)
 
     def _assume(self, state: State, test: ast.expr, truth: bool, scope: Scope) -> State | None:
         """The state in which a test came out so; None where what was assumed before says otherwise."""
@@ -318,13 +292,13 @@ class Paths:
             if isinstance(value, ast.Name)
         }
 
-    def _forget(self, states: States, node: ast.stmt) -> States:
-        names = assigned_in(node)
-        return frozenset(_without(state, names) for state in states) if names else states
+    def _forget(self, f: _Run, node: ast.AST) -> None:
+        if names := assigned_in(node):
+            f.live = frozenset(_without(state, names) for state in f.live)
 
 
-def _ways(exits: _Exits) -> tuple[set[State], ...]:
-    return exits.breaks, exits.continues, exits.returns, exits.raises
+def _blurred(states: States) -> States:
+    return frozenset(replace(state, assumed=frozenset()) for state in states)
 
 
 def conditions(test: ast.expr, truth: bool) -> list[tuple[ast.expr, bool]] | None:

@@ -52,51 +52,29 @@ class State:
 
     def after(self, event: Event) -> tuple[State, ...]:
         """The states that an event leaves: two where a loss is scaled or not."""
-        step, scaler, _optimizer = event.step, event.scaler, event.optimizer
+        step, scaler, pair = event.step, event.scaler, event.pair
+        used = replace(self, early_clips=frozenset())
         if step is Step.BACKWARD:
-            return tuple(replace(self, gradients=kind, early_clips=frozenset()) for kind in event.gradients)
-        if step is Step.CLIP:
-            if self.gradients is Gradients.ENTRY:
-                return (replace(self, early_clips=self.early_clips | {id(event.node)}),)
-            return (self,)
+            return tuple(replace(used, gradients=kind) for kind in event.gradients)
+        if step is Step.CLIP and self.gradients is Gradients.ENTRY:
+            return (replace(self, early_clips=self.early_clips | {id(event.node)}),)
         if step is Step.MANAGED_CLIP:
             return (replace(self, gradients=Gradients.UNSCALED),)
         if step is Step.OPTIMIZER_STEP or step is Step.ZERO_GRAD:
-            return (replace(self, gradients=Gradients.NONE, early_clips=frozenset()),)
+            return (replace(used, gradients=Gradients.NONE),)
         if scaler is None:
             return (self,)
-        pair = event.pair
+        idle = self.updated - {scaler}
         if step is Step.UNSCALE:
-            unscaled = self.unscaled | pair
-            return (
-                replace(
-                    self,
-                    gradients=Gradients.UNSCALED,
-                    unscaled=unscaled,
-                    updated=self.updated - {scaler},
-                    early_clips=frozenset(),
-                ),
-            )
+            return (replace(used, gradients=Gradients.UNSCALED, unscaled=self.unscaled | pair, updated=idle),)
         if step is Step.SCALER_STEP:
-            stepped = self.stepped | pair
-            return (
-                replace(
-                    self,
-                    gradients=Gradients.NONE,
-                    stepped=stepped,
-                    updated=self.updated - {scaler},
-                    early_clips=frozenset(),
-                ),
-            )
+            return (replace(used, gradients=Gradients.NONE, stepped=self.stepped | pair, updated=idle),)
         if step is Step.UPDATE:
-            return (
-                replace(
-                    self,
-                    unscaled=frozenset(pair for pair in self.unscaled if pair[0] != scaler),
-                    stepped=frozenset(pair for pair in self.stepped if pair[0] != scaler),
-                    updated=self.updated - {scaler} if event.sets_scale else self.updated | {scaler},
-                ),
+            unscaled, stepped = (
+                frozenset(pair for pair in pairs if pair[0] != scaler) for pairs in (self.unscaled, self.stepped)
             )
+            updated = idle if event.sets_scale else self.updated | {scaler}
+            return (replace(self, unscaled=unscaled, stepped=stepped, updated=updated),)
         return (self,)
 
 

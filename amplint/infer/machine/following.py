@@ -1,0 +1,126 @@
+"""The control flow of functions, with what each variable holds in each scenario.
+
+A scenario that reaches only one of two branches sees only that branch's values.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from amplint.infer.lattice.values import UNKNOWN
+from amplint.infer.machine.answers import ask, branches_left
+from amplint.infer.machine.guards import narrow, split, usually
+from amplint.infer.machine.handling import entered
+from amplint.infer.machine.looping import grows, rounds_of
+from amplint.infer.machine.matching import capture
+from amplint.infer.machine.refusals import refused
+from amplint.infer.machine.statements import HANDLERS, assign
+from amplint.infer.state.activation import Env
+from amplint.infer.state.dispatch import evaluate
+from amplint.infer.state.frame import Frame
+from amplint.infer.state.meeting import unlike
+from amplint.infer.syntax.control import MAX_PASSES, MAX_WIDENED, Control, Rounds
+
+if TYPE_CHECKING:
+    from amplint.infer.lattice.values import Value
+
+
+class _Following(Control[Frame]):
+    """Follows frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ways |= {kind: way for kind, way in HANDLERS.items() if kind not in (ast.Return, ast.Raise)}
+
+    def plain(self, frame: Frame, statement: ast.stmt) -> None:
+        handler = HANDLERS.get(type(statement))
+        if handler is not None:
+            handler(frame, statement)
+
+    def bind(self, frame: Frame, target: ast.expr, item: Value | None) -> None:
+        assign(frame, target, item or UNKNOWN)
+
+    def test(self, frame: Frame, test: ast.expr) -> Env:
+        return _where(frame, test, *split(frame, test))
+
+    def choose(self, frame: Frame, statement: ast.If) -> tuple[Env, list[ast.stmt] | None]:
+        """An unusual branch is run, but the program does not go on with what it leaves."""
+        yes, no = split(frame, statement.test)
+        if refused(frame, statement, yes, no):
+            yes = no = frame.live
+        usual = usually(frame, statement.test) if yes and no else None
+        ask(frame, statement.test)
+        if not frame.live:
+            yes = no = 0
+        unusual = None if usual is None else statement.orelse if usual else statement.body
+        return _where(frame, statement.test, yes, no), unusual
+
+    def aside(self, frame: Frame, body: list[ast.stmt]) -> dict[str, Value]:
+        """What it sets of the object that is constructed is kept apart."""
+        ways: tuple[list[Any], ...] = (frame.returns, frame.breaks, frame.continues)
+        counts, instance = [len(way) for way in ways], frame.constructing
+        before = dict(instance.attributes) if instance is not None else {}
+        self.run(frame, body)
+        for way, count in zip(ways, counts, strict=True):
+            del way[count:]
+        frame.stop()
+        if instance is None:
+            return {}
+        left, instance.attributes = instance.attributes, before
+        return left
+
+    def chosen(self, frame: Frame, statement: ast.If, left: dict[str, Value] | None, yes: Env, no: Env) -> None:
+        if frame.constructing is not None:
+            for name, value in left.items() if left else ():
+                frame.constructing.attributes.setdefault(name, value)
+        branches_left(frame, statement.test, yes.variables, yes.live, no.variables, no.live)
+
+    def changes(self, frame: Frame) -> int:
+        return frame.session.mutations
+
+    def differs(self, before: Env, after: Env, number: int) -> bool:
+        return before.live != after.live or bool(unlike(before, after, known=number >= MAX_PASSES))
+
+    def widened(self, frame: Frame, first: Env, before: Env, after: Env, number: int) -> Env:
+        """What still changes is unknown; at last everything that the loop changes."""
+        changed = unlike(before, after, known=number >= MAX_PASSES)
+        if number == MAX_PASSES + MAX_WIDENED - 2:
+            changed += unlike(first, after)
+        return Env(after.live, {**after.variables, **dict.fromkeys(changed, UNKNOWN)})
+
+    def rounds(self, frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
+        return rounds_of(frame, statement)
+
+    def again(self, frame: Frame, statement: ast.For | ast.AsyncFor, rounds: Rounds) -> Rounds:
+        return rounds_of(frame, statement) if grows(statement) else rounds
+
+    def enter(self, frame: Frame, item: ast.withitem) -> bool:
+        return entered(frame, item)
+
+    def subject(self, frame: Frame, statement: ast.Match) -> Value:
+        return evaluate(frame, statement.subject)
+
+    def capture(self, frame: Frame, pattern: ast.pattern, subject: Value) -> None:
+        capture(frame, pattern, subject)
+
+    def parted(self, frame: Frame, one: tuple[int, ...], other: tuple[int, ...]) -> None:
+        frame.session.recorder.branches_met(frame, one, other)
+
+    def caught(self, frame: Frame, handler: ast.ExceptHandler) -> None:
+        if handler.name:
+            frame.bind(handler.name, UNKNOWN)
+
+
+def _where(frame: Frame, test: ast.expr, yes: int, no: int) -> Env:
+    """Go on in the scenarios in which a test can be true; gives where it can be false."""
+    variables = frame.variables
+    frame.live, frame.variables = no, variables.copy()
+    narrow(frame, test, False)
+    refused = frame.end()
+    frame.live, frame.variables = yes, variables
+    narrow(frame, test, True)
+    return refused
+
+
+execute = _Following().run
