@@ -12,7 +12,8 @@ import torch
 
 from amplint.infer.lattice.scenarios import CONTROL
 from amplint.verify import judge
-from amplint.verify.flow import Coverage, DtypeFlow
+from amplint.verify.coverage import Coverage
+from amplint.verify.flow import DtypeFlow
 from amplint.verify.job import (
     BASE,
     CLEAN,

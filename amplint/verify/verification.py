@@ -214,20 +214,15 @@ def _timeline(rows: list[Row], outcome: Outcome, report: Report) -> TimelineRun:
     verdicts = [row.verdict for row in rows]
     worst = min(verdicts, key=list(Verdict).index)
     first = rows[verdicts.index(worst)]
-    return TimelineRun.of(
-        outcome.timeline or {},
-        target=first.target,
-        scenario=first.scenario,
-        mode=first.mode,
-        device=first.device,
-        run_on=first.run_on,
-        verdict=worst.value,
-        torch=report.torch,
-        error=outcome.error,
-        codes=tuple(row.code for row in rows if row.verdict is worst and row.code),
-        seconds=outcome.seconds,
-        reproduce=first.reproduce,
-    )
+    about = {
+        **{name: getattr(first, name) for name in ("target", "scenario", "mode", "device", "run_on", "reproduce")},
+        "verdict": worst.value,
+        "torch": report.torch,
+        "error": outcome.error,
+        "codes": [row.code for row in rows if row.verdict is worst and row.code],
+        "seconds": outcome.seconds,
+    }
+    return TimelineRun.from_json({**about, **(outcome.timeline or {})})
 
 
 def _factory(target: Target, settings: Settings) -> str | None:
