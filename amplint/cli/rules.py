@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amplint.cli.judging import rules_here
+from amplint.cli.judging import format_option, no_plugins_option, rules_here
 from amplint.cli.main import write_out
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ def as_json(rule: Rule) -> dict[str, Any]:
 
 
 @click.command("rules")
-@click.option(
-    "--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the list."
-)
-@click.option("--no-plugins", is_flag=True, help="List the built-in rules alone, not those of rule packs.")
+@format_option("text", "json")
+@no_plugins_option
 def command(output_format: str, no_plugins: bool) -> None:
     """List the rules: the built-in ones, and those of the rule packs that are installed or that the configuration of
     this folder names.

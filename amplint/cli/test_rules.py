@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, write_out
+from amplint.cli.main import CLEAN, FAILED, FOUND, counted, error_message, write_out
 from amplint.examples.cases import Problem, cases
 from amplint.examples.judged import fixed, misjudged, undocumented
 from amplint.examples.running import is_run, misrun
@@ -48,7 +48,7 @@ def run(pack: str) -> int:
         return FAILED
     problems, summary = _tested(rules, _folder(pack))
     write_out("".join(f"{problem}\n" for problem in problems))
-    click.echo(f"{pack}: {summary}: {_count(len(problems), 'problem') if problems else 'all is well'}.", err=True)
+    click.echo(f"{pack}: {summary}: {counted(len(problems), 'problem') if problems else 'all is well'}.", err=True)
     return FOUND if problems else CLEAN
 
 
@@ -76,8 +76,4 @@ def _tested(rules: Sequence[Rule], folder: Path | None) -> tuple[list[Problem], 
                 problems += misrun(case, cured)
                 ran += 1
     how = f"{ran} of them run" if has_torch else "none of them run, since torch is not installed"
-    return problems, f"{_count(len(rules), 'rule')}, {_count(len(found), 'example')}, {how}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return problems, f"{counted(len(rules), 'rule')}, {counted(len(found), 'example')}, {how}"
