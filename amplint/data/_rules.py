@@ -159,16 +159,6 @@ def _each(dtypes: Assignment, out: Outcome) -> bool:
     return out == expected
 
 
-def holding_rule(seen: Sequence[Seen], tensors: Sequence[str], variable: bool) -> tuple[Any, str] | None:
-    """A rule for all runs, or for those without complex or integer operands, and what it holds for."""
-    for category in CATEGORIES:
-        kept = [run for run in seen if in_category(run[0], category)]
-        rule = shaped_rule(kept, tensors, variable) if kept else None
-        if rule is not None:
-            return rule, category
-    return None
-
-
 def in_category(dtypes: Assignment, category: str) -> bool:
     """Whether all operands are of a category."""
     floating = [d.is_floating_point for d in dtypes.values()]

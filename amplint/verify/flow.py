@@ -20,7 +20,6 @@ from amplint.verify.operations import (
     Operand,
     Operation,
     autocast_overloads,
-    dtype_name,
     effect,
     floating,
     operation,
@@ -29,6 +28,7 @@ from amplint.verify.operations import (
 )
 from amplint.verify.overflow import Before, Watch
 from amplint.verify.sites import NOWHERE, Calls, Frames, Made, Nodes, Place, Role, Site, passes_dtype, qualified_name
+from amplint.verify.tensors import dtype_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +181,8 @@ class DtypeFlow(TorchDispatchMode):
         step = _Step(self._order, what, operands, tuple(operand.tensor.dtype for operand in operands))
         origin = self._seen(lambda: self._traced(caller, calls), _UNKNOWN)
         before = self._seen(lambda: self._watch.before(what, operands), Before({}, {}))
-        regions = self._seen(lambda: self._regions(what, origin), [])
+        nowhere: list[str] = []
+        regions = self._seen(lambda: self._regions(what, origin), nowhere)
         try:
             self._switch(regions, True)
             result = func(*args, **kwargs)

@@ -33,9 +33,9 @@ def _read(kind: Any, data: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if data is None:
         return None
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
-        return kind(**{f.name: _read(hints[f.name], data[f.name]) for f in fields(kind) if f.name in data})  # type: ignore[operator]
+        return kind(**{f.name: _read(hints[f.name], data[f.name]) for f in fields(kind) if f.name in data})
     if origin in (Union, types.UnionType):
         return _read(next(part for part in arguments if part is not types.NoneType), data)
     if origin is tuple:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
@@ -272,25 +272,12 @@ def _rows(
     """The rows of one scenario and mode. ``outcomes`` are those of what is built first and of its variants; each
     finding gets the verdict of the one that says most."""
 
+    built = report.target if report.target in outline.classes else EXAMPLE
+    name = f"{target.path}::{target.name or built}"
+
     def row_of(outcome: Outcome) -> Row:
-        built = report.target if report.target in outline.classes else EXAMPLE
-        return Row(
-            target=f"{target.path}::{target.name or built}",
-            asked=str(target),
-            scenario=outcome.scenario,
-            mode=outcome.mode,
-            device=job.device,
-            run_on=job.run_on,
-            verdict=_PLAIN[outcome.kind],
-            error=outcome.error,
-            location=outcome.location,
-            built=outcome.built or None,
-            inputs=outcome.inputs or None,
-            frames=outcome.frames,
-            variant=outcome.variant or None,
-            seconds=outcome.seconds,
-            how=report.how,
-        )
+        row = Row(name, outcome.scenario, outcome.mode, job.device, job.run_on, _PLAIN[outcome.kind])
+        return replace(row, asked=str(target), how=report.how, **_told(outcome))
 
     concerned = [finding for finding in target.findings if outcomes[0].scenario in finding.scenarios]
     unclaimed = [outcome for outcome in outcomes if outcome.kind in CONFIRMING and not outcome.confirmed]
@@ -307,6 +294,12 @@ def _rows(
         if after is not None:
             row = replace(row, fix=_effect(finding, verdict, after), largest_error=after.difference)
         yield row
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    """What a row says of what ran, as fields of it."""
+    names = ("error", "location", "frames", "seconds", "built", "inputs", "variant")
+    return {name: None if (value := getattr(outcome, name)) == "" else value for name in names}
 
 
 def _most_telling(finding: Finding, outcomes: list[Outcome]) -> tuple[Verdict, Outcome]:
@@ -350,29 +343,13 @@ def _alone_rows(
     alone = run_alone(target, job, options, progress)
     for scenario in job.scenarios:
         for finding in target.findings:
-            row = Row(
-                target=str(target),
-                scenario=scenario,
-                mode="eval",
-                device=job.device,
-                run_on=job.run_on,
-                verdict=Verdict.NOT_RUNNABLE,
-                code=finding.code,
-                fingerprint=finding.fingerprint,
-            )
+            row = Row(str(target), scenario, "eval", job.device, job.run_on, Verdict.NOT_RUNNABLE)
+            row = replace(row, code=finding.code, fingerprint=finding.fingerprint)
             outcome = alone.outcomes.get((scenario, finding.fingerprint))
             reason = alone.reasons.get((scenario, finding.fingerprint))
             if outcome is not None:
-                yield replace(
-                    row,
-                    verdict=_of_finding(finding, outcome),
-                    error=outcome.error,
-                    location=outcome.location,
-                    built=outcome.built or None,
-                    inputs=outcome.inputs or None,
-                    seconds=outcome.seconds,
-                    how=f"{HOW}: {report.broken}",
-                )
+                how = f"{HOW}: {report.broken}"
+                yield replace(row, verdict=_of_finding(finding, outcome), how=how, **_told(outcome))
             elif reason is not None:
                 yield replace(row, error=f"{report.broken}; alone: {reason}", advice=report.advice)
 
@@ -381,13 +358,5 @@ def _broken_rows(target: Target, job: Job, report: Report) -> Iterator[Row]:
     """A target without findings that could not be built."""
     for scenario in job.scenarios:
         for mode in BASE:
-            yield Row(
-                target=str(target),
-                scenario=scenario,
-                mode=mode,
-                device=job.device,
-                run_on=job.run_on,
-                verdict=Verdict.NOT_RUNNABLE,
-                error=report.broken,
-                advice=report.advice,
-            )
+            row = Row(str(target), scenario, mode, job.device, job.run_on, Verdict.NOT_RUNNABLE)
+            yield replace(row, error=report.broken, advice=report.advice)
