@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from amplint.verify.build.reshape import Repair, resized, with_kind, with_rank
-from amplint.verify.build.spec import Plan, Tensor, replaced, tensors_of
+from amplint.verify.build.reshape import resized, with_kind, with_rank
+from amplint.verify.build.spec import Plan, Repair, replaced, tensors_of
 from amplint.verify.build.subscript_repair import SUBSCRIPTS, subscripts
 
 if TYPE_CHECKING:
@@ -50,16 +50,12 @@ def from_operation(search: InputSearch, plan: Plan, trace: Trace) -> Iterator[Re
         yield from _channels(search, plan, trace, failure, tensor)
     elif name == "embedding":
         yield from _embedding(search, plan, trace, failure)
-    elif name.startswith("index_"):
-        yield from _positions(plan, trace, failure)
     elif name in _LOGICAL and re.search(r"[Bb]ool", text):
         came_from = {path for tensor in failure.tensors() for path in trace.origins(tensor)}
         for path in sorted(came_from & tensors_of(plan).keys()):
             yield 0.4, with_kind(plan, path, "bool", 0)
     elif name in SUBSCRIPTS:
         yield from subscripts(plan, trace, failure)
-    elif name in ("cross_entropy", "nll_loss", "one_hot", "gather", "scatter_"):
-        yield from _indices(plan, trace, failure)
     elif name in _BROADCAST:
         yield from _broadcast(search, plan, trace, failure)
     elif name in _MATMUL:
@@ -92,19 +88,11 @@ def _dimension(
         if spec.shape == tuple(tensor.shape):
             shape = list(spec.shape)
             shape[dim] = want
-            yield cost, replaced(plan, path, Tensor(tuple(shape), spec.kind, spec.high))
-            yield cost + 0.8, _everywhere(plan, spec.shape, tuple(shape))
+            yield cost, replaced(plan, path, spec.shaped(shape))
         for index, changed in enumerate(resized(spec, have, want)):
             yield cost + 0.2 + 0.2 * index, replaced(plan, path, changed)
         if spec.shape:
-            yield cost + 1.0, replaced(plan, path, Tensor((*spec.shape[:-1], want), spec.kind, spec.high))
-
-
-def _everywhere(plan: Plan, old: tuple[int, ...], new: tuple[int, ...]) -> Plan:
-    for path, spec in tensors_of(plan).items():
-        if spec.shape == old:
-            plan = replaced(plan, path, Tensor(new, spec.kind, spec.high))
-    return plan
+            yield cost + 1.0, replaced(plan, path, spec.shaped((*spec.shape[:-1], want)))
 
 
 def _convolution(
@@ -137,7 +125,7 @@ def _grown(plan: Plan, trace: Trace, tensor: torch.Tensor) -> Iterator[Repair]:
         for index, least in enumerate((16, 32, 64, 128, 256)):
             shape = (*spec.shape[:2], *(max(size, least) for size in spec.shape[2:]))
             if shape != spec.shape and math.prod(shape) <= MOST_GROWN:
-                yield 0.4 + 0.3 * index, replaced(plan, path, Tensor(shape, spec.kind, spec.high))
+                yield 0.4 + 0.3 * index, replaced(plan, path, spec.shaped(shape))
 
 
 def _channels(
@@ -165,34 +153,6 @@ def _embedding(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) 
         yield 0.3, together
 
 
-def _positions(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
-    """``index_add_(dim, index, source)`` and its like: one position for each slice of the source, in a vector."""
-    target, dim = failure.argument(0, "self"), failure.argument(1, "dim")
-    index, source = failure.argument(2, "index"), failure.argument(3, "source")
-    if not (isinstance(target, torch.Tensor) and isinstance(index, torch.Tensor) and isinstance(dim, int)):
-        return
-    if not -target.dim() <= dim < target.dim():
-        return
-    size = int(target.shape[dim])
-    count = int(source.shape[dim]) if isinstance(source, torch.Tensor) and source.dim() == target.dim() else 3
-    inputs = tensors_of(plan)
-    for path in sorted(trace.origins(index) & set(inputs)):
-        yield 0.3, replaced(plan, path, Tensor((count,), "long", size))
-    if isinstance(source, torch.Tensor):
-        for path in sorted(trace.origins(source) & set(inputs)):
-            shape = list(target.shape)
-            shape[dim] = index.numel() if index.dim() == 1 else 3
-            yield 0.4, replaced(plan, path, Tensor(tuple(shape), inputs[path].kind, inputs[path].high))
-
-
-def _indices(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
-    inputs = tensors_of(plan)
-    for tensor in failure.tensors()[::-1]:
-        for path in sorted(trace.origins(tensor) & set(inputs)):
-            if inputs[path].kind == "float":
-                yield 0.5, with_kind(plan, path, "long", 2)
-
-
 def _broadcast(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
     """Operands whose shapes disagree: each made to fit each other."""
     operands = failure.tensors()[:4]
@@ -214,10 +174,6 @@ def _broadcast(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) 
                         break
                 for path in fresh:
                     yield from with_rank(search.module, plan, path, other.dim(), mine)
-            for path in fresh:
-                spec = inputs[path]
-                if spec.shape == tuple(mine.shape):
-                    yield 0.6, replaced(plan, path, Tensor(tuple(other.shape), spec.kind, spec.high))
 
 
 def _product(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
@@ -264,16 +220,7 @@ def _view(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
             ):
                 if want > 0 and want == int(want) and int(want) != size and want <= 8192:
                     shape = (*spec.shape[:dim], int(want), *spec.shape[dim + 1 :])
-                    yield (
-                        0.7 + 0.3 * (index > 0) + 0.1 * (dim == 0),
-                        replaced(plan, path, Tensor(shape, spec.kind, spec.high)),
-                    )
-        if len(spec.shape) >= 4:
-            ratio = math.sqrt(known / max(tensor.numel(), 1))
-            side = spec.shape[-1] * ratio
-            if side >= 1 and side == int(side) and int(side) != spec.shape[-1]:
-                shape = (*spec.shape[:-2], int(side), int(side))
-                yield 0.6, replaced(plan, path, Tensor(shape, spec.kind, spec.high))
+                    yield 0.7 + 0.3 * (index > 0) + 0.1 * (dim == 0), replaced(plan, path, spec.shaped(shape))
 
 
 def _ranks(search: InputSearch, plan: Plan, trace: Trace, failure: Failure, text: str) -> Iterator[Repair]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class Tensor:
     shape: tuple[int, ...]
     kind: str = "float"
     high: int = 2
+
+    def shaped(self, shape: Iterable[int]) -> Tensor:
+        """A tensor of the same kind in another shape."""
+        return replace(self, shape=tuple(shape))
 
     @property
     def key(self) -> str:
@@ -64,6 +68,16 @@ class Make:
 
 Spec = Const | Tensor | Items | Make
 Plan = dict[str, Spec]
+
+
+Repair = tuple[float, Plan]
+"""A plan to try, and what it costs: the smaller, the likelier."""
+
+
+def each(plan: Plan, name: str, specs: Iterable[Spec], cost: float, step: float) -> Iterator[Repair]:
+    """``plan`` with each of ``specs`` for a parameter, the later the dearer."""
+    for index, spec in enumerate(specs):
+        yield cost + step * index, {**plan, name: spec}
 
 
 def plan_key(plan: Plan) -> str:
