@@ -31,16 +31,8 @@ if TYPE_CHECKING:
     Visitor = Callable[[cst.CSTNode, Suspect, "Visit"], None]
 
 _POSTFIX = (
-    cst.Name,
-    cst.Attribute,
-    cst.Call,
-    cst.Subscript,
-    cst.BaseString,
-    cst.BaseList,
-    cst.BaseDict,
-    cst.BaseSet,
-    cst.Float,
-    cst.Imaginary,
+    *(cst.Name, cst.Attribute, cst.Call, cst.Subscript),
+    *(cst.BaseString, cst.BaseList, cst.BaseDict, cst.BaseSet, cst.Float, cst.Imaginary),
 )
 """Expressions that a trailer such as ``.to(...)`` can follow without parentheses."""
 

@@ -103,13 +103,13 @@ def run(arguments: Arguments) -> int:
 
 
 def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
-    from amplint.report.progress import ProgressBar
+    from amplint.report.progress import counting
 
     results: dict[Path, FileResult] = {}
-    with ProgressBar(len(tasks)) as bar, closing(check_files(tasks, jobs)) as stream:
+    with counting(len(tasks)) as advance, closing(check_files(tasks, jobs)) as stream:
         for result in stream:
             if result.path not in results:
-                bar.advance()
+                advance()
             results[result.path] = result
     return sorted(results.values(), key=lambda result: str(result.path))
 

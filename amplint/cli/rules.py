@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def as_json(rule: Rule) -> dict[str, Any]:
     """One rule with the keys of the contract."""
     return {
-        "code": rule.code,
-        "name": rule.name,
-        "summary": rule.summary,
+        **{key: getattr(rule, key) for key in ("code", "name", "summary")},
         "severity": rule.severity.value,
         "fix": rule.fix.value if rule.fix is not None else "none",
         "default": rule.default,

@@ -60,15 +60,15 @@ def _folder(pack: str) -> Path | None:
 
 def _tested(rules: Sequence[Rule], folder: Path | None) -> tuple[list[Problem], str]:
     """What is wrong, and what was looked at."""
-    from amplint.report.progress import Ticker
+    from amplint.report.progress import telling
 
     problems = [problem for rule in rules for problem in undocumented(rule)]
     found = cases(rules, folder, problems)
     has_torch = importlib.util.find_spec("torch") is not None
     ran = 0
-    with Ticker() as ticker:
+    with telling() as show:
         for number, case in enumerate(found, 1):
-            ticker.show(f"{case.where} ({number} of {len(found)})")
+            show(f"{case.where} ({number} of {len(found)})")
             wrong = list(misjudged(case, rules))
             problems += wrong
             cured = fixed(case, problems) if case.is_bad and not wrong else None

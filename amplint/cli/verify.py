@@ -281,19 +281,19 @@ class _Job:
 
 
 def _verify_all(jobs: list[_Job]) -> list[Verified]:
-    from amplint.report.progress import Ticker
+    from amplint.report.progress import telling
     from amplint.verify.verification import verify_target
 
     done = []
     spoken_for: set[tuple[Path, str | None]] = set()
-    with Ticker() as ticker:
+    with telling() as show:
         for number, job in enumerate(jobs, 1):
             if (job.target.path, job.target.name) in spoken_for:
                 continue
             name = job.target.name or job.target.path.stem
             label = f"Running {name} ({number} of {len(jobs)})"
-            ticker.show(label)
-            verified = verify_target(job.target, job.outline, job.settings, _progress(ticker.show, label))
+            show(label)
+            verified = verify_target(job.target, job.outline, job.settings, _progress(show, label))
             if job.target.name is None:  # the file's example
                 spoken_for.add((job.target.path, verified.built))
             done.append(verified)

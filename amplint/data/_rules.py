@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from amplint.data._calls import Assignment, Operand, Outcome
+from amplint.data._calls import Assignment, Operand, Outcome, name_of
 
 
 class Setting(NamedTuple):
@@ -34,11 +34,6 @@ Seen = tuple[Assignment, Setting, Outcome]
 
 CATEGORIES = ("everything", "real", "mixed", "floating")
 """What a rule holds for: all operands; no complex and bool ones; of those not integers alone; floating ones only."""
-
-
-def name_of(dtype: torch.dtype) -> str:
-    """The torch name without prefix."""
-    return str(dtype).removeprefix("torch.")
 
 
 def promoted(dtypes: Assignment, setting: Setting) -> torch.dtype:

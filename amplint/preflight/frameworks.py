@@ -47,23 +47,10 @@ _SPELLINGS = {
     "transformers.Trainer": "transformers.trainer.Trainer transformers.Seq2SeqTrainer",
 }
 _ALIASES = {alias: name for name, aliases in _SPELLINGS.items() for alias in aliases.split()}
-_TRL = [
-    "SFT",
-    "DPO",
-    "KTO",
-    "Reward",
-    "GRPO",
-    "RLOO",
-    "ORPO",
-    "CPO",
-    "GKD",
-    "OnlineDPO",
-    "PPO",
-    "XPO",
-    "NashMD",
-    "BCO",
-    "PRM",
-]
+_TRL = (
+    *("SFT", "DPO", "KTO", "Reward", "GRPO", "RLOO", "ORPO", "CPO"),
+    *("GKD", "OnlineDPO", "PPO", "XPO", "NashMD", "BCO", "PRM"),
+)
 _ALIASES |= {f"trl.{name}Config": TRAINING_ARGUMENTS for name in _TRL}
 _ALIASES |= {f"trl.{name}Trainer": "transformers.Trainer" for name in _TRL if name != "PPO"}
 _KNOWN = frozenset(_ALIASES.values())

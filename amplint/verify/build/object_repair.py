@@ -29,20 +29,12 @@ _LACKS = re.compile(r"(?:'(\w+)' object|type object '(\w+)') has no attribute '(
 _NO_MODULE = re.compile(r"is not a Module subclass")
 _EXPECTS = re.compile(r"expect|must be|should be|has to be|instance|invalid type|wrong type", re.IGNORECASE)
 _TYPES: dict[str, Any] = {
-    "str": str,
+    **{kind.__name__: kind for kind in (str, dict, list, tuple, int, float, bool, torch.Tensor, nn.Module)},
     "string": str,
-    "dict": dict,
     "dictionary": dict,
-    "list": list,
-    "tuple": tuple,
-    "int": int,
     "integer": int,
-    "float": float,
-    "bool": bool,
     "boolean": bool,
-    "Tensor": torch.Tensor,
     "tensor": torch.Tensor,
-    "Module": nn.Module,
     "callable": collections.abc.Callable,
 }
 """What messages call the types that they ask for."""

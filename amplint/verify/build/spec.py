@@ -85,15 +85,23 @@ def plan_key(plan: Plan) -> str:
     return ";".join(f"{name}={plan[name].key}" for name in sorted(plan))
 
 
-def realise(spec: Spec, generator: torch.Generator | None = None) -> Any:
-    """The value that ``spec`` describes. Tensors come from ``generator``, in an explicit dtype."""
+def realise(
+    spec: Spec, generator: torch.Generator | None = None, path: str = "", noted: dict[str, torch.Tensor] | None = None
+) -> Any:
+    """The value that ``spec`` describes. Tensors come from ``generator``, in an explicit dtype.
+
+    ``noted`` gets the tensors by their paths as :func:`tensors_of` has them, ``path`` being that of ``spec``.
+    """
     if isinstance(spec, Const):
         return spec.value if callable(spec.value) else copy.deepcopy(spec.value)
     if isinstance(spec, Make):
         return spec.call()
     if isinstance(spec, Tensor):
-        return _tensor(spec, generator)
-    items = [realise(item, generator) for item in spec.items]
+        tensor = _tensor(spec, generator)
+        if noted is not None:
+            noted[path] = tensor
+        return tensor
+    items = [realise(item, generator, f"{path}.{index}", noted) for index, item in enumerate(spec.items)]
     if spec.kind is dict:
         return dict(zip(spec.names, items, strict=True))
     return spec.kind(**dict(zip(spec.names, items, strict=True))) if spec.names else spec.kind(items)
