@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import html
-import json
-import re
 import tokenize
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.files import display_path
+from amplint.html_page import embedded, filled
 from amplint.verify.event import KINDS, Event
 from amplint.verify.plain import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-#: Everything is in the page; a browser is told to load nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True)
@@ -99,19 +94,7 @@ def render(runs: Sequence[TimelineRun], sources: Mapping[str, str]) -> str:
         "files": [{"name": _shown(name), "lines": sources.get(name, "").splitlines()} for name in names],
         "runs": [_run(run, {name: i for i, name in enumerate(names)}) for run in runs],
     }
-    parts = {
-        "policy": html.escape(_POLICY),
-        "title": html.escape(title),
-        "style": _part("timeline.css"),
-        "plain": _plain(runs),
-        "data": _embedded(data),
-        "script": _part("timeline.js"),
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _part("timeline.html"))
-
-
-def _part(name: str) -> str:
-    return resources.files("amplint.verify").joinpath(name).read_text(encoding="utf-8")
+    return filled("amplint.verify", "timeline", title=html.escape(title), plain=_plain(runs), data=embedded(data))
 
 
 def _of(run: TimelineRun) -> list[Event]:
@@ -142,12 +125,6 @@ def _run(run: TimelineRun, files: Mapping[str, int]) -> dict[str, Any]:
         if event is not None:
             event["filename"] = files[event["filename"]]
     return {**data, "target": _shown_target(run.target), "totals": totals(run.events)}
-
-
-def _embedded(data: object) -> str:
-    """JSON that neither ends the element that holds it nor starts another."""
-    text = json.dumps(data, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _plain(runs: Sequence[TimelineRun]) -> str:

@@ -14,6 +14,7 @@ from amplint.verify.build.object_repair import objects_asked_for
 from amplint.verify.build.signatures import VARIADIC, Parameter
 from amplint.verify.build.spec import Const, Make, Plan, Repair, Spec, each, realise
 from amplint.verify.build.values import candidates, layer_choices
+from amplint.verify.targets import self_attribute
 
 if TYPE_CHECKING:
     from amplint.verify.build.searches import ArgumentSearch
@@ -196,12 +197,8 @@ def after_forward(search: ArgumentSearch, plan: Plan, error: BaseException | Non
 
 def _attributes(trail: list[Place]) -> set[str]:
     """What the failing statements read from ``self``."""
-    return {
-        node.attr
-        for place in trail
-        for node in (ast.walk(place.statement) if place.statement is not None else ())
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    }
+    statements = [place.statement for place in trail if place.statement is not None]
+    return {read for statement in statements for node in ast.walk(statement) if (read := self_attribute(node))}
 
 
 def _given(search: ArgumentSearch, plan: Plan, words: list[str]) -> Iterator[Repair]:
