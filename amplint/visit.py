@@ -47,10 +47,7 @@ class RuleFailure(Exception):
 
 
 def run_rules(
-    source: Source,
-    facts: FileFacts,
-    suspects: list[tuple[Rule, Suspect]],
-    failures: list[RuleFailure] | None = None,
+    source: Source, facts: FileFacts, suspects: list[tuple[Rule, Suspect]], failures: list[RuleFailure] | None = None
 ) -> list[Finding]:
     """Carry each suspect to its rule's ``visit_*`` method and collect what the rules report.
 

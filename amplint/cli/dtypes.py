@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from amplint.annotate.rows import FileDtypes, file_dtypes
-from amplint.cli.judging import (
-    Judging,
-    config_option,
-    format_option,
-    judging_options,
-    split,
-    torch_version_option,
-)
+from amplint.cli.judging import Judging, config_option, format_option, judging_options, split, torch_version_option
 from amplint.cli.main import CLEAN, FAILED, deliver, error_message, print_lines
 from amplint.config import Configurations, UsageError
 from amplint.engine import DEBUG_VARIABLE

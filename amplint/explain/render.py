@@ -24,10 +24,7 @@ WIDTH = 100
 REMEDIES, RULES, OTHERS = 3, 3, 3
 """How many are shown of each."""
 _HEADING = "bold"
-_FIX = {
-    Applicability.SAFE: " --fix",
-    Applicability.UNSAFE: " --fix --unsafe-fixes",
-}
+_FIX = {Applicability.SAFE: " --fix", Applicability.UNSAFE: " --fix --unsafe-fixes"}
 _NOTHING = (
     "amplint finds nothing here by reading: the dtypes come from a caller, a checkpoint or a setting, or it fails in "
     "float32 too."

@@ -123,13 +123,7 @@ def _on_cpu(call: Call) -> Iterator[Problem]:
         else:
             outcome, source = "accelerate has no float16 autocast there: it raises, or trains in float32", _ACCELERATOR
             remedy = "use bf16 on the CPU"
-        yield cited(
-            "fp16-on-cpu",
-            f"{call.spelled(use.key)} on the CPU: {outcome}",
-            call.at(use.key),
-            remedy,
-            source,
-        )
+        yield cited("fp16-on-cpu", f"{call.spelled(use.key)} on the CPU: {outcome}", call.at(use.key), remedy, source)
 
 
 def _unsupported(use: Use, gpus: Sequence[Gpu]) -> Iterator[Problem]:

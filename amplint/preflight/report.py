@@ -74,10 +74,7 @@ def _abilities(gpu: Gpu) -> str:
 
 def _problem(problem: Problem) -> Iterator[Line]:
     colour = _COLOURS[problem.severity]
-    yield [
-        (f"{problem.severity.value}[{problem.id}]", f"bold {colour}"),
-        (f": {problem.message}", "bold"),
-    ]
+    yield [(f"{problem.severity.value}[{problem.id}]", f"bold {colour}"), (f": {problem.message}", "bold")]
     if problem.place is not None:
         place = problem.place
         yield [("  --> ", "blue"), (f"{display_path(place.path)}:{place.row}:{place.column}", "")]

@@ -16,16 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from amplint.verify.event import Event, Kind, Phase
 from amplint.verify.operands import failing_operands
-from amplint.verify.operations import (
-    Operand,
-    Operation,
-    autocast_overloads,
-    effect,
-    floating,
-    operation,
-    shape,
-    size,
-)
+from amplint.verify.operations import Operand, Operation, autocast_overloads, effect, floating, operation, shape, size
 from amplint.verify.overflow import Before, Watch
 from amplint.verify.sites import NOWHERE, Calls, Frames, Made, Nodes, Place, Role, Site, passes_dtype, qualified_name
 from amplint.verify.tensors import dtype_name

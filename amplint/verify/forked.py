@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_forked(
-    example: Callable[[], Any],
-    scenarios: Sequence[Scenario],
-    device: str,
-    path: str,
-    *,
-    timeout: float,
-    seed: int = 0,
+    example: Callable[[], Any], scenarios: Sequence[Scenario], device: str, path: str, *, timeout: float, seed: int = 0
 ) -> tuple[Outcome, ...]:
     """The outcome of every cell of what ``example`` returns: ``(module, args, kwargs)``, or a module alone.
 

@@ -136,9 +136,7 @@ def run(
             gradients = _gradients(built)
             stack.close()
             return Run(
-                tuple(o.detach().cpu() for o in outputs),
-                tuple(g.detach().cpu() for g in gradients),
-                inputs=inputs_text,
+                tuple(o.detach().cpu() for o in outputs), tuple(g.detach().cpu() for g in gradients), inputs=inputs_text
             )
         except KeyboardInterrupt:
             raise

@@ -284,13 +284,7 @@ class _Writer:
         return self._sight.values.get(id(node), UNKNOWN)
 
     def _place(
-        self,
-        node: ast.expr,
-        kind: str,
-        param: str,
-        *dtypes: str,
-        scalar: bool = False,
-        layer: LayerPart | None = None,
+        self, node: ast.expr, kind: str, param: str, *dtypes: str, scalar: bool = False, layer: LayerPart | None = None
     ) -> None:
         self._replace(node, self._new(kind, param, dtypes, scalar=scalar, layer=layer))
 

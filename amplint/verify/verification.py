@@ -115,11 +115,7 @@ def _policy_of(finding: Finding, settings: Settings) -> str:
 
 
 def _verify(
-    target: Target,
-    outline: Outline,
-    settings: Settings,
-    device: str,
-    progress: Callable[[str], None] | None,
+    target: Target, outline: Outline, settings: Settings, device: str, progress: Callable[[str], None] | None
 ) -> Verified:
     job = job_of(target, outline, settings, device)
     if not target.runnable:

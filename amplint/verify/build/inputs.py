@@ -83,10 +83,7 @@ def _attribute(module: nn.Module, wanted: tuple[str, ...]) -> int | None:
     return None
 
 
-_SIDES = (
-    *("img_size", "image_size", "input_size", "sample_size", "feat_size"),
-    *("input_resolution", "resolution"),
-)
+_SIDES = (*("img_size", "image_size", "input_size", "sample_size", "feat_size"), *("input_resolution", "resolution"))
 
 
 def image_side(module: nn.Module) -> int | None:
