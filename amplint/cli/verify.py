@@ -54,7 +54,9 @@ class Arguments(JudgingArguments):
 @click.option("--fix-check", is_flag=True, help="Run again with the fixes applied, and say whether they cure.")
 @click.option("--trace", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page of every dtype change.")
 @click.option("--factory", metavar="FILE.py::NAME", help="What builds the target: returns (module, args, kwargs).")
-@click.option("--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds a target.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for each target."
+)
 @click.option("--memory", type=click.FloatRange(min=0.5), default=8, show_default=True, help="GiB for each target.")
 def command(**arguments: Any) -> None:
     """Run the code that TARGETS name, and say which findings a run confirms.
@@ -214,7 +216,7 @@ def _found(arguments: Arguments, pairs: list[tuple[str, str | None]], judging: J
         discovery = find_files([text], judging.configurations)
         errors += discovery.errors
         if name is not None and not discovery.errors and not Path(text).is_file():
-            raise UsageError(f"{text} is no file: a target is FILE.py::Class")
+            raise UsageError(f"{text} is not a file: a target is FILE.py::Class")
         files = [file.path for file in discovery.files]
         found.append(_Found(text, name, [path for path in files if judging.of(path.parent) is not None]))
     errors += judging.configurations.errors
@@ -310,7 +312,7 @@ def _write_trace(path: Path, verified: list[Verified]) -> bool:
 
     timelines = [timeline for done in verified for timeline in done.timelines]
     if not timelines:
-        message(f"nothing was run whole, so there is no timeline to write to {path}")
+        message(f"nothing was run whole, so there is no page to write to {path}")
         return True
     try:
         path.write_text(render(timelines, sources_of(timelines)), encoding="utf-8")

@@ -26,7 +26,7 @@ REMEDIES, RULES, OTHERS = 3, 3, 3
 _HEADING = "bold"
 _FIX = {Applicability.SAFE: " --fix", Applicability.UNSAFE: " --fix --unsafe-fixes"}
 _NOTHING = (
-    "amplint finds nothing here by reading: the dtypes come from a caller, a checkpoint or a setting, or it fails in "
+    "amplint check reports nothing here: the dtypes come from a caller, a checkpoint or a setting, or it fails in "
     "float32 too."
 )
 _HOW = {

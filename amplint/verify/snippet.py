@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from amplint.source import Source
     from amplint.verify.witness import Sight
 
-NO_OPERATION = "the finding is about a definition or a setting, not about one operation that could run alone"
+NO_OPERATION = "the finding is about a definition or a setting, not about one operation"
 BY_CALLERS = "its operands disagree only for some callers"
 
 

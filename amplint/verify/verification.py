@@ -43,7 +43,7 @@ UNCHANGED = 1e-5
 OLD_CAPABILITY = (7, 0)
 """The GPU imagined when a finding lies on a branch that the default one does not take."""
 
-NO_WHOLE = "it stands outside of every class and function"
+NO_WHOLE = "it lies outside every class and function"
 
 _PLAIN = {
     CLEAN: Verdict.CLEAN,
