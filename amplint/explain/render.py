@@ -200,9 +200,7 @@ def _match(explained: Explained) -> dict[str, Any]:
 
 def _frame(frame: Frame, place: Place | None) -> dict[str, Any]:
     return {
-        "path": frame.path,
-        "row": frame.row,
-        "function": frame.function,
+        **{name: getattr(frame, name) for name in ("path", "row", "function")},
         "text": frame.text or None,
         "filename": str(place.path) if place is not None else None,
         "row_now": place.row if place is not None else None,

@@ -109,15 +109,8 @@ def _machine(report: Report) -> dict[str, Any]:
 
 
 def _gpu(gpu: Gpu) -> dict[str, Any]:
-    return {
-        "index": gpu.index,
-        "name": gpu.name,
-        "capability": dotted(gpu.capability) if gpu.capability is not None else None,
-        "architecture": gpu.architecture,
-        "bf16": gpu.bf16,
-        "fp16_tensor_cores": gpu.fp16_tensor_cores,
-        "fp8": gpu.fp8,
-    }
+    data = {"index": gpu.index, "name": gpu.name, "capability": gpu.capability and dotted(gpu.capability)}
+    return data | {name: getattr(gpu, name) for name in ("architecture", "bf16", "fp16_tensor_cores", "fp8")}
 
 
 def _package(package: Package) -> dict[str, Any]:

@@ -127,11 +127,7 @@ def _start(scratch: Path) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TMPDIR": work,
-        "TEMP": work,
-        "TMP": work,
-        "MPLCONFIGDIR": work,
-        "NUMBA_CACHE_DIR": work,
+        **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"), work),
         "TORCH_EXTENSIONS_DIR": str(scratch / "extensions"),
         "TRITON_CACHE_DIR": str(scratch / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),

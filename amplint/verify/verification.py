@@ -16,13 +16,10 @@ from amplint.verify.job import (
     CLEAN,
     CONFIRMING,
     CPU_GAP,
-    FAILED,
     HARDWARE,
-    LOSS,
     MODES,
     NO_REFERENCE,
     OTHER,
-    OVERFLOW,
     Cell,
     Job,
     Outcome,
@@ -47,13 +44,9 @@ NO_WHOLE = "it lies outside every class and function"
 
 _PLAIN = {
     CLEAN: Verdict.CLEAN,
-    FAILED: Verdict.CONFIRMED,
-    OVERFLOW: Verdict.CONFIRMED,
-    LOSS: Verdict.CONFIRMED,
-    CPU_GAP: Verdict.NEEDS_GPU,
-    HARDWARE: Verdict.NEEDS_GPU,
-    OTHER: Verdict.NOT_RUNNABLE,
-    NO_REFERENCE: Verdict.NOT_RUNNABLE,
+    **dict.fromkeys(CONFIRMING, Verdict.CONFIRMED),
+    **dict.fromkeys((CPU_GAP, HARDWARE), Verdict.NEEDS_GPU),
+    **dict.fromkeys((OTHER, NO_REFERENCE), Verdict.NOT_RUNNABLE),
 }
 
 
