@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from amplint.verify.build.reshape import resized, with_kind, with_rank
-from amplint.verify.build.spec import Plan, Repair, replaced, tensors_of
+from amplint.verify.build.spec import Plan, Repair, Tensor, replaced, tensors_of
 from amplint.verify.build.subscript_repair import SUBSCRIPTS, subscripts
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def from_operation(search: InputSearch, plan: Plan, trace: Trace) -> Iterator[Re
         yield from _channels(search, plan, trace, failure, tensor)
     elif name == "embedding":
         yield from _embedding(search, plan, trace, failure)
+    elif name.startswith("index_"):
+        yield from _positions(plan, trace, failure)
     elif name in _LOGICAL and re.search(r"[Bb]ool", text):
         came_from = {path for tensor in failure.tensors() for path in trace.origins(tensor)}
         for path in sorted(came_from & tensors_of(plan).keys()):
@@ -151,6 +153,26 @@ def _embedding(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) 
         together = with_kind(together, path, "long", 2)
     if len(paths) > 1:  # an index calculated from several
         yield 0.3, together
+
+
+def _positions(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
+    """``index_add_(dim, index, source)`` and its like: one position for each slice of the source, in a vector."""
+    target, dim = failure.argument(0, "self"), failure.argument(1, "dim")
+    index, source = failure.argument(2, "index"), failure.argument(3, "source")
+    if not (isinstance(target, torch.Tensor) and isinstance(index, torch.Tensor) and isinstance(dim, int)):
+        return
+    if not -target.dim() <= dim < target.dim():
+        return
+    size = int(target.shape[dim])
+    count = int(source.shape[dim]) if isinstance(source, torch.Tensor) and source.dim() == target.dim() else 3
+    inputs = tensors_of(plan)
+    for path in sorted(trace.origins(index) & set(inputs)):
+        yield 0.3, replaced(plan, path, Tensor((count,), "long", size))
+    if isinstance(source, torch.Tensor):
+        for path in sorted(trace.origins(source) & set(inputs)):
+            shape = list(target.shape)
+            shape[dim] = index.numel() if index.dim() == 1 else 3
+            yield 0.4, replaced(plan, path, inputs[path].shaped(shape))
 
 
 def _broadcast(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
