@@ -58,7 +58,7 @@ class UnparsableFile(Rule):
         """The finding that stands for a whole file, where the parser stopped."""
         start = error.location
         span = Span(start, Location(start.row, start.column + 1))
-        message = f"cannot be parsed, so nothing here was checked: {error.message}"
+        message = f"cannot be parsed, so this file was not checked: {error.message}"
         return finding_of(self, Suspect(span, span, message, (), FORCED), path, device)
 
 

@@ -31,16 +31,8 @@ if TYPE_CHECKING:
     Visitor = Callable[[cst.CSTNode, Suspect, "Visit"], None]
 
 _POSTFIX = (
-    cst.Name,
-    cst.Attribute,
-    cst.Call,
-    cst.Subscript,
-    cst.BaseString,
-    cst.BaseList,
-    cst.BaseDict,
-    cst.BaseSet,
-    cst.Float,
-    cst.Imaginary,
+    *(cst.Name, cst.Attribute, cst.Call, cst.Subscript),
+    *(cst.BaseString, cst.BaseList, cst.BaseDict, cst.BaseSet, cst.Float, cst.Imaginary),
 )
 """Expressions that a trailer such as ``.to(...)`` can follow without parentheses."""
 
@@ -55,10 +47,7 @@ class RuleFailure(Exception):
 
 
 def run_rules(
-    source: Source,
-    facts: FileFacts,
-    suspects: list[tuple[Rule, Suspect]],
-    failures: list[RuleFailure] | None = None,
+    source: Source, facts: FileFacts, suspects: list[tuple[Rule, Suspect]], failures: list[RuleFailure] | None = None
 ) -> list[Finding]:
     """Carry each suspect to its rule's ``visit_*`` method and collect what the rules report.
 

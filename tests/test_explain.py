@@ -278,7 +278,7 @@ def test_a_traceback_without_a_finding_names_the_line_and_the_rules(model: Path)
     model.write_text(MODEL.replace("        x = x.float()\n", "        # as it comes\n"))
     done = explain("-", stdin=PYTHON.replace("{root}", f"{model.parent}/"))
     assert done.status == 0
-    assert f"model.py:{ROW} in forward: amplint finds nothing here by reading" in done.stdout
+    assert f"model.py:{ROW} in forward: amplint check reports nothing here" in done.stdout
     assert "amplint check . --select AMP104,AMP102,AMP106" in done.stdout
     assert "amplint verify model.py::Block" in done.stdout
 

@@ -84,10 +84,10 @@ def test_fixes_leave_nothing(house: Callable[..., list[str]]) -> None:
 
 def test_files_are_examples(house: Callable[..., list[str]]) -> None:
     assert house("examples/HOUSE102/bad_x.py", "", "x = 1\n") == [
-        "house_rules/examples/HOUSE102/bad_x.py: is no example: those are files CODE/bad_*.py and CODE/good_*.py"
+        "house_rules/examples/HOUSE102/bad_x.py: is not an example: examples are files CODE/bad_*.py and CODE/good_*.py"
     ]
     assert house(GOOD, "import torch", "# scenario: fp61\n\nimport torch")[:1] == [
-        f"house_rules/{GOOD}: no setting of an example: # scenario: fp61"
+        f"house_rules/{GOOD}: not a setting of an example: # scenario: fp61"
     ]
 
 
@@ -110,7 +110,7 @@ def test_what_runs_otherwise_than_it_should(project: Path, monkeypatch: pytest.M
     assert done.stdout.splitlines() == [
         f"{IN_RULE}.bad: reproduce() does not fail",
         f"{IN_RULE}.bad: reproduce() fails after the fixes: AssertionError:",
-        f"house_rules/{BAD}: reproduce() ends otherwise than a hazard shows: "
+        f"house_rules/{BAD}: reproduce() fails in another way than a hazard does: "
         "ModuleNotFoundError: No module named 'nowhere'",
         f"house_rules/{BAD}: reproduce() fails after the fixes: ModuleNotFoundError: No module named 'nowhere'",
         f"house_rules/{GOOD}: reproduce() fails: AssertionError:",

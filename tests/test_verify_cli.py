@@ -402,7 +402,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("model.py::Good.forward", "no class or function Good.forward"),
         ("missing.py", "no such file or directory: missing.py"),
         ("missing.py::Good", "no such file or directory: missing.py"),
-        (".::Good", ". is no file: a target is FILE.py::Class"),
+        (".::Good", ". is not a file: a target is FILE.py::Class"),
         ("broken.py::f", "cannot parse broken.py"),
         ("broken.py", "cannot parse broken.py"),
         ("model.py --scenario bf61", "unknown scenario 'bf61'"),

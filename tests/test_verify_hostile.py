@@ -54,8 +54,8 @@ def write(folder: Path, body: str = "pass", example: str = "pass", before: str =
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("import os; os._exit(0)", "ended itself with status 0"),
-        ("import os; os._exit(3)", "ended itself with status 3"),
+        ("import os; os._exit(0)", "ended with status 0"),
+        ("import os; os._exit(3)", "ended with status 3"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
         ("raise SystemExit(5)", "SystemExit"),

@@ -161,7 +161,7 @@ def test_a_module_that_an_example_returns_every_time_is_not_what_the_last_run_le
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_autocast_is_on_where_the_scenario_says_so(scenario: Scenario) -> None:
-    with region(scenario, HERE):
+    with region(scenario.autocast, HERE):
         assert torch.is_autocast_enabled("cpu") is (scenario.autocast is not None)
         if scenario.autocast is not None:
             assert torch.get_autocast_dtype("cpu") is getattr(torch, scenario.autocast)

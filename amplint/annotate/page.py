@@ -5,10 +5,7 @@ The scenario is switched by style rules alone, so that a reader without scripts 
 
 from __future__ import annotations
 
-import html
 import json
-import re
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +15,7 @@ from amplint.annotate.markup import Element, elements_of, escape, lines
 from amplint.annotate.notes import Note, shown
 from amplint.annotate.origins import Steps
 from amplint.files import display_path
+from amplint.html_page import embedded, filled
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 
 _K = TypeVar("_K", bound="Hashable")
 
-#: Everything is in the page; a browser is told to load nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _UNKNOWN = -1
 """Stands for a dtype that is not known, in the page's data."""
 
@@ -40,10 +36,8 @@ def render(files: Sequence[FileDtypes], scenarios: Sequence[Scenario], first: Sc
     sections = [page.section(number, file) for number, file in enumerate(files)]
     names = [page_name(Path(file.source.path)) for file in files]
     parts = {
-        "policy": html.escape(_POLICY),
         "title": escape(names[0] if len(names) == 1 else f"{len(names)} files"),
         "device": escape(device),
-        "style": _part("page.css"),
         "rules": _rules(list(page.patterns), len(scenarios)),
         "inputs": "".join(
             f'<input type="radio" class="pick" name="scenario" id="s{i}"{" checked" if s == first else ""}>'
@@ -52,10 +46,9 @@ def render(files: Sequence[FileDtypes], scenarios: Sequence[Scenario], first: Sc
         "labels": "".join(f'<label for="s{i}">{escape(s.name)}</label>' for i, s in enumerate(scenarios)),
         "legend": _legend(page.dtypes),
         "files": "\n".join(sections),
-        "data": _embedded({"scenarios": [s.name for s in scenarios], **page.data()}),
-        "script": _part("page.js"),
+        "data": embedded({"scenarios": [s.name for s in scenarios], **page.data()}),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _part("page.html"))
+    return filled("amplint.annotate", "page", **parts)
 
 
 def page_name(path: Path) -> str:
@@ -183,13 +176,3 @@ def _legend(dtypes: Iterable[tuple[str, ...]]) -> str:
         for name in HUES
         if name in named
     )
-
-
-def _part(name: str) -> str:
-    return resources.files("amplint.annotate").joinpath(name).read_text(encoding="utf-8")
-
-
-def _embedded(data: object) -> str:
-    """JSON that neither ends the element that holds it nor starts another."""
-    text = json.dumps(data, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -10,59 +10,40 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from amplint.cli.judging import Judging, judging_options
-from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
-from amplint.config import Config, Configurations, UsageError
-from amplint.engine import Options, Task, check_file, check_files
+from amplint.cli.judging import Judging, JudgingArguments, judging_command
+from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines, write_out
+from amplint.config import UsageError
+from amplint.engine import Task, check_file, check_files
 from amplint.files import display_path, find_files
 from amplint.finding import Applicability, FileResult, Finding, Severity
-from amplint.infer.lattice.scenarios import DEVICES
 from amplint.passed_over import PassedOver
 from amplint.report import FORMATS, Context, plain, render
 from amplint.source import Source
-
-if TYPE_CHECKING:
-    from amplint.rule_base import Rule
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(JudgingArguments):
     """The command line of one run, as given."""
 
     paths: tuple[str, ...]
     fix: bool
     unsafe_fixes: bool
     diff: bool
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
     extend_select: tuple[str, ...]
-    scenario: tuple[str, ...]
-    device: str | None
-    torch_version: str | None
-    pedantic: bool
-    output_format: str
     output_file: str | None
     stdin_filename: str | None
-    config: str | None
-    isolated: bool
-    no_plugins: bool
     no_cache: bool
     jobs: int | None
-    exit_zero: bool
     exit_non_zero_on_fix: bool
     statistics: bool
     show_files: bool
-
-
-def _codes(*names: str, text: str) -> Callable[[_F], _F]:
-    return click.option(*names, multiple=True, metavar="RULES", help=text)
 
 
 @click.command("check")
@@ -71,24 +52,12 @@ def _codes(*names: str, text: str) -> Callable[[_F], _F]:
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff, apply fixes that change numerics too.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Leave with status 1 when a fix was applied.")
-@_codes("--select", text="Rules to check for, instead of the default ones: codes, prefixes or names, with commas.")
-@_codes("--ignore", text="Rules to leave out.")
-@_codes("--extend-select", text="Rules to check for besides the selected ones.")
-@click.option("--scenario", multiple=True, metavar="NAME", help="A way of running to judge under; may be repeated.")
-@click.option("--device", type=click.Choice(DEVICES), help="Whose autocast policy to judge by.  [default: cuda]")
-@click.option("--torch-version", metavar="X.Y", help="The torch to judge by.  [default: what the project requires]")
-@click.option("--pedantic", is_flag=True, help="Report what is merely possible too.")
-@click.option(
-    "--output-format", type=click.Choice(FORMATS), default="full", show_default=True, help="Form of the report."
-)
+@click.option("--extend-select", multiple=True, metavar="RULES", help="Rules besides the selected ones.")
+@judging_command(*FORMATS)
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write the report there instead of to stdout.")
 @click.option("--statistics", is_flag=True, help="Print how many findings each rule has instead of the findings.")
-@click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if findings remain.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each CPU]")
 @click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
-@click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
-@click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
-@click.option("--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there.")
 @click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and stop.")
 def command(**arguments: Any) -> None:
@@ -109,18 +78,21 @@ def run(arguments: Arguments) -> int:
         raise UsageError("- (stdin) cannot be combined with other paths")
     if arguments.stdin_filename is not None and STDIN not in paths:
         raise UsageError("--stdin-filename needs the path -")
-    configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
-    plugins = not (arguments.isolated or arguments.no_plugins)
-    judging = Judging(configurations, lambda config, rules: _options(arguments, config, rules), plugins=plugins)
+    fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
+    judging = arguments.judging(
+        extend_select=arguments.extend_select,
+        fix=fix if arguments.fix or arguments.diff else None,
+        write=not arguments.diff,
+    )
     context = Context(judging.rules, pedantic=arguments.pedantic)
     if STDIN in paths:
         return _check_stdin(arguments, judging, context)
-    found = find_files(paths, configurations)
+    found = find_files(paths, judging.configurations)
     for folder in filter(os.path.isdir, paths):
         judging.of(Path(os.path.abspath(folder)))
     judged = [(file, judging.of(file.path.parent)) for file in found.files]
     tasks = [Task(file.path, file.size, by.options) for file, by in judged if by is not None]
-    errors = [*found.errors, *configurations.errors]
+    errors = [*found.errors, *judging.configurations.errors]
     for line in errors:
         error_message(line)
     judging.require(arguments.select, arguments.ignore, arguments.extend_select)
@@ -130,33 +102,14 @@ def run(arguments: Arguments) -> int:
     return _conclude(arguments, context, _check_all(tasks, arguments.jobs), found.passed_over, failed=bool(errors))
 
 
-def _options(arguments: Arguments, config: Config, rules: tuple[Rule, ...]) -> Options:
-    fix = None
-    if arguments.fix or arguments.diff:
-        fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
-    return judging_options(
-        config,
-        rules,
-        select=arguments.select,
-        ignore=arguments.ignore,
-        extend_select=arguments.extend_select,
-        scenario=arguments.scenario,
-        device=arguments.device,
-        torch_version=arguments.torch_version,
-        pedantic=arguments.pedantic,
-        fix=fix,
-        write=not arguments.diff,
-    )
-
-
 def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
-    from amplint.report.progress import ProgressBar
+    from amplint.report.progress import counting
 
     results: dict[Path, FileResult] = {}
-    with ProgressBar(len(tasks)) as bar, closing(check_files(tasks, jobs)) as stream:
+    with counting(len(tasks)) as advance, closing(check_files(tasks, jobs)) as stream:
         for result in stream:
             if result.path not in results:
-                bar.advance()
+                advance()
             results[result.path] = result
     return sorted(results.values(), key=lambda result: str(result.path))
 
@@ -216,16 +169,10 @@ def _report(arguments: Arguments, findings: list[Finding], context: Context) -> 
 
 
 def _deliver_text(arguments: Arguments, text: str) -> None:
-    if arguments.output_file is None:
-        if arguments.fix and not arguments.diff and STDIN in arguments.paths:
-            click.echo(text, err=True, nl=False)
-        else:
-            write_out(text)
-        return
-    try:
-        Path(arguments.output_file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {arguments.output_file}: {error.strerror or error}") from error
+    if arguments.output_file is None and arguments.fix and not arguments.diff and STDIN in arguments.paths:
+        click.echo(text, err=True, nl=False)
+    else:
+        deliver([text], arguments.output_file)
 
 
 def _statistics(findings: list[Finding], output_format: str) -> str:
@@ -244,18 +191,16 @@ def _summarise(
     fixed = sum(result.fixed for result in changed)
     if fixed:
         verb = "Would fix" if arguments.diff else "Fixed"
-        click.echo(f"{verb} {_count(fixed, 'finding')} in {_count(len(changed), 'file')}.", err=True)
+        click.echo(f"{verb} {counted(fixed, 'finding')} in {counted(len(changed), 'file')}.", err=True)
     if not results:
         click.echo("No Python files found.", err=True)
         return
     if not findings:
         if not any(result.failures or result.error for result in results):
-            click.echo(f"All checks passed: {_count(len(results), 'file')}.", err=True)
+            click.echo(f"All checks passed: {counted(len(results), 'file')}.", err=True)
         return
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
-    kinds = [
-        _count(number, kind) for number, kind in ((errors, "error"), (len(findings) - errors, "warning")) if number
-    ]
+    kinds = [counted(n, kind) for n, kind in ((errors, "error"), (len(findings) - errors, "warning")) if n]
     files = len({finding.filename for finding in findings})
     safe, unsafe = (
         sum(f.fix is not None and f.fix.applicability is level for f in findings)
@@ -265,11 +210,7 @@ def _summarise(
     if unsafe:
         fixable.append(f"{unsafe} {'more with' if safe else 'fixable with --fix'} --unsafe-fixes")
     click.echo(
-        f"Found {_count(len(findings), 'finding')} ({', '.join(kinds)}) in {files} of {_count(len(results), 'file')}"
+        f"Found {counted(len(findings), 'finding')} ({', '.join(kinds)}) in {files} of {counted(len(results), 'file')}"
         + (f"; {', '.join(fixable)}." if fixable else "."),
         err=True,
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

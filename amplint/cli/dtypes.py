@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from amplint.annotate.rows import FileDtypes, file_dtypes
-from amplint.cli.judging import Judging, judging_options, split
-from amplint.cli.main import CLEAN, FAILED, error_message, print_lines, write_out
+from amplint.cli.judging import Judging, config_option, format_option, judging_options, split, torch_version_option
+from amplint.cli.main import CLEAN, FAILED, deliver, error_message, print_lines
 from amplint.config import Configurations, UsageError
 from amplint.engine import DEBUG_VARIABLE
 from amplint.files import display_path, find_files
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.engine import Options
-
-FORMATS = ("text", "json", "html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,9 @@ class Arguments:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--scenario", metavar="NAME", help="The way of running to show; with html, the first to be shown.")
 @click.option("--device", metavar="|".join(DEVICES), help="Whose autocast policy to infer by.  [default: cuda]")
-@click.option(
-    "--torch-version", metavar="X.Y", help="The torch to infer by.  [default: the newest that the project allows]"
-)
-@click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
-@click.option(
-    "--output-format", type=click.Choice(FORMATS), default="text", show_default=True, help="Form of the result."
-)
+@torch_version_option
+@config_option
+@format_option("text", "json", "html")
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write the result there instead of to stdout.")
 def command(**arguments: Any) -> None:
     """Show the dtype of each tensor in FILE... (files and folders) under one scenario, without running them.
@@ -92,7 +86,7 @@ def run(arguments: Arguments) -> int:
     if arguments.output_format == "text":
         _show_text(arguments, files, scenario)
     else:
-        _deliver(arguments, _document(arguments, files, scenario))
+        deliver(_document(arguments, files, scenario), arguments.output_file)
     return FAILED if errors or files.failed else CLEAN
 
 
@@ -151,7 +145,7 @@ def _show_text(arguments: Arguments, files: _Files, scenario: Scenario) -> None:
         return [[(header, "bold")], *render(file, lane), []] if len(files.options) > 1 else list(render(file, lane))
 
     if arguments.output_file is not None:
-        _deliver(arguments, (plain(shown(file)) for file in files))
+        deliver((plain(shown(file)) for file in files), arguments.output_file)
         return
     for file in files:
         print_lines(shown(file))
@@ -170,15 +164,3 @@ def _document(arguments: Arguments, files: _Files, scenario: Scenario) -> Iterat
         from amplint.annotate import page
 
         yield page.render(list(files), files.scenarios, scenario, devices[0])
-
-
-def _deliver(arguments: Arguments, pieces: Iterator[str]) -> None:
-    if arguments.output_file is None:
-        for piece in pieces:
-            write_out(piece)
-        return
-    try:
-        with open(arguments.output_file, "w", encoding="utf-8") as file:
-            file.writelines(pieces)
-    except OSError as error:
-        raise UsageError(f"cannot write {arguments.output_file}: {error.strerror or error}") from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amplint.cli.judging import judging_options, rules_here
+from amplint.cli.judging import format_option, isolated_option, judging_options, no_plugins_option, rules_here
 from amplint.cli.main import message, print_lines, write_out
 from amplint.cli.rules import as_json
 from amplint.config import Config, UsageError, find_config
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from amplint.rule_base import Rule
 
-FORMATS = ("full", "json")
 STDIN = "-"
 NAME_WORDS = 3
 """More words than this are never meant as the name of a rule."""
@@ -37,11 +36,9 @@ _PASTE = (
 
 @click.command("explain")
 @click.argument("words", nargs=-1, required=True, metavar="CODE | 'ERROR TEXT' | -")
-@click.option(
-    "--output-format", type=click.Choice(FORMATS), default="full", show_default=True, help="Form of the answer."
-)
-@click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
-@click.option("--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there.")
+@format_option("full", "json")
+@isolated_option
+@no_plugins_option
 def command(words: tuple[str, ...], output_format: str, isolated: bool, no_plugins: bool) -> None:
     """Explain a rule by its code or name, an error text, or a traceback from stdin (-).
 

@@ -2,28 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from amplint.config import Config, Configurations, UsageError, find_config, parse_torch_version
 from amplint.engine import Options
 from amplint.infer.lattice.scenarios import DEVICES, Scenario, find_scenario, scenario_names
-from amplint.plugins import (
-    PackError,
-    check_selectors,
-    installed_packs,
-    load_rules,
-    named_packs,
-    nearest,
-    select_rules,
-)
+from amplint.plugins import PackError, check_selectors, installed_packs, load_rules, named_packs, nearest, select_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from amplint.finding import Applicability
     from amplint.rule_base import Rule
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingArguments:
+    """What a command line that judges files has besides what is its command's own."""
+
+    scenario: tuple[str, ...]
+    device: str | None
+    torch_version: str | None
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    pedantic: bool
+    config: str | None
+    isolated: bool
+    no_plugins: bool
+    output_format: str
+    exit_zero: bool
+
+    def judging(self, **options: Any) -> Judging:
+        """What each file is judged by; ``options`` are more of :func:`judging_options`. Raises UsageError."""
+        for name in ("scenario", "device", "torch_version", "select", "ignore", "pedantic"):
+            options[name] = getattr(self, name)
+        configurations = Configurations(only=self.config, isolated=self.isolated)
+        plugins = not (self.isolated or self.no_plugins)
+        return Judging(configurations, lambda config, rules: judging_options(config, rules, **options), plugins=plugins)
+
+
+def judging_command(*formats: str) -> Callable[[_F], _F]:
+    """Give a command the options of :class:`JudgingArguments`, with the forms of its report."""
+    options = (
+        _rules_option("--select", "Rules to use instead of the default ones: codes, prefixes or names, with commas."),
+        _rules_option("--ignore", "Rules to leave out."),
+        click.option("--scenario", multiple=True, metavar="NAME", help="A way of running; may be repeated."),
+        click.option("--device", type=click.Choice(DEVICES), help="Whose cast policy to go by.  [default: cuda]"),
+        torch_version_option,
+        click.option("--pedantic", is_flag=True, help="Report what is merely possible too."),
+        format_option(*formats),
+        config_option,
+        isolated_option,
+        no_plugins_option,
+        click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if something is found."),
+    )
+
+    def decorated(command: _F) -> _F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+def _rules_option(name: str, text: str) -> Callable[[_F], _F]:
+    return click.option(name, multiple=True, metavar="RULES", help=text)
+
+
+def format_option(*formats: str) -> Callable[[_F], _F]:
+    """``--output-format``, whose first form is the default."""
+    kinds, text = click.Choice(formats), "Form of the report."
+    return click.option("--output-format", type=kinds, default=formats[0], show_default=True, help=text)
+
+
+config_option = click.option(
+    "--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each."
+)
+isolated_option = click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
+no_plugins_option = click.option(
+    "--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there."
+)
+torch_version_option = click.option(
+    "--torch-version", metavar="X.Y", help="The torch to judge by.  [default: what the project requires]"
+)
 
 
 @dataclass(frozen=True, slots=True)

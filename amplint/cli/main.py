@@ -95,6 +95,24 @@ def write_out(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def deliver(pieces: Iterable[str], path: str | None) -> None:
+    """Write a document to a file, or to stdout where none is named. Raises UsageError."""
+    if path is None:
+        for piece in pieces:
+            write_out(piece)
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def print_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
     """Print a report: in colour on a terminal unless NO_COLOR is set, as plain text elsewhere; never wrapped."""
     stream = sys.stderr if to_stderr else sys.stdout

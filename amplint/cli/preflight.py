@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, write_out
+from amplint.cli.judging import format_option
+from amplint.cli.main import CLEAN, FAILED, FOUND, counted, error_message, print_lines, write_out
 
 
 @click.command("preflight")
@@ -18,13 +19,7 @@ from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, print_lines, w
 @click.option(
     "--python", metavar="PATH", help="The interpreter whose packages and torch to look at.  [default: this one]"
 )
-@click.option(
-    "--output-format",
-    type=click.Choice(("full", "json")),
-    default="full",
-    show_default=True,
-    help="Form of the report.",
-)
+@format_option("full", "json")
 @click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if there are problems.")
 def command(
     paths: tuple[str, ...], gpus: tuple[str, ...], python: str | None, output_format: str, exit_zero: bool
@@ -48,8 +43,8 @@ def command(
         write_out(json.dumps(as_json(report), indent=2) + "\n")
     else:
         print_lines(render(report))
-        count = len(report.problems)
-        click.echo(f"Found {count} problem{'' if count == 1 else 's'}." if count else "No problems found.", err=True)
+        found = counted(len(report.problems), "problem") if report.problems else ""
+        click.echo(f"Found {found}." if found else "No problems found.", err=True)
     if report.errors:
         sys.exit(FAILED)
     sys.exit(FOUND if report.problems and not exit_zero else CLEAN)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amplint.cli.judging import rules_here
+from amplint.cli.judging import format_option, no_plugins_option, rules_here
 from amplint.cli.main import write_out
 
 if TYPE_CHECKING:
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def as_json(rule: Rule) -> dict[str, Any]:
     """One rule with the keys of the contract."""
     return {
-        "code": rule.code,
-        "name": rule.name,
-        "summary": rule.summary,
+        **{key: getattr(rule, key) for key in ("code", "name", "summary")},
         "severity": rule.severity.value,
         "fix": rule.fix.value if rule.fix is not None else "none",
         "default": rule.default,
@@ -29,10 +27,8 @@ def as_json(rule: Rule) -> dict[str, Any]:
 
 
 @click.command("rules")
-@click.option(
-    "--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the list."
-)
-@click.option("--no-plugins", is_flag=True, help="List the built-in rules alone, not those of rule packs.")
+@format_option("text", "json")
+@no_plugins_option
 def command(output_format: str, no_plugins: bool) -> None:
     """List the rules: the built-in ones, and those of the rule packs that are installed or that the configuration of
     this folder names.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, write_out
+from amplint.cli.main import CLEAN, FAILED, FOUND, counted, error_message, write_out
 from amplint.examples.cases import Problem, cases
 from amplint.examples.judged import fixed, misjudged, undocumented
 from amplint.examples.running import is_run, misrun
@@ -48,7 +48,7 @@ def run(pack: str) -> int:
         return FAILED
     problems, summary = _tested(rules, _folder(pack))
     write_out("".join(f"{problem}\n" for problem in problems))
-    click.echo(f"{pack}: {summary}: {_count(len(problems), 'problem') if problems else 'all is well'}.", err=True)
+    click.echo(f"{pack}: {summary}: {counted(len(problems), 'problem') if problems else 'all is well'}.", err=True)
     return FOUND if problems else CLEAN
 
 
@@ -60,15 +60,15 @@ def _folder(pack: str) -> Path | None:
 
 def _tested(rules: Sequence[Rule], folder: Path | None) -> tuple[list[Problem], str]:
     """What is wrong, and what was looked at."""
-    from amplint.report.progress import Ticker
+    from amplint.report.progress import telling
 
     problems = [problem for rule in rules for problem in undocumented(rule)]
     found = cases(rules, folder, problems)
     has_torch = importlib.util.find_spec("torch") is not None
     ran = 0
-    with Ticker() as ticker:
+    with telling() as show:
         for number, case in enumerate(found, 1):
-            ticker.show(f"{case.where} ({number} of {len(found)})")
+            show(f"{case.where} ({number} of {len(found)})")
             wrong = list(misjudged(case, rules))
             problems += wrong
             cured = fixed(case, problems) if case.is_bad and not wrong else None
@@ -76,8 +76,4 @@ def _tested(rules: Sequence[Rule], folder: Path | None) -> tuple[list[Problem], 
                 problems += misrun(case, cured)
                 ran += 1
     how = f"{ran} of them run" if has_torch else "none of them run, since torch is not installed"
-    return problems, f"{_count(len(rules), 'rule')}, {_count(len(found), 'example')}, {how}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return problems, f"{counted(len(rules), 'rule')}, {counted(len(found), 'example')}, {how}"

@@ -14,52 +14,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
-from amplint.cli.judging import Judged, Judging, judging_options
+from amplint.cli.judging import Judged, Judging, JudgingArguments, judging_command
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
-from amplint.config import Config, Configurations, UsageError
-from amplint.engine import Options, check_file
+from amplint.config import UsageError
+from amplint.engine import check_file
 from amplint.files import display_path, find_files
-from amplint.infer.lattice.scenarios import DEVICES
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from amplint.rule_base import Rule
     from amplint.verify.targets import Outline, Target
     from amplint.verify.verification import Settings, Verified
 
-FORMATS = ("full", "json")
-
 
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(JudgingArguments):
     """The command line of one run, as given."""
 
     targets: tuple[str, ...]
-    scenario: tuple[str, ...]
-    device: str | None
     run_on: str
     fix_check: bool
     trace: str | None
     factory: str | None
     timeout: float
     memory: float
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
-    torch_version: str | None
-    pedantic: bool
-    output_format: str
-    config: str | None
-    isolated: bool
-    no_plugins: bool
-    exit_zero: bool
 
 
 @click.command("verify")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGETS...")
-@click.option("--scenario", multiple=True, metavar="NAME", help="A way of running; may be repeated.")
-@click.option("--device", type=click.Choice(DEVICES), help="Whose autocast policy to run by.  [default: cuda]")
+@judging_command("full", "json")
 @click.option(
     "--run-on",
     type=click.Choice(("auto", "cuda", "cpu")),
@@ -70,19 +54,10 @@ class Arguments:
 @click.option("--fix-check", is_flag=True, help="Run again with the fixes applied, and say whether they cure.")
 @click.option("--trace", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page of every dtype change.")
 @click.option("--factory", metavar="FILE.py::NAME", help="What builds the target: returns (module, args, kwargs).")
-@click.option("--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds a target.")
-@click.option("--memory", type=click.FloatRange(min=0.5), default=8, show_default=True, help="GiB for each target.")
-@click.option("--select", multiple=True, metavar="RULES", help="Rules whose findings to verify.")
-@click.option("--ignore", multiple=True, metavar="RULES", help="Rules to leave out.")
 @click.option(
-    "--torch-version", metavar="X.Y", help="The torch to judge findings by.  [default: what the project requires]"
+    "--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for each target."
 )
-@click.option("--pedantic", is_flag=True, help="Verify what is merely possible too.")
-@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
-@click.option("--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each.")
-@click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
-@click.option("--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there.")
-@click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if something is confirmed.")
+@click.option("--memory", type=click.FloatRange(min=0.5), default=8, show_default=True, help="GiB for each target.")
 def command(**arguments: Any) -> None:
     """Run the code that TARGETS name, and say which findings a run confirms.
 
@@ -124,9 +99,7 @@ def run(arguments: Arguments) -> int:
     if importlib.util.find_spec("torch") is None:
         raise UsageError('verify runs code and needs torch: pip install "amplint[verify]"')
     pairs = [_split(text) for text in arguments.targets]
-    configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
-    plugins = not (arguments.isolated or arguments.no_plugins)
-    judging = Judging(configurations, lambda config, rules: _options(arguments, config, rules), plugins=plugins)
+    judging = arguments.judging()
     factory = _factory(arguments, pairs)
     found, failed = _found(arguments, pairs, judging)
     targets, unread = _targets(
@@ -155,19 +128,6 @@ def run(arguments: Arguments) -> int:
 _NOTHING = (
     "amplint: nothing to run: no finding, and no class with an amplint_example; name one class with FILE.py::Class"
 )
-
-
-def _options(arguments: Arguments, config: Config, rules: tuple[Rule, ...]) -> Options:
-    return judging_options(
-        config,
-        rules,
-        select=arguments.select,
-        ignore=arguments.ignore,
-        scenario=arguments.scenario,
-        device=arguments.device,
-        torch_version=arguments.torch_version,
-        pedantic=arguments.pedantic,
-    )
 
 
 def _settings(arguments: Arguments, given: Path, judged: Judged, factories: dict[str, str]) -> Settings:
@@ -256,7 +216,7 @@ def _found(arguments: Arguments, pairs: list[tuple[str, str | None]], judging: J
         discovery = find_files([text], judging.configurations)
         errors += discovery.errors
         if name is not None and not discovery.errors and not Path(text).is_file():
-            raise UsageError(f"{text} is no file: a target is FILE.py::Class")
+            raise UsageError(f"{text} is not a file: a target is FILE.py::Class")
         files = [file.path for file in discovery.files]
         found.append(_Found(text, name, [path for path in files if judging.of(path.parent) is not None]))
     errors += judging.configurations.errors
@@ -323,19 +283,19 @@ class _Job:
 
 
 def _verify_all(jobs: list[_Job]) -> list[Verified]:
-    from amplint.report.progress import Ticker
+    from amplint.report.progress import telling
     from amplint.verify.verification import verify_target
 
     done = []
     spoken_for: set[tuple[Path, str | None]] = set()
-    with Ticker() as ticker:
+    with telling() as show:
         for number, job in enumerate(jobs, 1):
             if (job.target.path, job.target.name) in spoken_for:
                 continue
             name = job.target.name or job.target.path.stem
             label = f"Running {name} ({number} of {len(jobs)})"
-            ticker.show(label)
-            verified = verify_target(job.target, job.outline, job.settings, _progress(ticker.show, label))
+            show(label)
+            verified = verify_target(job.target, job.outline, job.settings, _progress(show, label))
             if job.target.name is None:  # the file's example
                 spoken_for.add((job.target.path, verified.built))
             done.append(verified)
@@ -352,7 +312,7 @@ def _write_trace(path: Path, verified: list[Verified]) -> bool:
 
     timelines = [timeline for done in verified for timeline in done.timelines]
     if not timelines:
-        message(f"nothing was run whole, so there is no timeline to write to {path}")
+        message(f"nothing was run whole, so there is no page to write to {path}")
         return True
     try:
         path.write_text(render(timelines, sources_of(timelines)), encoding="utf-8")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from amplint.data._calls import Assignment, Failure, Operand, Outcome
+from amplint.data._calls import Assignment, Failure, Operand, Outcome, name_of
 from amplint.data._measure import FULL, Facts
-from amplint.data._rules import Seen, Setting, evaluate, flatten, name_of
+from amplint.data._rules import Seen, Setting, evaluate, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

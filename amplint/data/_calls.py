@@ -30,6 +30,11 @@ def _text(name: str, value: bool | str) -> str:
     return str(value)
 
 
+def name_of(dtype: torch.dtype) -> str:
+    """The torch name without prefix."""
+    return str(dtype).removeprefix("torch.")
+
+
 def category_of(dtype: torch.dtype) -> str:
     """One of "floating", "complex" and "integer", the last with bool."""
     return "floating" if dtype.is_floating_point else "complex" if dtype.is_complex else "integer"
@@ -172,7 +177,7 @@ def _recast_items(name: str, values: Any, dtypes: Assignment) -> list[Any]:
 def described(out: Any) -> Any:
     """The dtype name of a tensor, what kind of Python number it is, a list of those, or "none"."""
     if isinstance(out, torch.Tensor):
-        return str(out.dtype).removeprefix("torch.")
+        return name_of(out.dtype)
     if isinstance(out, torch.Size) or (isinstance(out, tuple) and out and all(type(item) is int for item in out)):
         return "py:ints"
     if isinstance(out, (list, tuple)):

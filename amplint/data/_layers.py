@@ -8,7 +8,6 @@ import itertools
 import random
 import typing
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,12 @@ from torch import nn
 from torch.func import functional_call
 from torch.testing._internal.common_modules import module_db
 
-from amplint.data._calls import Call, Failure, tensors_in
+from amplint.data._calls import Call, Failure, described, tensors_in
 from amplint.data._catalog import LARGEST, kind_of
 from amplint.data.layer_forms import FORMS
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 READ_SAMPLES, KEEP_SAMPLES = 80, 16
 #: Layers with more parameters and buffers than this, or with layers inside, take theirs as one operand.
@@ -112,12 +114,8 @@ def materialized(cls: type[nn.Module], sample: Sample) -> nn.Module | None:
 
 def held(layer: nn.Module) -> tuple[dict[str, str], dict[str, str]]:
     """Dtypes of a layer's own parameters and buffers, by name."""
-    parameters = {name: _dtype(value) for name, value in layer.named_parameters(recurse=False)}
-    return parameters, {name: _dtype(value) for name, value in layer.named_buffers(recurse=False)}
-
-
-def _dtype(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
+    parameters = {name: described(value) for name, value in layer.named_parameters(recurse=False)}
+    return parameters, {name: described(value) for name, value in layer.named_buffers(recurse=False)}
 
 
 def inner_layers(layer: nn.Module) -> dict[str, str]:
@@ -163,29 +161,8 @@ def takes_dtype(cls: type[nn.Module], made: Arguments) -> bool:
 
 # ---- calls ------------------------------------------------------------------------------------------------------
 
-Mode = Callable[[nn.Module], Any]
-
-
-@contextlib.contextmanager
-def _evaluated(layer: nn.Module) -> Iterator[None]:
-    layer.eval()
-    yield
-
-
-@contextlib.contextmanager
-def _evaluated_without_grad(layer: nn.Module) -> Iterator[None]:
-    layer.eval()
-    with torch.no_grad():
-        yield
-
-
-@contextlib.contextmanager
-def _trained(layer: nn.Module) -> Iterator[None]:
-    layer.train()
-    yield
-
-
-MODES: tuple[Mode, ...] = (_trained, _evaluated, _evaluated_without_grad)
+MODES = ((True, True), (False, True), (False, False))
+"""Whether the layer trains, and whether gradients are recorded."""
 
 
 def calls_of(cls: type[nn.Module], ways: list[Sample]) -> list[Call]:
@@ -217,7 +194,7 @@ def _calls(
     held_as: dict[str, Any] = floating if by_name else {PARAMETERS: list(floating.values())} if floating else {}
     kwargs = {**options, **sample.given[1], **held_as}
     for mode in MODES:
-        function = _function(layer, list(floating), mode, by_name=by_name)
+        function = _function(layer, list(floating), *mode, by_name=by_name)
         call = Call(function, sample.given[0], kwargs, names[: len(sample.given[0])], (*names, *held_as))
         if not isinstance(call.run({}), Failure):
             yield call
@@ -235,7 +212,9 @@ def _options(cls: type[nn.Module], made: Arguments) -> dict[str, Any]:
     }
 
 
-def _function(layer: nn.Module, names: list[str], mode: Mode, *, by_name: bool) -> Callable[..., Any]:
+def _function(
+    layer: nn.Module, names: list[str], training: bool, gradients: bool, *, by_name: bool
+) -> Callable[..., Any]:
     """The layer as a function; its tensors come as keywords, or as the list ``parameters``."""
     forward = set(inspect.signature(layer.forward).parameters)
 
@@ -243,7 +222,8 @@ def _function(layer: nn.Module, names: list[str], mode: Mode, *, by_name: bool) 
         values = [kwargs[name] for name in names] if by_name else kwargs.get(PARAMETERS, [])
         state = {name: value.requires_grad_() for name, value in zip(names, values, strict=True)}
         rest = {name: value for name, value in kwargs.items() if name in forward and name not in names}
-        with mode(layer):
+        layer.train(training)
+        with torch.set_grad_enabled(gradients):
             return functional_call(layer, state, args, rest)
 
     return run

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from amplint.data._calls import Assignment, Operand, Outcome
+from amplint.data._calls import Assignment, Operand, Outcome, name_of
 
 
 class Setting(NamedTuple):
@@ -34,11 +34,6 @@ Seen = tuple[Assignment, Setting, Outcome]
 
 CATEGORIES = ("everything", "real", "mixed", "floating")
 """What a rule holds for: all operands; no complex and bool ones; of those not integers alone; floating ones only."""
-
-
-def name_of(dtype: torch.dtype) -> str:
-    """The torch name without prefix."""
-    return str(dtype).removeprefix("torch.")
 
 
 def promoted(dtypes: Assignment, setting: Setting) -> torch.dtype:
@@ -157,16 +152,6 @@ def _each(dtypes: Assignment, out: Outcome) -> bool:
         return False
     expected = [parts.get("all") or parts.get("head" if i == 0 else "rest") for i in range(len(out))]
     return out == expected
-
-
-def holding_rule(seen: Sequence[Seen], tensors: Sequence[str], variable: bool) -> tuple[Any, str] | None:
-    """A rule for all runs, or for those without complex or integer operands, and what it holds for."""
-    for category in CATEGORIES:
-        kept = [run for run in seen if in_category(run[0], category)]
-        rule = shaped_rule(kept, tensors, variable) if kept else None
-        if rule is not None:
-            return rule, category
-    return None
 
 
 def in_category(dtypes: Assignment, category: str) -> bool:

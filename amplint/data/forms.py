@@ -23,8 +23,9 @@ def t(*shape: int) -> torch.Tensor:
 
 
 def _add(names: str, build: Callable[[], tuple[Any, ...]], **kwargs: Any) -> None:
+    """``@x`` stands for ``torch.Tensor.x``."""
     for name in names.split():
-        FORMS.append((name, lambda: (build(), kwargs)))
+        FORMS.append((name.replace("@", "torch.Tensor."), lambda: (build(), kwargs)))
 
 
 def _rows() -> torch.Tensor:
@@ -46,13 +47,13 @@ def _spd() -> torch.Tensor:
 _F = "torch.nn.functional."
 
 # ---- matrix products
-_add("torch.matmul torch.mm torch.Tensor.matmul torch.Tensor.mm", lambda: (t(3, 4), t(4, 3)))
-_add("torch.bmm torch.Tensor.bmm", lambda: (t(2, 3, 4), t(2, 4, 3)))
-_add("torch.addmm torch.Tensor.addmm torch.Tensor.addmm_", lambda: (t(3, 3), t(3, 4), t(4, 3)))
-_add("torch.baddbmm torch.Tensor.baddbmm torch.Tensor.baddbmm_", lambda: (t(2, 3, 3), t(2, 3, 4), t(2, 4, 3)))
-_add("torch.addbmm torch.Tensor.addbmm torch.Tensor.addbmm_", lambda: (t(3, 3), t(2, 3, 4), t(2, 4, 3)))
-_add("torch.addmv torch.Tensor.addmv torch.Tensor.addmv_", lambda: (t(3), t(3, 4), t(4)))
-_add("torch.addr torch.Tensor.addr torch.Tensor.addr_", lambda: (t(3, 4), t(3), t(4)))
+_add("torch.matmul torch.mm @matmul @mm", lambda: (t(3, 4), t(4, 3)))
+_add("torch.bmm @bmm", lambda: (t(2, 3, 4), t(2, 4, 3)))
+_add("torch.addmm @addmm @addmm_", lambda: (t(3, 3), t(3, 4), t(4, 3)))
+_add("torch.baddbmm @baddbmm @baddbmm_", lambda: (t(2, 3, 3), t(2, 3, 4), t(2, 4, 3)))
+_add("torch.addbmm @addbmm @addbmm_", lambda: (t(3, 3), t(2, 3, 4), t(2, 4, 3)))
+_add("torch.addmv @addmv @addmv_", lambda: (t(3), t(3, 4), t(4)))
+_add("torch.addr @addr @addr_", lambda: (t(3, 4), t(3), t(4)))
 _add("torch.einsum", lambda: ("ij,jk->ik", t(3, 4), t(4, 3)))
 _add("torch.einsum", lambda: ("i,j->ij", t(3), t(4)))
 _add("torch.einsum", lambda: ("bi,bj->bij", t(2, 3), t(2, 4)))
@@ -115,43 +116,33 @@ _add(_F + "batch_norm", lambda: (t(4, 3), None, None, t(3), t(3)), training=True
 _add(_F + "instance_norm", lambda: (t(2, 3, 5),), weight=t(3), bias=t(3))
 _add(_F + "normalize", lambda: (t(2, 4),))
 _add(_F + "local_response_norm", lambda: (t(2, 4, 5), 2))
-_add(_F + "prelu torch.prelu torch.Tensor.prelu", lambda: (t(2, 3), t(3)))
+_add(_F + "prelu torch.prelu @prelu", lambda: (t(2, 3), t(3)))
 
 # ---- writes
-_add(
-    "torch.Tensor.index_put_ torch.Tensor.index_put torch.index_put torch.index_put_",
-    lambda: (t(4, 4), (_rows(),), t(2, 4)),
-)
-_add("torch.Tensor.index_put_", lambda: (t(4, 4), (_mask(),), t(2, 4)))
-_add("torch.Tensor.index_put_", lambda: (t(4, 4), (_rows(),), t(2, 4)), accumulate=True)
+_add("@index_put_ @index_put torch.index_put torch.index_put_", lambda: (t(4, 4), (_rows(),), t(2, 4)))
+_add("@index_put_", lambda: (t(4, 4), (_mask(),), t(2, 4)))
+_add("@index_put_", lambda: (t(4, 4), (_rows(),), t(2, 4)), accumulate=True)
 for _name in ("index_add", "index_copy"):
-    _add(f"torch.Tensor.{_name}_ torch.Tensor.{_name} torch.{_name}", lambda: (t(4, 4), 0, _rows(), t(2, 4)))
-_add(
-    "torch.Tensor.index_reduce_ torch.Tensor.index_reduce torch.index_reduce",
-    lambda: (t(4, 4), 0, _rows(), t(2, 4), "mean"),
-)
+    _add(f"@{_name}_ @{_name} torch.{_name}", lambda: (t(4, 4), 0, _rows(), t(2, 4)))
+_add("@index_reduce_ @index_reduce torch.index_reduce", lambda: (t(4, 4), 0, _rows(), t(2, 4), "mean"))
 for _name in ("scatter", "scatter_add"):
-    _add(f"torch.Tensor.{_name}_ torch.Tensor.{_name} torch.{_name}", lambda: (t(4, 4), 0, _grid(), t(2, 4)))
+    _add(f"@{_name}_ @{_name} torch.{_name}", lambda: (t(4, 4), 0, _grid(), t(2, 4)))
 for _name in ("mean", "sum", "amax"):
-    _add(
-        "torch.Tensor.scatter_reduce_ torch.Tensor.scatter_reduce torch.scatter_reduce",
-        lambda: (t(4, 4), 0, _grid(), t(2, 4)),
-        reduce=_name,
-    )
-_add("torch.Tensor.masked_scatter_ torch.Tensor.masked_scatter torch.masked_scatter", lambda: (t(4), _mask(), t(4)))
-_add("torch.Tensor.masked_fill_ torch.Tensor.masked_fill torch.masked_fill", lambda: (t(4), _mask(), -1.0))
-_add("torch.Tensor.put_ torch.Tensor.put torch.put", lambda: (t(4, 4), _rows(), t(2)))
-_add("torch.Tensor.copy_", lambda: (t(4), t(4)))
-_add("torch.Tensor.fill_ torch.fill torch.fill_", lambda: (t(4), 0.5))
-_add("torch.Tensor.lerp_ torch.Tensor.lerp torch.lerp", lambda: (t(4), t(4), 0.5))
-_add("torch.Tensor.lerp_ torch.Tensor.lerp torch.lerp", lambda: (t(4), t(4), t(4)))
-_add("torch.Tensor.fill_diagonal_", lambda: (t(4, 4), 0.5))
+    _add("@scatter_reduce_ @scatter_reduce torch.scatter_reduce", lambda: (t(4, 4), 0, _grid(), t(2, 4)), reduce=_name)
+_add("@masked_scatter_ @masked_scatter torch.masked_scatter", lambda: (t(4), _mask(), t(4)))
+_add("@masked_fill_ @masked_fill torch.masked_fill", lambda: (t(4), _mask(), -1.0))
+_add("@put_ @put torch.put", lambda: (t(4, 4), _rows(), t(2)))
+_add("@copy_", lambda: (t(4), t(4)))
+_add("@fill_ torch.fill torch.fill_", lambda: (t(4), 0.5))
+_add("@lerp_ @lerp torch.lerp", lambda: (t(4), t(4), 0.5))
+_add("@lerp_ @lerp torch.lerp", lambda: (t(4), t(4), t(4)))
+_add("@fill_diagonal_", lambda: (t(4, 4), 0.5))
 
 # ---- choosing and joining
 _add("torch.where", lambda: (_mask(),))
 _add("torch.where", lambda: (_mask(), t(4), t(4)))
 _add("torch.where", lambda: (_mask(), t(4), 0.5))
-_add("torch.Tensor.where", lambda: (t(4), _mask(), t(4)))
+_add("@where", lambda: (t(4), _mask(), t(4)))
 _add(
     "torch.cat torch.concat torch.concatenate torch.stack torch.hstack torch.vstack torch.dstack",
     lambda: ([t(4), t(4)],),
@@ -159,42 +150,33 @@ _add(
 _add("torch.block_diag torch.cartesian_prod torch.meshgrid", lambda: (t(4), t(4)))
 _add("torch.meshgrid torch.broadcast_tensors torch.atleast_1d torch.atleast_2d torch.atleast_3d", lambda: (t(4), t(4)))
 _add("torch.atleast_1d torch.atleast_2d torch.atleast_3d", lambda: (t(4),))
-_add("torch.linalg.cross torch.cross torch.Tensor.cross", lambda: (t(2, 3), t(2, 3)))
-_add("torch.Tensor.expand_as torch.Tensor.view_as torch.Tensor.reshape_as", lambda: (t(3, 4), t(3, 4)))
-_add("torch.Tensor.type_as", lambda: (t(3, 4), t(3, 4)))
-_add(
-    "torch.isclose torch.allclose torch.equal torch.Tensor.isclose torch.Tensor.allclose torch.Tensor.equal",
-    lambda: (t(3), t(3)),
-)
+_add("torch.linalg.cross torch.cross @cross", lambda: (t(2, 3), t(2, 3)))
+_add("@expand_as @view_as @reshape_as", lambda: (t(3, 4), t(3, 4)))
+_add("@type_as", lambda: (t(3, 4), t(3, 4)))
+_add("torch.isclose torch.allclose torch.equal @isclose @allclose @equal", lambda: (t(3), t(3)))
 
 # ---- views and shapes
-_add("torch.Tensor.view torch.Tensor.reshape torch.reshape", lambda: (t(3, 4), (4, 3)))
-_add("torch.Tensor.permute torch.permute", lambda: (t(3, 4), (1, 0)))
-_add("torch.Tensor.expand torch.Tensor.broadcast_to torch.broadcast_to", lambda: (t(1, 4), (3, 4)))
-_add("torch.Tensor.repeat torch.Tensor.tile torch.tile", lambda: (t(3, 4), (2, 1)))
-_add("torch.Tensor.transpose torch.transpose torch.Tensor.transpose_ torch.Tensor.swapaxes", lambda: (t(3, 4), 0, 1))
-_add("torch.Tensor.unsqueeze torch.unsqueeze torch.Tensor.unsqueeze_", lambda: (t(3, 4), 0))
-_add(
-    "torch.Tensor.chunk torch.chunk torch.Tensor.split torch.split torch.Tensor.tensor_split torch.tensor_split",
-    lambda: (t(4, 4), 2),
-)
-_add("torch.Tensor.hsplit torch.hsplit torch.Tensor.vsplit torch.vsplit", lambda: (t(4, 4), 2))
-_add("torch.Tensor.split torch.split", lambda: (t(4, 4), [1, 3]))
-_add("torch.Tensor.unbind torch.unbind", lambda: (t(4, 4), 0))
-_add("torch.nonzero torch.Tensor.nonzero", lambda: (t(3, 4),), as_tuple=True)
-_add("torch.Tensor.unfold", lambda: (t(4, 4), 0, 2, 1))
-_add("torch.Tensor.narrow torch.narrow", lambda: (t(4, 4), 0, 1, 2))
-_add("torch.Tensor.select torch.select", lambda: (t(4, 4), 0, 1))
-_add("torch.Tensor.flatten torch.flatten torch.Tensor.ravel torch.ravel", lambda: (t(4, 4),))
-_add("torch.Tensor.unflatten torch.unflatten", lambda: (t(4, 4), 0, (2, 2)))
-_add("torch.Tensor.size", lambda: (t(4, 4),))
-_add("torch.Tensor.size torch.Tensor.stride", lambda: (t(4, 4), 0))
-_add("torch.Tensor.item", lambda: (t(1),))
-_add(
-    "torch.Tensor.resize_ torch.Tensor.new_zeros torch.Tensor.new_ones torch.Tensor.new_empty",
-    lambda: (t(3, 4), (4, 3)),
-)
-_add("torch.Tensor.new_full", lambda: (t(3, 4), (4, 3), 0.5))
+_add("@view @reshape torch.reshape", lambda: (t(3, 4), (4, 3)))
+_add("@permute torch.permute", lambda: (t(3, 4), (1, 0)))
+_add("@expand @broadcast_to torch.broadcast_to", lambda: (t(1, 4), (3, 4)))
+_add("@repeat @tile torch.tile", lambda: (t(3, 4), (2, 1)))
+_add("@transpose torch.transpose @transpose_ @swapaxes", lambda: (t(3, 4), 0, 1))
+_add("@unsqueeze torch.unsqueeze @unsqueeze_", lambda: (t(3, 4), 0))
+_add("@chunk torch.chunk @split torch.split @tensor_split torch.tensor_split", lambda: (t(4, 4), 2))
+_add("@hsplit torch.hsplit @vsplit torch.vsplit", lambda: (t(4, 4), 2))
+_add("@split torch.split", lambda: (t(4, 4), [1, 3]))
+_add("@unbind torch.unbind", lambda: (t(4, 4), 0))
+_add("torch.nonzero @nonzero", lambda: (t(3, 4),), as_tuple=True)
+_add("@unfold", lambda: (t(4, 4), 0, 2, 1))
+_add("@narrow torch.narrow", lambda: (t(4, 4), 0, 1, 2))
+_add("@select torch.select", lambda: (t(4, 4), 0, 1))
+_add("@flatten torch.flatten @ravel torch.ravel", lambda: (t(4, 4),))
+_add("@unflatten torch.unflatten", lambda: (t(4, 4), 0, (2, 2)))
+_add("@size", lambda: (t(4, 4),))
+_add("@size @stride", lambda: (t(4, 4), 0))
+_add("@item", lambda: (t(1),))
+_add("@resize_ @new_zeros @new_ones @new_empty", lambda: (t(3, 4), (4, 3)))
+_add("@new_full", lambda: (t(3, 4), (4, 3), 0.5))
 
 # ---- creation, under the default dtype float32
 _add("torch.zeros torch.ones torch.empty torch.rand torch.randn", lambda: ((2, 3),))
@@ -209,10 +191,10 @@ _add("torch.linspace torch.logspace", lambda: (0.0, 1.0, 4))
 _add("torch.randint", lambda: (0, 4, (2, 3)))
 _add("torch.tril_indices torch.triu_indices", lambda: (3, 3))
 _add("torch.scalar_tensor", lambda: (0.5,))
-_add("torch.bernoulli torch.Tensor.bernoulli torch.poisson", lambda: (t(4),))
+_add("torch.bernoulli @bernoulli torch.poisson", lambda: (t(4),))
 _add("torch.normal", lambda: (t(4), t(4)))
-_add("torch.Tensor.bernoulli_ torch.Tensor.normal_ torch.Tensor.uniform_ torch.Tensor.exponential_", lambda: (t(4),))
-_add("torch.Tensor.log_normal_ torch.Tensor.cauchy_ torch.Tensor.geometric_", lambda: (t(4), 0.5))
+_add("@bernoulli_ @normal_ @uniform_ @exponential_", lambda: (t(4),))
+_add("@log_normal_ @cauchy_ @geometric_", lambda: (t(4), 0.5))
 _add("torch.complex torch.polar torch.heaviside", lambda: (t(3), t(3)))
 
 # ---- embedding, sampling, resizing
@@ -233,7 +215,7 @@ _add(_F + "gumbel_softmax", lambda: (t(2, 4),), hard=True)
 _add("torch.searchsorted", lambda: (t(4).sort()[0], t(4)))
 _add("torch.bucketize", lambda: (t(4), t(4).sort()[0]))
 _add("torch.bincount", lambda: (_rows(), t(2)))
-_add("torch.multinomial torch.Tensor.multinomial", lambda: (t(4), 2))
+_add("torch.multinomial @multinomial", lambda: (t(4), 2))
 _add(
     "torch.trapezoid torch.trapz torch.cosine_similarity torch.pairwise_distance torch.dist", lambda: (t(3, 4), t(3, 4))
 )
@@ -242,20 +224,20 @@ for _p in (1.0, 2.0):
     _add("torch.cdist", functools.partial(lambda p: (t(3, 4), t(3, 4), p), _p))
 for _mode in ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
     _add("torch.cdist", lambda: (t(3, 4), t(3, 4)), compute_mode=_mode)
-_add("torch.stft torch.Tensor.stft", lambda: (t(64), 16), window=torch.ones(16), return_complex=True)
-_add("torch.quantile torch.Tensor.quantile torch.nanquantile", lambda: (t(4), 0.5))
-_add("torch.quantile torch.Tensor.quantile torch.nanquantile", lambda: (t(4), t(2)))
+_add("torch.stft @stft", lambda: (t(64), 16), window=torch.ones(16), return_complex=True)
+_add("torch.quantile @quantile torch.nanquantile", lambda: (t(4), 0.5))
+_add("torch.quantile @quantile torch.nanquantile", lambda: (t(4), t(2)))
 
 _add(_F + "pad", lambda: (t(3, 4), (1, 1)))
-_add("torch.stft torch.Tensor.stft", lambda: (t(64), 16), return_complex=True)
+_add("torch.stft @stft", lambda: (t(64), 16), return_complex=True)
 _add("torch.affine_grid_generator", lambda: (t(1, 2, 3), (1, 1, 3, 3), False))
 _add("torch.grid_sampler", lambda: (t(1, 2, 4, 4), t(1, 3, 3, 2), 0, 0, False))
 _add("torch.polygamma torch.special.polygamma", lambda: (1, t(4)))
 _add("torch.special.gammainc torch.special.gammaincc", lambda: (t(4), t(4)))
-_add("torch.istft torch.Tensor.istft", lambda: (torch.randn(9, 17, dtype=torch.complex64), 16), window=torch.ones(16))
+_add("torch.istft @istft", lambda: (torch.randn(9, 17, dtype=torch.complex64), 16), window=torch.ones(16))
 _add("torch.view_as_real torch.imag torch.real torch.abs torch.angle", lambda: (torch.randn(3, dtype=torch.complex64),))
 _add("torch.kaiser_window torch.fft.fftfreq torch.fft.rfftfreq", lambda: (4,))
-_add("torch.Tensor.requires_grad_ torch.Tensor.share_memory_", lambda: (t(4),))
+_add("@requires_grad_ @share_memory_", lambda: (t(4),))
 
 # ---- pooling and dropout, as torch.* spells them
 _add(
@@ -278,7 +260,7 @@ _add(_F + "fold", lambda: (t(1, 8, 4), (3, 3), (2, 2)))
 _add(_F + "conv_tbc torch.conv_tbc", lambda: (t(6, 1, 2), t(3, 2, 3), t(3)))
 _add("torch.batch_norm", lambda: (t(4, 3), t(3), t(3), t(3), t(3), True, 0.1, 1e-5, False))
 _add("torch.instance_norm", lambda: (t(2, 3, 5), t(3), t(3), None, None, True, 0.1, 1e-5, False))
-_add("torch.addr torch.Tensor.addr", lambda: (t(3, 4), t(3), t(4)), beta=1.0)
+_add("torch.addr @addr", lambda: (t(3, 4), t(3), t(4)), beta=1.0)
 
 # ---- losses
 _LIKELIHOOD = "binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss"
@@ -304,7 +286,7 @@ _add(_F + "ctc_loss", lambda: (t(5, 1, 4).log_softmax(-1), _rows()[None] + 1, to
 _add("torch.linalg.solve", lambda: (_spd(), t(3, 1)))
 _add("torch.linalg.lstsq", lambda: (_spd(), t(3, 1)))
 _add("torch.linalg.solve_triangular", lambda: (_spd(), t(3, 1)), upper=True)
-_add("torch.cholesky_solve torch.Tensor.cholesky_solve", lambda: (t(3, 1), _spd()))
+_add("torch.cholesky_solve @cholesky_solve", lambda: (t(3, 1), _spd()))
 _add("torch.svd_lowrank torch.pca_lowrank", lambda: (t(6, 6),), q=2)
 
 # ---- initialisation, in place
@@ -329,23 +311,23 @@ for _name in _WINDOWS.split():
     _add("torch.signal.windows." + _name, lambda: (4,), **({"std": 1.0} if _name == "gaussian" else {}))
 
 # ---- what is seldom called, as users write it
-_add("torch.Tensor.new_tensor", lambda: (t(3, 4), [1, 2]))
-_add("torch.Tensor.new_tensor", lambda: (t(3, 4), [0.5]))
+_add("@new_tensor", lambda: (t(3, 4), [1, 2]))
+_add("@new_tensor", lambda: (t(3, 4), [0.5]))
 _add("torch.range", lambda: (0, 4))
 _add("torch.as_tensor", lambda: (t(3, 4),))
 _add("torch.binomial", lambda: (t(4), t(4)))
-_add("torch.Tensor.float_power_", lambda: (t(4).double(), 2.0))
-_add("torch.is_same_size torch.Tensor.is_same_size torch.Tensor.is_set_to", lambda: (t(4), t(4)))
-_add("torch.is_nonzero torch.Tensor.is_nonzero torch.is_tensor", lambda: (t(1),))
+_add("@float_power_", lambda: (t(4).double(), 2.0))
+_add("torch.is_same_size @is_same_size @is_set_to", lambda: (t(4), t(4)))
+_add("torch.is_nonzero @is_nonzero torch.is_tensor", lambda: (t(1),))
 _add("torch.embedding_bag", lambda: (t(3, 4), _rows(), torch.tensor([0])))
 _add("torch.convolution", lambda: (t(1, 2, 6), t(3, 2, 3), t(3), (1,), (0,), (1,), False, (0,), 1))
 _add("torch.select_copy", lambda: (t(3, 4), 0, 1))
-_add("torch.unsafe_split_with_sizes torch.Tensor.unsafe_split_with_sizes", lambda: (t(4, 4), [1, 3]))
+_add("torch.unsafe_split_with_sizes @unsafe_split_with_sizes", lambda: (t(4, 4), [1, 3]))
 _add("torch.view_as_complex_copy", lambda: (t(3, 2),))
 _add("torch.view_as_real_copy", lambda: (torch.randn(3, dtype=torch.complex64),))
 _add("torch.segment_reduce", lambda: (t(4), "sum"), lengths=torch.tensor([1, 3]))
-_add("torch.Tensor.to_dense torch.Tensor.data_ptr", lambda: (t(3, 4),))
-_add("torch.Tensor.as_subclass", lambda: (t(3, 4), torch.Tensor))
-_add("torch.Tensor.set_", lambda: (t(3, 4), t(2, 2)))
-_add("torch.Tensor.resize_as torch.Tensor.resize_as_", lambda: (t(3, 4), t(4, 3)))
-_add("torch.logdet torch.Tensor.logdet", lambda: (_spd(),))
+_add("@to_dense @data_ptr", lambda: (t(3, 4),))
+_add("@as_subclass", lambda: (t(3, 4), torch.Tensor))
+_add("@set_", lambda: (t(3, 4), t(2, 2)))
+_add("@resize_as @resize_as_", lambda: (t(3, 4), t(4, 3)))
+_add("torch.logdet @logdet", lambda: (_spd(),))

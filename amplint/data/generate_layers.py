@@ -20,7 +20,6 @@ evaluation and without gradients, without autocast and under every device's.  An
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +48,7 @@ from amplint.data._layers import (
 from amplint.data._measure import measure
 from amplint.data._policies import add_older_results, add_policies
 from amplint.data._regimes import Measured, casts_by_device
-from amplint.data.generate_policy import dump
+from amplint.data.generate_policy import write
 from amplint.emulation import policies as policies_of
 
 FUNCTIONAL = "torch.nn.functional."
@@ -163,15 +162,5 @@ def add_calls(entries: dict[str, Any], calls: dict[str, list[Call]]) -> None:
         entries[name]["call"] = call
 
 
-def main() -> None:
-    """Write the table to the path given, else beside this file."""
-    parser = argparse.ArgumentParser(description="Measure what torch.nn layers hold and do to dtypes.")
-    parser.add_argument("out", nargs="?", type=Path, default=Path(__file__).with_name("layers.json"))
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
-    options = parser.parse_args()
-    progress(f"torch {torch.__version__}")
-    dump(generate(frozenset(options.only)), options.out)
-
-
 if __name__ == "__main__":
-    main()
+    write(generate, Path(__file__).with_name("layers.json"), "Measure what torch.nn layers hold and do to dtypes.")

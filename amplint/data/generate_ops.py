@@ -35,7 +35,6 @@ whose parts have the dtypes of the parts of the argument.  Keys beyond the plain
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,7 @@ from amplint.data._entries import entry_of
 from amplint.data._measure import measure
 from amplint.data._policies import add_older_results, add_policies
 from amplint.data._regimes import Measured, casts_by_device
-from amplint.data.generate_policy import dump
+from amplint.data.generate_policy import write
 from amplint.emulation import policies as policies_of
 
 
@@ -85,14 +84,5 @@ def generate(only: frozenset[str] = frozenset()) -> dict[str, Any]:
     return {"torch": version, "generator": "python -m amplint.data.generate_ops", "ops": entries}
 
 
-def main() -> None:
-    """Write the table to the path given, else beside this file."""
-    parser = argparse.ArgumentParser(description="Measure what torch operations do to dtypes.")
-    parser.add_argument("out", nargs="?", type=Path, default=Path(__file__).with_name("ops.json"))
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
-    options = parser.parse_args()
-    dump(generate(frozenset(options.only)), options.out)
-
-
 if __name__ == "__main__":
-    main()
+    write(generate, Path(__file__).with_name("ops.json"), "Measure what torch operations do to dtypes.")

@@ -16,6 +16,7 @@ which on the policy has been what it is now; it is left out where the oldest rel
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import itertools
 import json
@@ -256,6 +257,15 @@ def dump(table: dict[str, Any], path: Path) -> None:
     lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in sorted(table["ops"].items())]
     top = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
     path.write_text("{\n" + top + ' "ops": {\n' + ",\n".join(lines) + "\n }\n}\n")
+
+
+def write(generate: Callable[[frozenset[str]], dict[str, Any]], path: Path, about: str) -> None:
+    """Run a generator as its command line asks: OUT, else ``path``, is where to, ``--only`` names entries."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("out", nargs="?", type=Path, default=path)
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    options = parser.parse_args()
+    dump(generate(frozenset(options.only)), options.out)
 
 
 def main() -> None:

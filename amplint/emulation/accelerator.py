@@ -36,9 +36,6 @@ def _always(value: Any) -> Callable[..., Any]:
 def _random_numbers() -> dict[str, Any]:
     generator = torch.default_generator
 
-    def set_state(new_state: torch.Tensor, device: Any = None) -> None:
-        generator.set_state(new_state)
-
     def set_states(new_states: Sequence[torch.Tensor]) -> None:
         for state in new_states:
             generator.set_state(state)
@@ -46,18 +43,13 @@ def _random_numbers() -> dict[str, Any]:
     def manual_seed(seed: int) -> None:
         generator.manual_seed(int(seed))
 
-    def seed() -> None:
-        generator.seed()
-
     return {
         "get_rng_state": lambda device=None: generator.get_state(),
         "get_rng_state_all": lambda: [generator.get_state()],
-        "set_rng_state": set_state,
+        "set_rng_state": lambda new_state, device=None: set_states([new_state]),
         "set_rng_state_all": set_states,
-        "manual_seed": manual_seed,
-        "manual_seed_all": manual_seed,
-        "seed": seed,
-        "seed_all": seed,
+        **dict.fromkeys(("manual_seed", "manual_seed_all"), manual_seed),
+        **dict.fromkeys(("seed", "seed_all"), lambda: manual_seed(generator.seed())),
         "initial_seed": generator.initial_seed,
     }
 

@@ -77,7 +77,9 @@ def cases(rules: Sequence[Rule], folder: Path | None, problems: list[Problem]) -
             continue
         where, rule = display_path(path), by_code.get(path.parent.name)
         if rule is None or path.parent.parent != folder or not re.fullmatch(r"(bad|good)_.+\.py", path.name):
-            problems.append(Problem(where, None, "is no example: those are files CODE/bad_*.py and CODE/good_*.py"))
+            problems.append(
+                Problem(where, None, "is not an example: examples are files CODE/bad_*.py and CODE/good_*.py")
+            )
             continue
         try:
             found.append(Case(rule, path.stem, parse(path.read_text(encoding="utf-8")), where))
@@ -104,7 +106,7 @@ def parse(text: str) -> Example:
     for line in header:
         match = _SETTING.fullmatch(line)
         if match is None or match[1] not in SETTINGS or not SETTINGS[match[1]].fullmatch(match[2]):
-            raise ValueError(f"no setting of an example: {line}")
+            raise ValueError(f"not a setting of an example: {line}")
         settings[match[1]] = match[2]
     if [f"# {name}: {settings[name]}" for name in SETTINGS if name in settings] != header:
         raise ValueError(f"an example sets each of {', '.join(SETTINGS)} at most once, in this order")

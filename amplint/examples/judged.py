@@ -61,7 +61,7 @@ def undocumented(rule: Rule) -> Iterator[Problem]:
         position = text.find(f"{heading}\n{'-' * len(heading)}")
         if position < after:
             missing = position < 0
-            yield Problem(where, None, f"its documentation {'lacks' if missing else 'has too early'} '{heading}'")
+            yield Problem(where, None, f"its documentation {'lacks' if missing else 'has out of order'} '{heading}'")
         after = max(after, position)
     for name, examples in (("bad", rule.bad), ("good", rule.good)):
         if not examples:

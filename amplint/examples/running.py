@@ -58,7 +58,7 @@ def misrun(case: Case, fixed: str | None) -> Iterator[Problem]:
     if not status:
         yield Problem(case.where, None, "reproduce() does not fail")
     elif status != FAILED:
-        yield Problem(case.where, None, f"reproduce() ends otherwise than a hazard shows: {said}")
+        yield Problem(case.where, None, f"reproduce() fails in another way than a hazard does: {said}")
     if fixed is not None:
         status, said = run_in_child(program(case, fixed))
         if status:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING
+
+from amplint.config import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,9 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """``path``, ``function`` and ``text`` are searched in one frame; an empty one fits any. ``innermost`` looks at the
-    last frame only that is not torch's. ``codes`` are the rules that this makes the likeliest. ``family`` restricts the
-    clue to one family of texts."""
+    """One row of ``clues.toml``, which explains the fields."""
 
     says: str
     codes: tuple[str, ...]
@@ -37,57 +39,13 @@ class Clue:
         )
 
 
-CLUES = (
-    Clue(
-        "The call went through the inference fast path of torch's transformer layers: it exists in eval mode without "
-        "gradients only, and closes itself to CUDA's autocast but not to another device's.",
-        ("AMP108",),
-        text=r"_transformer_encoder_layer_fwd|_native_multi_head_attention",
-    ),
-    Clue(
-        "The call is in the backward of an autograd Function. Autocast is off there unless custom_bwd restores it: "
-        "grad_output has the dtype that forward returned, what ctx saved has its own.",
-        ("AMP204", "AMP202", "AMP201"),
-        function=r"^(?:\w+\.)*backward$",
-        innermost=True,
-    ),
-    Clue(
-        "The product is written in place or with out=, and autocast casts nothing in these forms.",
-        ("AMP107",),
-        text=r"[(,]\s*out\s*=[^=]|\.(?:addmm|baddbmm|addbmm|addmv|addr)_\(",
-        innermost=True,
-    ),
-    Clue(
-        "The call is an nn.Linear without bias: the left operand is its input, the right one its weight.",
-        (),
-        path=r"torch/nn/modules/linear\.py$",
-        family="matmul-operands",
-    ),
-    Clue(
-        "Activation checkpointing was recomputing forward: the recomputation ran under another autocast state.",
-        (),
-        path=r"torch/utils/checkpoint\.py$",
-        function=r"recompute|unpack|backward",
-    ),
-    Clue(
-        "The call ran in a worker thread, and autocast is a switch of one thread: enter it inside forward.",
-        (),
-        path=r"torch/nn/parallel/(?:parallel_apply|data_parallel)\.py$|(?:^|/)threading\.py$",
-    ),
-    Clue(
-        "The call came from evaluation or generation, which often runs outside the autocast region of training.",
-        (),
-        function=r"(?:^|[._])(?:generate|sample|predict|evaluate|evaluation|validate|validation_step|eval_step|inference)$",
-    ),
-    Clue(
-        "A function on the way is decorated with autocast; one with enabled=False leaves every tensor as it comes.",
-        ("AMP106",),
-        function=r"^decorate_autocast$",
-    ),
-)
+@cache
+def _known() -> tuple[Clue, ...]:
+    text = resources.files("amplint.explain").joinpath("clues.toml").read_text(encoding="utf-8")
+    return tuple(Clue(**{**row, "codes": tuple(row.get("codes", ()))}) for row in parse_toml(text)["clue"])
 
 
 def clues(frames: Sequence[Frame], family: str) -> list[Clue]:
     """The clues that the frames of one traceback give on a text; where some point to a rule, those alone."""
-    found = [clue for clue in CLUES if clue.family in ("", family) and clue.fits(frames)]
+    found = [clue for clue in _known() if clue.family in ("", family) and clue.fits(frames)]
     return [clue for clue in found if clue.codes] or found

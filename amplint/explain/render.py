@@ -24,12 +24,9 @@ WIDTH = 100
 REMEDIES, RULES, OTHERS = 3, 3, 3
 """How many are shown of each."""
 _HEADING = "bold"
-_FIX = {
-    Applicability.SAFE: " --fix",
-    Applicability.UNSAFE: " --fix --unsafe-fixes",
-}
+_FIX = {Applicability.SAFE: " --fix", Applicability.UNSAFE: " --fix --unsafe-fixes"}
 _NOTHING = (
-    "amplint finds nothing here by reading: the dtypes come from a caller, a checkpoint or a setting, or it fails in "
+    "amplint check reports nothing here: the dtypes come from a caller, a checkpoint or a setting, or it fails in "
     "float32 too."
 )
 _HOW = {
@@ -203,9 +200,7 @@ def _match(explained: Explained) -> dict[str, Any]:
 
 def _frame(frame: Frame, place: Place | None) -> dict[str, Any]:
     return {
-        "path": frame.path,
-        "row": frame.row,
-        "function": frame.function,
+        **{name: getattr(frame, name) for name in ("path", "row", "function")},
         "text": frame.text or None,
         "filename": str(place.path) if place is not None else None,
         "row_now": place.row if place is not None else None,

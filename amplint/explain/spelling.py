@@ -9,52 +9,29 @@ from __future__ import annotations
 
 import re
 
-_SCALAR_TYPES = {
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexHalf": "complex32",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-    "Float8_e4m3fn": "float8_e4m3fn",
-    "Float8_e4m3fnuz": "float8_e4m3fnuz",
-    "Float8_e5m2": "float8_e5m2",
-    "Float8_e5m2fnuz": "float8_e5m2fnuz",
+_SPELLINGS = {
+    "float16": ("Half", "half"),
+    "bfloat16": ("BFloat16",),
+    "float32": ("Float", "float"),
+    "float64": ("Double", "double"),
+    "complex32": ("ComplexHalf",),
+    "complex64": ("ComplexFloat", "cfloat", "complex<float>"),
+    "complex128": ("ComplexDouble", "cdouble", "complex<double>"),
+    "int64": ("Long", "long long", "long int", "long", "int64_t", "__int64"),
+    "int32": ("Int", "int"),
+    "int16": ("Short", "short int", "short"),
+    "int8": ("Char", "signed char"),
+    "uint8": ("Byte", "unsigned char"),
+    "bool": ("Bool",),
+    **{f"float8_{form}": (f"Float8_{form}",) for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")},
 }
-_TYPE_NAMES = {
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-    "cfloat": "complex64",
-    "cdouble": "complex128",
-    "complex<float>": "complex64",
-    "complex<double>": "complex128",
-    "long long": "int64",
-    "long int": "int64",
-    "long": "int64",
-    "int64_t": "int64",
-    "__int64": "int64",
-    "int": "int32",
-    "short int": "int16",
-    "short": "int16",
-    "signed char": "int8",
-    "unsigned char": "uint8",
-}
+"""By dtype: the name in ``c10::ScalarType``, then those of C++ types."""
 _BACKENDS = ("CPU", "CUDA", "MPS", "XPU", "HPU", "XLA", "PrivateUse1")
 
 NAMES: dict[str, str] = {
-    **_SCALAR_TYPES,
-    **_TYPE_NAMES,
-    **{dtype: dtype for dtype in _SCALAR_TYPES.values()},
-    **{f"{name}Tensor": dtype for name, dtype in _SCALAR_TYPES.items()},
-    **{f"{backend}{name}Type": dtype for name, dtype in _SCALAR_TYPES.items() for backend in _BACKENDS},
+    **{name: dtype for dtype, names in _SPELLINGS.items() for name in (dtype, *names)},
+    **{f"{names[0]}Tensor": dtype for dtype, names in _SPELLINGS.items()},
+    **{f"{backend}{names[0]}Type": dtype for dtype, names in _SPELLINGS.items() for backend in _BACKENDS},
 }
 """Every spelling without its namespace, to the torch dtype without ``torch.``."""
 

@@ -122,12 +122,7 @@ class _Settling:
         return Outcome(source, result, found - len(result.findings), tuple(sorted(self._broken)), settled)
 
     def _try(
-        self,
-        source: Source,
-        result: FileResult,
-        chosen: Sequence[Finding],
-        picked: frozenset[int],
-        known: list[_Known],
+        self, source: Source, result: FileResult, chosen: Sequence[Finding], picked: frozenset[int], known: list[_Known]
     ) -> _Trial:
         """Apply fixes, and those of what they uncover, and see whether that leaves fewer findings and no new ones."""
         failures = len(result.failures)

@@ -38,14 +38,8 @@ _ACCELERATE_KEYS = {
 }
 _DEEPSPEED_KEYS = {
     *("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "zero_optimization"),
-    *(
-        "optimizer",
-        "scheduler",
-        "gradient_clipping",
-        "steps_per_print",
-        "wall_clock_breakdown",
-        "zero_allow_untested_optimizer",
-    ),
+    *("optimizer", "scheduler", "gradient_clipping", "steps_per_print", "wall_clock_breakdown"),
+    "zero_allow_untested_optimizer",
 }
 
 

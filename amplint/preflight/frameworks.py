@@ -25,50 +25,32 @@ AUTOCASTS = frozenset({AUTOCAST, CUDA_AUTOCAST, CPU_AUTOCAST})
 SCALERS = frozenset({SCALER, CUDA_SCALER})
 LIGHTNING = frozenset({LIGHTNING_TRAINER, FABRIC})
 
-_ALIASES = {
-    "transformers.Seq2SeqTrainingArguments": TRAINING_ARGUMENTS,
-    "transformers.training_args.TrainingArguments": TRAINING_ARGUMENTS,
-    "transformers.training_args_seq2seq.Seq2SeqTrainingArguments": TRAINING_ARGUMENTS,
-    "sentence_transformers.SentenceTransformerTrainingArguments": TRAINING_ARGUMENTS,
-    "sentence_transformers.training_args.SentenceTransformerTrainingArguments": TRAINING_ARGUMENTS,
-    "accelerate.accelerator.Accelerator": ACCELERATOR,
-    "lightning.Trainer": LIGHTNING_TRAINER,
-    "lightning.pytorch.trainer.Trainer": LIGHTNING_TRAINER,
-    "lightning.pytorch.trainer.trainer.Trainer": LIGHTNING_TRAINER,
-    "pytorch_lightning.Trainer": LIGHTNING_TRAINER,
-    "pytorch_lightning.trainer.Trainer": LIGHTNING_TRAINER,
-    "pytorch_lightning.trainer.trainer.Trainer": LIGHTNING_TRAINER,
-    "lightning.Fabric": FABRIC,
-    "lightning.fabric.fabric.Fabric": FABRIC,
-    "lightning_fabric.Fabric": FABRIC,
-    "lightning_fabric.fabric.Fabric": FABRIC,
-    "torch.amp.autocast": AUTOCAST,
-    "torch.amp.autocast_mode.autocast": AUTOCAST,
-    "torch.cuda.amp.autocast_mode.autocast": CUDA_AUTOCAST,
-    "torch.cpu.amp.autocast_mode.autocast": CPU_AUTOCAST,
-    "torch.amp.grad_scaler.GradScaler": SCALER,
-    "torch.cuda.amp.grad_scaler.GradScaler": CUDA_SCALER,
-    "transformers.utils.quantization_config.BitsAndBytesConfig": BITSANDBYTES,
-    "transformers.trainer.Trainer": "transformers.Trainer",
-    "transformers.Seq2SeqTrainer": "transformers.Trainer",
+_SPELLINGS = {
+    TRAINING_ARGUMENTS: (
+        "transformers.Seq2SeqTrainingArguments transformers.training_args.TrainingArguments "
+        "transformers.training_args_seq2seq.Seq2SeqTrainingArguments "
+        "sentence_transformers.SentenceTransformerTrainingArguments "
+        "sentence_transformers.training_args.SentenceTransformerTrainingArguments"
+    ),
+    ACCELERATOR: "accelerate.accelerator.Accelerator",
+    LIGHTNING_TRAINER: (
+        "lightning.Trainer lightning.pytorch.trainer.Trainer lightning.pytorch.trainer.trainer.Trainer "
+        "pytorch_lightning.Trainer pytorch_lightning.trainer.Trainer pytorch_lightning.trainer.trainer.Trainer"
+    ),
+    FABRIC: ("lightning.Fabric lightning.fabric.fabric.Fabric lightning_fabric.Fabric lightning_fabric.fabric.Fabric"),
+    AUTOCAST: "torch.amp.autocast torch.amp.autocast_mode.autocast",
+    CUDA_AUTOCAST: "torch.cuda.amp.autocast_mode.autocast",
+    CPU_AUTOCAST: "torch.cpu.amp.autocast_mode.autocast",
+    SCALER: "torch.amp.grad_scaler.GradScaler",
+    CUDA_SCALER: "torch.cuda.amp.grad_scaler.GradScaler",
+    BITSANDBYTES: "transformers.utils.quantization_config.BitsAndBytesConfig",
+    "transformers.Trainer": "transformers.trainer.Trainer transformers.Seq2SeqTrainer",
 }
-_TRL = [
-    "SFT",
-    "DPO",
-    "KTO",
-    "Reward",
-    "GRPO",
-    "RLOO",
-    "ORPO",
-    "CPO",
-    "GKD",
-    "OnlineDPO",
-    "PPO",
-    "XPO",
-    "NashMD",
-    "BCO",
-    "PRM",
-]
+_ALIASES = {alias: name for name, aliases in _SPELLINGS.items() for alias in aliases.split()}
+_TRL = (
+    *("SFT", "DPO", "KTO", "Reward", "GRPO", "RLOO", "ORPO", "CPO"),
+    *("GKD", "OnlineDPO", "PPO", "XPO", "NashMD", "BCO", "PRM"),
+)
 _ALIASES |= {f"trl.{name}Config": TRAINING_ARGUMENTS for name in _TRL}
 _ALIASES |= {f"trl.{name}Trainer": "transformers.Trainer" for name in _TRL if name != "PPO"}
 _KNOWN = frozenset(_ALIASES.values())

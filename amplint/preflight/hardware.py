@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.finding import Severity
 from amplint.preflight.gpus import BF16_AND_TF32, FP8, TENSOR_CORES, Gpu, find_gpu, model_of
 from amplint.preflight.nvidia_smi import Listing, list_gpus
-from amplint.preflight.problem import Evidence, Problem
+from amplint.preflight.problem import Evidence, Problem, of_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -181,26 +181,20 @@ def _unused_gpu(machine: Machine, torch: TorchBuild) -> Iterator[Problem]:
     if not listed or torch.gpus or torch.hip or torch.available is None:
         return
     if torch.cuda is None:
-        yield Problem(
+        yield of_machine(
             "torch-without-cuda",
-            Severity.ERROR,
             f"torch {torch.version} is a CPU build, and this machine has {_names(listed)}: nothing runs on a GPU",
-            None,
             f"install a CUDA build of torch ({_GET_STARTED})",
-            (_GET_STARTED,),
-            Evidence.SEEN,
+            _GET_STARTED,
         )
         return
     reason = f" ({torch.why_not})" if torch.why_not else ""
     driver = f" of driver {machine.driver}" if machine.driver else ""
-    yield Problem(
+    yield of_machine(
         "cuda-unavailable",
-        Severity.ERROR,
         f"torch {torch.version}, built for CUDA {torch.cuda}, cannot use {_names(listed)}{driver}{reason}",
-        None,
         f"update the driver, or install a torch built for an older CUDA ({_GET_STARTED})",
-        (_GET_STARTED,),
-        Evidence.SEEN,
+        _GET_STARTED,
     )
 
 
@@ -212,14 +206,11 @@ def _architectures(gpus: Sequence[Gpu], torch: TorchBuild) -> Iterator[Problem]:
         assert gpu.capability is not None
         if any(_runs_on(arch, gpu.capability) for arch in torch.arch_list):
             continue
-        yield Problem(
+        yield of_machine(
             "torch-lacks-architecture",
-            Severity.ERROR,
             f"torch {torch.version} holds no code for {gpu}: it was built for {' '.join(torch.arch_list)}",
-            None,
             f"install a build of torch for that GPU ({_GET_STARTED})",
-            (_CHECK_CUBINS,),
-            Evidence.SEEN,
+            _CHECK_CUBINS,
         )
 
 

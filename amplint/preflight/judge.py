@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.finding import Severity
 from amplint.preflight.document import UNKNOWN
 from amplint.preflight.frameworks import (
     ACCELERATE_PRECISIONS,
@@ -23,7 +22,7 @@ from amplint.preflight.frameworks import (
     uses,
 )
 from amplint.preflight.gpus import BF16_AND_TF32, FP8, Gpu
-from amplint.preflight.problem import Evidence, Problem
+from amplint.preflight.problem import Problem, cited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,14 +74,12 @@ def _contradiction(call: Call) -> Iterator[Problem]:
     for half, brain, source in pairs.get(call.name, ()):
         if call.is_true(half) and call.is_true(brain):
             later = max(call.at(half), call.at(brain))
-            yield Problem(
+            yield cited(
                 "fp16-and-bf16",
-                Severity.WARNING,
                 f"{call.spelled(half, brain)}: both are on, which raises",
                 later,
                 "leave one on: bf16 on GPUs of compute capability 8.0 or later, else fp16",
-                (source,),
-                Evidence.CITED,
+                source,
             )
 
 
@@ -105,14 +102,12 @@ def _spelling(call: Call) -> Iterator[Problem]:
 
 
 def _unknown(call: Call, key: str, value: object, known: Sequence[str], source: str) -> Problem:
-    return Problem(
+    return cited(
         "invalid-precision",
-        Severity.WARNING,
         f"{call.spelled(key)}: there is no precision {value!r}, and it raises",
         call.at(key),
         f"write one of {', '.join(known)}",
-        (source,),
-        Evidence.CITED,
+        source,
     )
 
 
@@ -128,50 +123,36 @@ def _on_cpu(call: Call) -> Iterator[Problem]:
         else:
             outcome, source = "accelerate has no float16 autocast there: it raises, or trains in float32", _ACCELERATOR
             remedy = "use bf16 on the CPU"
-        yield Problem(
-            "fp16-on-cpu",
-            Severity.WARNING,
-            f"{call.spelled(use.key)} on the CPU: {outcome}",
-            call.at(use.key),
-            remedy,
-            (source,),
-            Evidence.CITED,
-        )
+        yield cited("fp16-on-cpu", f"{call.spelled(use.key)} on the CPU: {outcome}", call.at(use.key), remedy, source)
 
 
 def _unsupported(use: Use, gpus: Sequence[Gpu]) -> Iterator[Problem]:
     call = use.call
     shown, place = call.spelled(use.key), call.at(use.key)
     if use.family == "bf16" and (old := below(gpus, BF16_AND_TF32)):
-        yield Problem(
+        yield cited(
             "bf16-emulated",
-            Severity.WARNING,
             f"{shown}: {old} has no bfloat16 arithmetic (compute capability 8.0); torch emulates it or refuses, and "
             "Triton and FlashAttention have no kernels for it",
             place,
             _instead_of_bf16(use),
-            (_BF16,),
-            Evidence.CITED,
+            _BF16,
         )
     elif use.precision == "tf32" and (old := below(gpus, BF16_AND_TF32)):
-        yield Problem(
+        yield cited(
             "tf32-unsupported",
-            Severity.WARNING,
             f"{shown}: {old} has no TF32 (compute capability 8.0), and transformers raises",
             place,
             "leave tf32 out: it is for compute capability 8.0 or later",
-            (_TRAINING_ARGUMENTS,),
-            Evidence.CITED,
+            _TRAINING_ARGUMENTS,
         )
     elif use.family == "fp8" and (old := below(gpus, FP8)):
-        yield Problem(
+        yield cited(
             "fp8-unsupported",
-            Severity.WARNING,
             f"{shown}: {old} has no float8 matrix products (compute capability 8.9)",
             place,
             "use bf16 or fp16 mixed precision",
-            (_FP8,),
-            Evidence.CITED,
+            _FP8,
         )
 
 
@@ -195,15 +176,13 @@ def _flash_attention(call: Call, gpus: Sequence[Gpu]) -> Iterator[Problem]:
         return
     old = below(gpus, BF16_AND_TF32)
     if old:
-        yield Problem(
+        yield cited(
             "flash-attention-unsupported",
-            Severity.WARNING,
             f"{call.spelled('attn_implementation')}: {old} is older than what FlashAttention 2 has kernels for "
             "(compute capability 8.0)",
             call.at("attn_implementation"),
             'use attn_implementation="sdpa"',
-            (_FLASH,),
-            Evidence.CITED,
+            _FLASH,
         )
 
 
@@ -219,15 +198,13 @@ def flash_attention_dtype(calls: Sequence[Call]) -> Iterator[Problem]:
             continue
         for use in uses(call):
             if use.precision in ("fp32", "fp64") and not mixed and not open_ended:
-                yield Problem(
+                yield cited(
                     "flash-attention-dtype",
-                    Severity.WARNING,
                     f"{call.spelled('attn_implementation', use.key)}: FlashAttention takes float16 and bfloat16 only, "
                     "and no autocast casts for it",
                     call.at(use.key),
                     "load the weights in torch.bfloat16 or torch.float16, or run under autocast",
-                    (_MODELING,),
-                    Evidence.CITED,
+                    _MODELING,
                 )
 
 

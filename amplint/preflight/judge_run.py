@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.files import display_path
-from amplint.finding import Severity
 from amplint.preflight.call import Call, Variable
 from amplint.preflight.document import UNKNOWN
 from amplint.preflight.frameworks import (
@@ -24,7 +23,7 @@ from amplint.preflight.frameworks import (
     uses,
 )
 from amplint.preflight.judge import flash_attention_dtype
-from amplint.preflight.problem import Evidence, Problem
+from amplint.preflight.problem import Problem, cited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,15 +91,13 @@ def _mismatch(one: Use, other: Use) -> Problem:
         remedy = "write the same precision in both, or in one only"
         source = _TRAINING_ARGUMENTS
     there = one.call.at(one.key)
-    return Problem(
+    return cited(
         "precision-disagreement",
-        Severity.WARNING,
         f"{other.call.spelled(other.key)} here, but {one.call.spelled(one.key)} in "
         f"{display_path(there.path)}:{there.row}:{there.column}: {outcome}",
         other.call.at(other.key),
         remedy,
-        (source,),
-        Evidence.CITED,
+        source,
     )
 
 
@@ -111,15 +108,13 @@ def _scaler_with_bf16(calls: Sequence[Call]) -> Iterator[Problem]:
         return
     for call in calls:
         if call.name in SCALERS and call.get("enabled") in (None, True) and not call.conditional and call.complete:
-            yield Problem(
+            yield cited(
                 "scaler-with-bf16",
-                Severity.WARNING,
                 f"{call.spelled()} in a script whose autocast is bfloat16: bfloat16 has float32's range and needs no "
                 "loss scaling",
                 call.place,
                 "leave the GradScaler out, or construct it with enabled=False",
-                (_SCALER,),
-                Evidence.CITED,
+                _SCALER,
             )
 
 
@@ -140,15 +135,13 @@ def _scaled_half(file: PythonFile) -> Iterator[Problem]:
         if dtype_of(model.get(key)) != "float16" or not model.complete or _is_quantized(model):
             continue
         if all(_is_harmless(use) for use in file.uses.get(model.bound_to or "", ())):
-            yield Problem(
+            yield cited(
                 "scaled-half-parameters",
-                Severity.WARNING,
                 f"{model.spelled(key)} is trained with {arguments.spelled('fp16')}: gradients of float16 parameters "
                 'cannot be unscaled ("Attempting to unscale FP16 gradients")',
                 model.at(key),
                 "load the weights in torch.float32: fp16=True casts what is worth casting",
-                (_TROUBLESHOOTING,),
-                Evidence.CITED,
+                _TROUBLESHOOTING,
             )
 
 

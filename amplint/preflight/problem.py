@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from amplint.finding import Severity
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from amplint.finding import Severity
 
 
 class Evidence(str, Enum):
@@ -50,3 +50,13 @@ class Problem:
         if self.place is None:
             return ("", 0, 0, self.id, self.message)
         return (str(self.place.path), self.place.row, self.place.column, self.id, self.message)
+
+
+def cited(name: str, message: str, place: Place, remedy: str, source: str) -> Problem:
+    """A warning about a setting, known from one address."""
+    return Problem(name, Severity.WARNING, message, place, remedy, (source,), Evidence.CITED)
+
+
+def of_machine(name: str, message: str, remedy: str, source: str) -> Problem:
+    """An error of the machine itself."""
+    return Problem(name, Severity.ERROR, message, None, remedy, (source,), Evidence.SEEN)

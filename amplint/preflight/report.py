@@ -74,10 +74,7 @@ def _abilities(gpu: Gpu) -> str:
 
 def _problem(problem: Problem) -> Iterator[Line]:
     colour = _COLOURS[problem.severity]
-    yield [
-        (f"{problem.severity.value}[{problem.id}]", f"bold {colour}"),
-        (f": {problem.message}", "bold"),
-    ]
+    yield [(f"{problem.severity.value}[{problem.id}]", f"bold {colour}"), (f": {problem.message}", "bold")]
     if problem.place is not None:
         place = problem.place
         yield [("  --> ", "blue"), (f"{display_path(place.path)}:{place.row}:{place.column}", "")]
@@ -112,15 +109,8 @@ def _machine(report: Report) -> dict[str, Any]:
 
 
 def _gpu(gpu: Gpu) -> dict[str, Any]:
-    return {
-        "index": gpu.index,
-        "name": gpu.name,
-        "capability": dotted(gpu.capability) if gpu.capability is not None else None,
-        "architecture": gpu.architecture,
-        "bf16": gpu.bf16,
-        "fp16_tensor_cores": gpu.fp16_tensor_cores,
-        "fp8": gpu.fp8,
-    }
+    data = {"index": gpu.index, "name": gpu.name, "capability": gpu.capability and dotted(gpu.capability)}
+    return data | {name: getattr(gpu, name) for name in ("architecture", "bf16", "fp16_tensor_cores", "fp8")}
 
 
 def _package(package: Package) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def run_alone(target: Target, job: Job, options: Options, progress: Callable[[st
     found = [snippet for snippet in written.values() if isinstance(snippet, Snippet)]
     done = Alone()
     cells = [(name, f.fingerprint) for f in target.findings for name in f.scenarios if name in job.scenarios]
-    broken = "not run: earlier operations took the time or ended the process"
+    broken = "not run: earlier operations used up the time or ended the process"
     ended: dict[str, Outcome] = {}
     if found:
         only = replace(job, snippets=tuple(s.to_json() for s in found), claims=(), factory=None, trace=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ import torch
 
 from amplint.infer.lattice.scenarios import CONTROL
 from amplint.verify import judge
-from amplint.verify.flow import Coverage, DtypeFlow
+from amplint.verify.coverage import Coverage
+from amplint.verify.flow import DtypeFlow
 from amplint.verify.job import (
     BASE,
     CLEAN,
@@ -31,6 +32,7 @@ from amplint.verify.job import (
 from amplint.verify.loading import one_line
 from amplint.verify.modes import Call, calls
 from amplint.verify.run import Run, Where, run
+from amplint.verify.tensors import dtype_name, dtype_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,20 +71,6 @@ class Answers:
     own: tuple[torch.Tensor, ...] | None
 
 
-@dataclass(frozen=True)
-class _Look:
-    """One run of a cell with what it means: ``inputs`` is the dtype that float inputs had instead of float32."""
-
-    ran: Run
-    verdict: judge.Verdict
-    location: tuple[str, int] | None
-    confirmed: tuple[str, ...]
-    reached: tuple[str, ...]
-    timeline: dict[str, Any] | None
-    inputs: torch.dtype | None
-    frames: tuple[tuple[str, int], ...]
-
-
 def evaluate(
     job: Job,
     recipe: Recipe,
@@ -99,40 +87,24 @@ def evaluate(
     """
     start = time.perf_counter()
     inner = (variant, scenario.name, planned.call.mode) in job.inner
-    look = _look(job, recipe, scenario, planned, where, _low(scenario) if inner else None)
-    unsettled = set(look.reached) - set(look.confirmed)
-    if scenario.autocast is not None and look.verdict.kind == CLEAN and unsettled and not inner:
-        deeper = _look(job, recipe, scenario, planned, where, _low(scenario))
-        look = deeper if deeper.confirmed else look
-    answers = Answers(planned.reference.outputs, look.ran.outputs if look.ran.error is None else None)
-    error = look.verdict.error
-    if look.inputs is not None and error is not None:
-        error = f"{error} (inputs in {judge.name(look.inputs)}, as from a layer under autocast)"
-    outcome = Outcome(
-        scenario.name,
-        planned.call.mode,
-        look.verdict.kind,
-        round(time.perf_counter() - start, 3),
-        error=error,
-        location=look.location if look.verdict.kind != CLEAN else None,
-        family=look.verdict.family,
-        confirmed=look.confirmed,
-        reached=tuple(dict.fromkeys((*look.reached, *look.confirmed))),
-        difference=_difference(answers, baseline),
-        timeline=look.timeline,
-        dtypes=tuple(judge.name(output.dtype) for output in look.ran.outputs),
-        inner=look.inputs is not None,
-        variant=variant,
-        inputs=look.ran.inputs,
-        frames=look.frames if look.verdict.kind != CLEAN else (),
-    )
-    return outcome, answers
+    outcome, ran = _look(job, recipe, scenario, planned, where, inner=inner)
+    unsettled = set(outcome.reached) - set(outcome.confirmed)
+    if scenario.autocast is not None and outcome.kind == CLEAN and unsettled and not inner:
+        deeper, ran_deeper = _look(job, recipe, scenario, planned, where, inner=True)
+        outcome, ran = (deeper, ran_deeper) if deeper.confirmed else (outcome, ran)
+    answers = Answers(planned.reference.outputs, ran.outputs if ran.error is None else None)
+    seconds = round(time.perf_counter() - start, 3)
+    return replace(outcome, seconds=seconds, difference=_difference(answers, baseline), variant=variant), answers
 
 
 def _look(
-    job: Job, recipe: Recipe, scenario: Scenario, planned: Plan, where: Where, inputs: torch.dtype | None
-) -> _Look:
-    """Run without instruments, judge, and where something is to be told run with them."""
+    job: Job, recipe: Recipe, scenario: Scenario, planned: Plan, where: Where, *, inner: bool
+) -> tuple[Outcome, Run]:
+    """Run without instruments, judge, and where something is to be told run with them.
+
+    ``inner``: float inputs come in the scenario's low dtype, not in float32.
+    """
+    inputs = _low(scenario) if inner else None
     claims = [claim for claim in job.claims if scenario.name in claim.scenarios]
     attempt = partial(run, recipe, scenario, planned.call, where, inputs=inputs)
     ran = attempt()
@@ -153,8 +125,26 @@ def _look(
         if job.trace:
             timeline = flow.to_json()
     confirmed = _closest(claims, frames) if verdict.kind in CONFIRMING else []
-    way = tuple(dict.fromkeys(frames))[::-1]
-    return _Look(ran, verdict, location, tuple(confirmed), tuple(reached), timeline, inputs, way)
+    error, clean = verdict.error, verdict.kind == CLEAN
+    if inputs is not None and error is not None:
+        error = f"{error} (inputs in {dtype_name(inputs)}, as from a layer under autocast)"
+    outcome = Outcome(
+        scenario.name,
+        planned.call.mode,
+        verdict.kind,
+        0.0,
+        error=error,
+        location=None if clean else location,
+        family=verdict.family,
+        confirmed=tuple(confirmed),
+        reached=tuple(dict.fromkeys((*reached, *confirmed))),
+        timeline=timeline,
+        dtypes=tuple(dtype_name(output.dtype) for output in ran.outputs),
+        inner=inner,
+        inputs=ran.inputs,
+        frames=() if clean else tuple(dict.fromkeys(frames))[::-1],
+    )
+    return outcome, ran
 
 
 def _closest(claims: list[Claim], frames: list[tuple[str, int]]) -> list[str]:
@@ -217,9 +207,7 @@ def _is_untrained(recipe: Recipe) -> bool:
 
 
 def _low(scenario: Scenario) -> torch.dtype:
-    dtype = getattr(torch, scenario.autocast or scenario.parameters)
-    assert isinstance(dtype, torch.dtype)
-    return dtype
+    return dtype_named(scenario.autocast or scenario.parameters)
 
 
 def _watched(attempt: Callable[..., Run], claims: list[Claim], error: str | None) -> tuple[DtypeFlow, Coverage]:

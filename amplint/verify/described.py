@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from amplint.verify.tensors import dtype_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -28,7 +30,7 @@ def called_with(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 def value_text(value: Any) -> str:
     """One value, short: a tensor by dtype and shape, a module or another object by its class."""
     if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        return f"{dtype_name(value.dtype)}{list(value.shape)}"
     if isinstance(value, (list, tuple, dict)) and type(value).__module__ == "builtins":
         return _container(value)
     if isinstance(value, functools.partial):

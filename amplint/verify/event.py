@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from amplint.verify.plain import Plain
 
 Phase = Literal["forward", "backward"]
 Kind = Literal[
@@ -24,7 +26,7 @@ KINDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(Plain):
     """What happened, ``count`` times, on one source line in one operation with one combination of dtypes.
 
     Attributes:
@@ -61,20 +63,3 @@ class Event:
     operands: tuple[str, ...] = ()
     count: int = 1
     note: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Fields by name; tuples become lists in JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Event:
-        """The inverse of ``to_json``, through JSON or not.
-
-        Raises:
-            KeyError: If a field is missing.
-        """
-        values = {field.name: data[field.name] for field in fields(cls)}
-        for name in ("inputs", "operands"):
-            values[name] = tuple(values[name])
-        values["shapes"] = tuple(tuple(shape) for shape in values["shapes"])
-        return cls(**values)

@@ -9,32 +9,23 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from amplint.verify.coverage import Coverage
 from amplint.verify.event import Event, Kind, Phase
 from amplint.verify.operands import failing_operands
-from amplint.verify.operations import (
-    Operand,
-    Operation,
-    autocast_overloads,
-    dtype_name,
-    effect,
-    floating,
-    operation,
-    shape,
-    size,
-)
+from amplint.verify.operations import Operand, Operation, autocast_overloads, effect, floating, operation, shape, size
 from amplint.verify.overflow import Before, Watch
 from amplint.verify.sites import NOWHERE, Calls, Frames, Made, Nodes, Place, Role, Site, passes_dtype, qualified_name
+from amplint.verify.tensors import dtype_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable
     from types import FrameType, TracebackType
+
+_T = TypeVar("_T")
 
 #: Distinct (line, operation, dtypes) kept; further ones only count as dropped.
 _MAX_EVENTS = 20_000
@@ -48,9 +39,6 @@ _is_enabled, _dtype_of = torch._C.is_autocast_enabled, torch._C.get_autocast_dty
 _set_enabled = torch._C.set_autocast_enabled
 _SETTERS = (_set_enabled, torch._C.set_autocast_dtype)
 _REPEATED: set[Kind] = {"autocast-cast", "explicit-cast", "promotion"}
-
-
-__all__ = ["Coverage", "DtypeFlow", "Event"]
 
 
 @dataclass(slots=True)
@@ -81,12 +69,14 @@ class _Origin:
     forward: Kind | None
 
 
-class DtypeFlow(TorchDispatchMode):
-    """Use as ``with DtypeFlow(files=...) as flow: module(...)``; exceptions pass unchanged.
+_UNKNOWN = _Origin(Place(None, False, None, False), NOWHERE, "forward", None, None)
 
-    A line in one of ``files`` (files or folders) is preferred to one further inside; without, the innermost line that
-    is neither torch's, amplint's nor the standard library's counts.  Only the thread that entered, and autograd's own
-    threads, are seen.
+
+class DtypeFlow(TorchDispatchMode):
+    """Use as ``with DtypeFlow() as flow: module(...)``; exceptions pass unchanged.
+
+    The innermost line that is neither torch's, amplint's nor the standard library's counts.  Only the thread that
+    entered, and autograd's own threads, are seen.
 
     Attributes:
         first_nonfinite: The first operation that made inf or NaN of sound operands.
@@ -106,17 +96,16 @@ class DtypeFlow(TorchDispatchMode):
         """Torch would import its compiler at the first operation, which takes seconds, to keep it out of here."""
         return False
 
-    def __init__(self, files: Iterable[str | Path] | None = None, *, nonfinite: bool = True) -> None:
-        """With ``nonfinite=False`` values are not looked at, which saves about half of the time."""
+    def __init__(self) -> None:
         TorchDispatchMode.__init__(self)
         self._failure: Event | None = None
         self.first_nonfinite: Event | None = None
         self.dropped = 0
         self.unseen = 0
         self._saturated: Event | None = None
-        self._frames = Frames(files)
+        self._frames = Frames()
         self._nodes = Nodes()
-        self._watch = Watch() if nonfinite else None
+        self._watch = Watch()
         self._tallies: dict[Any, _Tally] = {}
         self._order = 0
         self._listed: dict[str, frozenset[str]] = {}
@@ -144,13 +133,9 @@ class DtypeFlow(TorchDispatchMode):
 
     def to_json(self) -> dict[str, Any]:
         """``events``, ``failure`` and ``first_nonfinite`` (or None) as ``Event.to_json`` gives them, ``dropped``."""
-        failure, nonfinite = self.failure, self.first_nonfinite
-        return {
-            "events": [event.to_json() for event in self.events],
-            "failure": failure.to_json() if failure is not None else None,
-            "first_nonfinite": nonfinite.to_json() if nonfinite is not None else None,
-            "dropped": self.dropped,
-        }
+        one = {"failure": self.failure, "first_nonfinite": self.first_nonfinite}
+        found = {name: event.to_json() if event is not None else None for name, event in one.items()}
+        return {"events": [event.to_json() for event in self.events], **found, "dropped": self.dropped}
 
     def __enter__(self) -> DtypeFlow:
         self._read_autocast()
@@ -185,21 +170,29 @@ class DtypeFlow(TorchDispatchMode):
         what = operation(func)
         operands = what.operands(args, kwargs)
         step = _Step(self._order, what, operands, tuple(operand.tensor.dtype for operand in operands))
-        origin, before = self._origin(caller, calls), self._before(step)
-        regions = self._regions(what, origin)
+        origin = self._seen(lambda: self._traced(caller, calls), _UNKNOWN)
+        before = self._seen(lambda: self._watch.before(what, operands), Before({}, {}))
+        nowhere: list[str] = []
+        regions = self._seen(lambda: self._regions(what, origin), nowhere)
         try:
             self._switch(regions, True)
             result = func(*args, **kwargs)
         except Exception as error:
-            self._failed(step, origin, error)
+            text = str(error)
+            self._seen(lambda: self._failed(step, origin, text), None)
             raise
         finally:
             self._switch(regions, False)
+        self._seen(lambda: self._ran(step, origin, result, before, func, args, kwargs), None)
+        return result
+
+    def _seen(self, look: Callable[[], _T], otherwise: _T) -> _T:
+        """What a look at the run gives; one that fails does not affect the run."""
         try:
-            self._ran(step, origin, result, before, func, args, kwargs)
+            return look()
         except Exception:
             self.unseen += 1
-        return result
+            return otherwise
 
     def _regions(self, what: Operation, origin: _Origin) -> list[str]:
         """Devices whose autocast is on where the operation was called, but off here, below the dispatcher's keys.
@@ -210,11 +203,7 @@ class DtypeFlow(TorchDispatchMode):
         on = [device for device, (enabled, _) in self._autocast.items() if enabled]
         if not on or what.view or origin.place.autocast:
             return []
-        try:
-            return [device for device in on if not self._cast_by_autocast(device, what, origin.place.function)]
-        except Exception:
-            self.unseen += 1
-            return []
+        return [device for device in on if not self._cast_by_autocast(device, what, origin.place.function)]
 
     def _cast_by_autocast(self, device: str, what: Operation, function: str | None) -> bool:
         """Whether autocast has a kernel for the operation, or for the callable by whose name it was called."""
@@ -227,13 +216,6 @@ class DtypeFlow(TorchDispatchMode):
         for device in regions:
             _set_enabled(device, on)
 
-    def _before(self, step: _Step) -> Before:
-        try:
-            return self._watch.before(step.what, step.operands) if self._watch is not None else Before({}, {})
-        except Exception:
-            self.unseen += 1
-            return Before({}, {})
-
     def _read_autocast(self) -> None:
         """Within an operation the switches read as off, so they are read whenever the program sets them."""
         for device in ("cpu", "cuda", "xpu", "mps"):
@@ -242,21 +224,14 @@ class DtypeFlow(TorchDispatchMode):
             except (RuntimeError, TypeError):
                 self._autocast.pop(device, None)
 
-    def _origin(self, caller: FrameType, calls: Calls | None) -> _Origin:
-        """Where the operation being dispatched comes from, and for a built-in backward what happened in forward."""
-        try:
-            return self._traced(caller, calls)
-        except Exception:
-            self.unseen += 1
-            return _Origin(Place(None, False, False, None, False), NOWHERE, "forward", None, None)
-
     def _traced(self, caller: FrameType, calls: Calls | None) -> _Origin:
+        """Where the operation being dispatched comes from, and for a built-in backward what happened in forward."""
         node = self._nodes.current()
         place = self._frames.locate(caller, calls, node is not None)
         if node is None:
             return _Origin(place, place.site or NOWHERE, "forward", place.function, None)
         made = self._nodes.of(node)
-        if made is not None and (place.site is None or (made.wanted and not place.wanted)):
+        if made is not None and place.site is None:
             return _Origin(place, made.site, "backward", place.function or node.name(), made.kind)
         if place.site is None:
             outer = self._frames.locate(caller, None, False)
@@ -274,15 +249,14 @@ class DtypeFlow(TorchDispatchMode):
         result_dtype = output.dtype if output is not None else None
         if told is not None:
             self._add(step, told[0], origin, result_dtype, told[1])
-        self._nodes.made(Made(origin.site, origin.place.wanted, told[0] if told is not None else None))
-        if self._watch is not None:
-            found = self._watch.after(step.what, func, args, kwargs, result, step.operands, before)
-            if found is not None:
-                event = self._add(step, "nonfinite", origin, result_dtype, 0, found.note)
-                if found.constant:
-                    self._saturated = self._saturated or event
-                else:
-                    self.first_nonfinite = self.first_nonfinite or event
+        self._nodes.made(Made(origin.site, told[0] if told is not None else None))
+        found = self._watch.after(step.what, func, args, kwargs, result, step.operands, before)
+        if found is not None:
+            event = self._add(step, "nonfinite", origin, result_dtype, 0, found.note)
+            if found.constant:
+                self._saturated = self._saturated or event
+            else:
+                self.first_nonfinite = self.first_nonfinite or event
 
     def _cast(
         self, origin: _Origin, source: torch.Tensor, was: torch.dtype, output: torch.Tensor | None
@@ -341,12 +315,9 @@ class DtypeFlow(TorchDispatchMode):
         tally.bytes += moved
         return tally.event
 
-    def _failed(self, step: _Step, origin: _Origin, error: Exception) -> None:
-        try:
-            event = self._add(step, "failed", origin, None, 0, str(error))
-            self._raised = [*self._raised[-15:], (step.order, str(error), event)]
-        except Exception:
-            self.unseen += 1
+    def _failed(self, step: _Step, origin: _Origin, text: str) -> None:
+        event = self._add(step, "failed", origin, None, 0, text)
+        self._raised = [*self._raised[-15:], (step.order, text, event)]
 
     def conclude(self, error: BaseException) -> None:
         """Look for the place where ``error`` was raised, where it was caught before it left the block.
@@ -361,15 +332,13 @@ class DtypeFlow(TorchDispatchMode):
                 return
         site = NOWHERE
         phase: Phase = "forward"
-        wanted = False
         innermost: TracebackType | None = None
         step = error.__traceback__
         while step is not None:
             frame, role = step.tb_frame, self._frames.role(step.tb_frame)
             if role is Role.ENGINE:
                 phase = "backward"
-            if role is Role.WANTED or (role is Role.USER and not wanted):
-                wanted = wanted or role is Role.WANTED
+            if role is Role.USER:
                 site = Site(os.path.abspath(frame.f_code.co_filename), step.tb_lineno, qualified_name(frame))
             if role not in (Role.OWN, Role.EMULATION, Role.GLUE):
                 innermost = step

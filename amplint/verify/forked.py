@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import select
-import signal
 import time
 import types
 import warnings
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from amplint.verify.job import BUILD_SHARE, MODES, Job, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from multiprocessing.connection import Connection
     from typing import Any
 
     from amplint.infer.lattice.scenarios import Scenario
 
 
 def run_forked(
-    example: Callable[[], Any],
-    scenarios: Sequence[Scenario],
-    device: str,
-    path: str,
-    *,
-    timeout: float,
-    seed: int = 0,
+    example: Callable[[], Any], scenarios: Sequence[Scenario], device: str, path: str, *, timeout: float, seed: int = 0
 ) -> tuple[Outcome, ...]:
     """The outcome of every cell of what ``example`` returns: ``(module, args, kwargs)``, or a module alone.
 
@@ -37,34 +29,30 @@ def run_forked(
     """
     if not hasattr(os, "fork"):
         raise RuntimeError("this needs a system with fork (Linux, macOS); elsewhere use `amplint verify`")
-    receive, send = os.pipe()
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe(duplex=False)
+    child = context.Process(target=_work, args=(example, scenarios, device, path, send, timeout, seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 warns of threads; the child starts none of its own
-        child = os.fork()
-    if child == 0:
-        os.close(receive)
-        status = 1
-        try:
-            _work(example, scenarios, device, path, send, timeout, seed)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(send)
+        child.start()
+    send.close()
+    deadline = time.monotonic() + timeout
+    outcomes: list[Outcome] = []
     try:
-        data = _read(receive, time.monotonic() + timeout)
+        while (left := deadline - time.monotonic()) > 0 and receive.poll(left):
+            told = receive.recv()
+            if told is None:
+                return tuple(outcomes)
+            if isinstance(told, str):
+                raise ValueError(told)
+            outcomes.append(told)
+    except EOFError:
+        pass
     finally:
-        os.close(receive)
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    lines = data.decode().splitlines()
-    if not lines or lines[-1] != "done":
-        raise RuntimeError(f"the run ended early or took longer than {timeout:g} s, after {len(lines)} cells")
-    events = [json.loads(line) for line in lines[:-1]]
-    for event in events:
-        if "cannot-build" in event:
-            raise ValueError(event["cannot-build"])
-    return tuple(map(Outcome.from_json, events))
+        child.kill()
+        child.join()
+        receive.close()
+    raise RuntimeError(f"the run ended early or took longer than {timeout:g} s, after {len(outcomes)} cells")
 
 
 def _work(
@@ -72,10 +60,11 @@ def _work(
     scenarios: Sequence[Scenario],
     device: str,
     path: str,
-    send: int,
+    send: Connection,
     timeout: float,
     seed: int,
 ) -> None:
+    """Send each outcome, then None; only why nothing could be built, if so."""
     import torch
 
     from amplint.verify.build import CannotBuild, Deadline, find_recipe
@@ -86,36 +75,17 @@ def _work(
     warnings.simplefilter("ignore")
     where = Where(device, "cpu")
     job = Job(path, None, device, "cpu", tuple(s.name for s in scenarios), results="", root="")
-    with os.fdopen(send, "w", encoding="utf-8") as out, where.policy():
-
-        def tell(**event: Any) -> None:
-            out.write(json.dumps(event) + "\n")
-            out.flush()
-
+    with where.policy():
         namespace = types.ModuleType("amplint_example")
         deadline = Deadline.after(timeout * BUILD_SHARE)
         try:
             recipe = find_recipe(None, namespace=namespace, factory=example, seed=seed, deadline=deadline)
             built = recipe.make()
         except CannotBuild as error:
-            tell(**{"cannot-build": error.reason})
-        else:
-            planned = [made for mode in MODES if (made := plan(recipe, built, mode, where)) is not None]
-            for scenario in scenarios:
-                for made in planned:
-                    outcome, _ = evaluate(job, recipe, scenario, made, where, None)
-                    tell(**outcome.to_json())
-        out.write("done\n")
-
-
-def _read(source: int, deadline: float) -> bytes:
-    chunks = []
-    while (left := deadline - time.monotonic()) > 0:
-        ready, _, _ = select.select([source], [], [], left)
-        if not ready:
-            break
-        chunk = os.read(source, 65536)
-        if not chunk:
-            break
-        chunks.append(chunk)
-    return b"".join(chunks)
+            send.send(error.reason)
+            return
+        planned = [made for mode in MODES if (made := plan(recipe, built, mode, where)) is not None]
+        for scenario in scenarios:
+            for made in planned:
+                send.send(evaluate(job, recipe, scenario, made, where, None)[0])
+        send.send(None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from amplint.verify.plain import Plain
 
 BASE = ("train", "eval", "eval-no-grad")
 MODES = (*BASE, "eval-mask", "second-call")
@@ -32,7 +34,7 @@ Cell = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Plain):
     """A finding, as far as a run can confirm it.
 
     ``rows`` are the inclusive line ranges of ``filename`` in which a failure confirms it: the statement it lies in, or,
@@ -54,7 +56,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Plain):
     """One target for one child process.
 
     ``name`` is the qualified name of a class of the file, or None for what the file's own ``amplint_example`` returns.
@@ -91,34 +93,9 @@ class Job:
     baseline: str | None = None
     snippets: tuple[dict[str, Any], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Job:
-        claims = tuple(
-            Claim(
-                claim["fingerprint"],
-                claim["code"],
-                claim["filename"],
-                tuple((first, last) for first, last in claim["rows"]),
-                tuple(claim["scenarios"]),
-                claim["governs"],
-                claim["settled_by_failure"],
-            )
-            for claim in data["claims"]
-        )
-        rest: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
-        for cells in ("skip", "inner"):
-            rest[cells] = tuple((variant, scenario, mode) for variant, scenario, mode in data[cells])
-        rest["lines"] = tuple((file, row) for file, row in data["lines"])
-        rest["own"] = tuple((file, first, last) for file, first, last in data["own"])
-        rest["claims"] = claims
-        return cls(**rest)
-
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Plain):
     """What one cell did.
 
     ``kind``: ``clean`` | ``failed`` (a dtype error) | ``overflow`` (inf or nan where float32 has neither) | ``loss``
@@ -155,20 +132,3 @@ class Outcome:
     @property
     def cell(self) -> Cell:
         return (self.variant, self.scenario, self.mode)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Outcome:
-        location = data["location"]
-        return cls(
-            **{
-                **data,
-                "location": (location[0], location[1]) if location else None,
-                "confirmed": tuple(data["confirmed"]),
-                "reached": tuple(data["reached"]),
-                "dtypes": tuple(data["dtypes"]),
-                "frames": tuple((file, row) for file, row in data["frames"]),
-            }
-        )

@@ -166,11 +166,6 @@ def _became_nonfinite(reference: tuple[torch.Tensor, ...], other: tuple[torch.Te
     )
 
 
-def name(dtype: torch.dtype) -> str:
-    """``bfloat16`` of ``torch.bfloat16``."""
-    return str(dtype).removeprefix("torch.")
-
-
 def user_frames(error: BaseException) -> Iterator[tuple[str, int]]:
     """File and line of the frames that are neither torch's nor ours, innermost first."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

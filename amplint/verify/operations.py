@@ -98,11 +98,6 @@ def floating(value: Any) -> Iterator[torch.Tensor]:
             if tensor.is_floating_point())  # fmt: skip
 
 
-def dtype_name(dtype: torch.dtype) -> str:
-    """``float32``."""
-    return str(dtype).removeprefix("torch.")
-
-
 def shape(tensor: torch.Tensor) -> tuple[int, ...]:
     """The sizes; a nested tensor has none that can be told, and gives an empty shape."""
     return () if tensor.is_nested else tuple(int(size) for size in tensor.shape)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from amplint.verify.operations import dtype_name, floating
+from amplint.verify.operations import floating
+from amplint.verify.tensors import dtype_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -72,7 +72,7 @@ def run_job(job: Job, progress: Callable[[str], None] | None = None) -> Report:
     for scenario in job.scenarios:
         for mode in report.modes:
             if ("", scenario, mode) not in done:
-                error = "not run: earlier cells took the time or ended the process"
+                error = "not run: earlier runs used up the time or ended the process"
                 report.outcomes.append(Outcome(scenario, mode, OTHER, 0.0, error=error, built=report.built))
     return report
 
@@ -127,11 +127,7 @@ def _start(scratch: Path) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TMPDIR": work,
-        "TEMP": work,
-        "TMP": work,
-        "MPLCONFIGDIR": work,
-        "NUMBA_CACHE_DIR": work,
+        **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"), work),
         "TORCH_EXTENSIONS_DIR": str(scratch / "extensions"),
         "TRITON_CACHE_DIR": str(scratch / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
@@ -187,11 +183,11 @@ def _reason(process: subprocess.Popen[bytes], job: Job, timed_out: bool, tail: d
         names = {number.value: number.name for number in signal.Signals}
         name = names.get(-process.returncode, str(-process.returncode))
         if name == "SIGKILL":
-            return f"ended for using more than {job.memory / 2**30:g} GiB of memory (--memory), or killed"
+            return f"ended because it used more than {job.memory / 2**30:g} GiB of memory (--memory), or killed"
         return f"the process died of signal {name}"
     last = [line for line in b"".join(tail).decode(errors="replace").splitlines() if line.strip()]
     said = f": {last[-1].strip()[:200]}" if last and process.returncode else ""
-    return f"the process ended itself with status {process.returncode}{said}"
+    return f"the process ended with status {process.returncode}{said}"
 
 
 class _Reader:

@@ -77,7 +77,7 @@ def _value(function: Function, known: _Known, asking: tuple[str, ...]) -> Any:
         found = known.find(name)
         if found is None:
             raise LoadError(
-                f"the pytest fixture {function.__name__} asks for {name}, which is no fixture of its file or of a "
+                f"the pytest fixture {function.__name__} asks for {name}, which is not a fixture of its file or of a "
                 "conftest.py above; name a plain function instead"
             )
         arguments[name] = _value(found, known, (*asking, name))

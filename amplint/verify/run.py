@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import sys
+import typing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import torch
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.half_convolutions import half_convolutions
 from amplint.verify.modes import Call, invoke, passed
-from amplint.verify.tensors import replaced, tensors
+from amplint.verify.tensors import dtype_named, replaced, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,7 +127,7 @@ def run(
                 stack.enter_context(half_convolutions())
             stack.enter_context(watch or contextlib.nullcontext())
             with torch.set_grad_enabled(call.mode in ("train", "eval")):
-                with region(scenario, where):
+                with region(scenario.autocast, where):
                     result = invoke(call, built)
                 outputs = [t for t in tensors(result) if t.is_floating_point() or t.is_complex()]
                 losses = [o.float().mean() for o in outputs if o.requires_grad and o.is_floating_point()]
@@ -135,9 +136,7 @@ def run(
             gradients = _gradients(built)
             stack.close()
             return Run(
-                tuple(o.detach().cpu() for o in outputs),
-                tuple(g.detach().cpu() for g in gradients),
-                inputs=inputs_text,
+                tuple(o.detach().cpu() for o in outputs), tuple(g.detach().cpu() for g in gradients), inputs=inputs_text
             )
         except KeyboardInterrupt:
             raise
@@ -145,30 +144,28 @@ def run(
             return Run(error=error, inputs=inputs_text, unlike=unlike)
 
 
-def region(scenario: Scenario, where: Where) -> contextlib.AbstractContextManager[Any]:
-    """The ambient autocast of the scenario."""
-    if scenario.autocast is None:
-        return contextlib.nullcontext()
-    context: contextlib.AbstractContextManager[Any] = torch.autocast(where.device, dtype=_dtype(scenario.autocast))
-    return context
+def region(low: str | None, where: Where) -> contextlib.AbstractContextManager[Any]:
+    """Autocast to a low dtype; nothing where that is None."""
+    context = torch.autocast(where.device, dtype=dtype_named(low)) if low is not None else contextlib.nullcontext()
+    return typing.cast("contextlib.AbstractContextManager[Any]", context)
 
 
 def prepare(recipe: Recipe, scenario: Scenario, call: Call, where: Where, inputs: torch.dtype | None = None) -> Built:
     """The target with the scenario's parameters, buffers and inputs, in the mode's training flag, on its hardware."""
     if scenario.keeps_explicit:
-        with _default_dtype(_dtype(scenario.parameters)):
+        with _default_dtype(dtype_named(scenario.parameters)):
             built = recipe.make()
         built = _with_values_of(recipe.make(), built)
-        low = _dtype(scenario.inputs)
+        low = dtype_named(scenario.inputs)
     else:
         built = recipe.make()
         for module in _modules(built):
             _cast_module(module, scenario)
-        low = inputs or _dtype(scenario.inputs)
+        low = inputs or dtype_named(scenario.inputs)
     if low is not torch.float32:
         built = _with_inputs(built, lambda t: _lowered(t, low) if t.dtype in (torch.float32, torch.complex64) else t)
     if recipe.guessed and scenario.parameters != "float32":
-        built = _computing_in(built, _dtype(scenario.parameters))
+        built = _computing_in(built, dtype_named(scenario.parameters))
     if where.run_on == "cuda":
         for module in _modules(built):
             module.to("cuda")
@@ -226,11 +223,11 @@ def _computing_in(built: Built, dtype: torch.dtype) -> Built:
 def _cast_module(module: torch.nn.Module, scenario: Scenario) -> None:
     if scenario.parameters == scenario.buffers:
         if scenario.parameters != "float32":
-            module._apply(functools.partial(_lowered, low=_dtype(scenario.parameters)))
+            module._apply(functools.partial(_lowered, low=dtype_named(scenario.parameters)))
         return
     for parameter in module.parameters():
         if parameter.is_floating_point():
-            parameter.data = parameter.data.to(_dtype(scenario.parameters))
+            parameter.data = parameter.data.to(dtype_named(scenario.parameters))
 
 
 def _with_values_of(source: Built, target: Built) -> Built:
@@ -290,9 +287,3 @@ def _rounded(built: Built, dtype: torch.dtype) -> Built:
 def _gradients(built: Built) -> list[torch.Tensor]:
     parameters = built.module.parameters() if isinstance(built.module, torch.nn.Module) else ()
     return [p.grad for p in parameters if p.grad is not None]
-
-
-def _dtype(name: str) -> torch.dtype:
-    dtype = getattr(torch, name)
-    assert isinstance(dtype, torch.dtype)
-    return dtype

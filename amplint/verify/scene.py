@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from amplint.verify.plain import Plain
 
 
 @dataclass(frozen=True)
-class LayerPart:
+class LayerPart(Plain):
     """A ``torch.nn`` layer by qualified name, the dtypes of its parameters and buffers by name, and its children."""
 
     name: str
     dtypes: dict[str, str] = field(default_factory=dict)
     children: tuple[LayerPart, ...] = ()
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> LayerPart:
-        return cls(data["name"], dict(data["dtypes"]), tuple(cls.from_json(child) for child in data["children"]))
-
 
 @dataclass(frozen=True)
-class Place:
+class Place(Plain):
     """A name in the text, and what it stands for.
 
     ``kind``: ``tensor`` (its dtype matters) | ``index`` (a tensor that says where: one of ``dtypes``) | ``number``
@@ -37,14 +34,9 @@ class Place:
     scalar: bool = False
     layer: LayerPart | None = None
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Place:
-        layer = LayerPart.from_json(data["layer"]) if data["layer"] else None
-        return cls(**{**data, "dtypes": tuple(data["dtypes"]), "layer": layer})
-
 
 @dataclass(frozen=True)
-class Scene:
+class Scene(Plain):
     """The operation in one scenario.
 
     ``names`` are the free names of ``text`` and the torch objects they mean; ``autocast`` is the low dtype where it
@@ -56,7 +48,3 @@ class Scene:
     names: dict[str, str]
     places: tuple[Place, ...]
     autocast: str | None
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Scene:
-        return cls(**{**data, "places": tuple(Place.from_json(place) for place in data["places"])})

@@ -58,7 +58,6 @@ class Role(Enum):
     AUTOCAST = "torch's own casts for custom_fwd"
     EMULATION = "the emulated autocast kernels"
     USER = "anything else"
-    WANTED = "one of the files asked for"
 
 
 class Site(NamedTuple):
@@ -77,8 +76,6 @@ class Place:
     """Where an operation was called from."""
 
     site: Site | None
-    wanted: bool
-    """Whether the site is in a file that was asked for."""
     autocast: bool
     """Whether an emulated autocast kernel, or ``custom_fwd``, lies between the line and the operation."""
     function: str | None
@@ -88,10 +85,9 @@ class Place:
 
 
 class Frames:
-    """Finds user lines on the stack.  With ``files`` (or folders), a line in one of these goes before inner ones."""
+    """Finds user lines on the stack."""
 
-    def __init__(self, files: Iterable[str | Path] | None = None) -> None:
-        self._wanted = {os.path.realpath(path) for path in files or ()}
+    def __init__(self) -> None:
         self._roles: dict[CodeType, Role] = {}
 
     def role(self, frame: FrameType) -> Role:
@@ -108,8 +104,6 @@ class Frames:
         path = os.path.abspath(code.co_filename)
         if frame.f_globals.get("__name__") == _EMULATION:
             return Role.EMULATION
-        if self._wanted and any(_under(os.path.realpath(path), wanted) for wanted in self._wanted):
-            return Role.WANTED
         if path in _GLUE:
             return Role.GLUE
         if path in _ENGINE and code.co_name in _ENGINE_ENTRIES:
@@ -120,32 +114,26 @@ class Frames:
             return Role.OWN
         if _under(path, _TORCH):
             return Role.SKIPPED
-        if any(_under(path, folder) for folder in _PACKAGES):
-            return Role.USER
-        if any(_under(path, folder) for folder in _LIBRARY):
-            return Role.SKIPPED
-        return Role.USER
+        of_library = any(_under(path, folder) for folder in _LIBRARY)
+        return Role.SKIPPED if of_library and not any(_under(path, folder) for folder in _PACKAGES) else Role.USER
 
     def locate(self, frame: FrameType | None, calls: Calls | None, in_backward: bool) -> Place:
         """The place of an operation whose innermost Python frame is ``frame``."""
-        site: Site | None = None
         autocast = entered = False
         function: str | None = None
         while frame is not None:
             role = self.role(frame)
             if role is Role.ENGINE and in_backward:
                 break
-            if site is None:
-                autocast = autocast or role in (Role.EMULATION, Role.AUTOCAST)
+            autocast = autocast or role in (Role.EMULATION, Role.AUTOCAST)
             if not entered and role not in (Role.GLUE, Role.EMULATION, Role.OWN):
                 entered = True
                 function = calls.of(frame) if calls is not None else None
-            if role is Role.WANTED or (role is Role.USER and site is None):
+            if role is Role.USER:
                 site = Site(os.path.abspath(frame.f_code.co_filename), frame.f_lineno, qualified_name(frame))
-                if role is Role.WANTED or not self._wanted:
-                    return Place(site, role is Role.WANTED, autocast, function, calls is not None)
+                return Place(site, autocast, function, calls is not None)
             frame = frame.f_back
-        return Place(site, False, autocast, function, calls is not None)
+        return Place(None, autocast, function, calls is not None)
 
 
 def _under(path: str, folder: str) -> bool:
@@ -210,10 +198,9 @@ class Calls:
 
 
 class Made(NamedTuple):
-    """The forward operation of an autograd node: its line, whether that was asked for, and what happened there."""
+    """The forward operation of an autograd node: its line, and what happened there."""
 
     site: Site
-    wanted: bool
     kind: Kind | None
 
 

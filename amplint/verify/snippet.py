@@ -6,15 +6,16 @@ builds. What the names hold comes from the inference; the file itself is never i
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from amplint.finding import Severity
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL
 from amplint.infer.torch_model.torch_ops import BANNED
 from amplint.source import SourceError
-from amplint.verify.scene import Scene
+from amplint.verify.plain import Plain
+from amplint.verify.scene import Scene  # noqa: TC001 - Plain.from_json looks it up
 from amplint.verify.snippet_writing import Unknown, write
 from amplint.verify.witness import Witness
 
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from amplint.source import Source
     from amplint.verify.witness import Sight
 
-NO_OPERATION = "the finding is about a definition or a setting, not about one operation that could run alone"
+NO_OPERATION = "the finding is about a definition or a setting, not about one operation"
 BY_CALLERS = "its operands disagree only for some callers"
 
 
 @dataclass(frozen=True)
-class Snippet:
+class Snippet(Plain):
     """A finding's operation ``op``, as written at ``row`` of ``filename`` (``source``), scenario by scenario.
 
     ``unknown`` says of the finding's other scenarios why the operation cannot run alone there.
@@ -47,13 +48,6 @@ class Snippet:
     source: str
     scenes: dict[str, Scene]
     unknown: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Snippet:
-        return cls(**{**data, "scenes": {name: Scene.from_json(scene) for name, scene in data["scenes"].items()}})
 
 
 def snippets(source: Source, findings: Sequence[Finding], options: Options) -> dict[str, Snippet | str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import importlib
 import time
 import types
@@ -15,8 +14,10 @@ from amplint.verify import judge
 from amplint.verify.described import called_with
 from amplint.verify.job import CLEAN, FAILED, OTHER, Outcome
 from amplint.verify.loading import one_line
+from amplint.verify.run import region
 from amplint.verify.snippet_layers import construction
 from amplint.verify.snippet_shapes import source_of, trials
+from amplint.verify.tensors import dtype_named
 
 if TYPE_CHECKING:
     from amplint.verify.run import Where
@@ -87,40 +88,32 @@ def _execute(
         with torch.no_grad():
             for place in scene.places:
                 environment[place.name] = _made(place, trial, where, control=control)
-            with _autocast(None if control else scene.autocast, where):
+            with region(None if control else scene.autocast, where):
                 exec(code, environment)
     except Exception as error:
         return error
     return None
 
 
-def _autocast(dtype: str | None, where: Where) -> contextlib.AbstractContextManager[Any]:
-    if dtype is None:
-        return contextlib.nullcontext()
-    context: contextlib.AbstractContextManager[Any] = torch.autocast(where.device, dtype=getattr(torch, dtype))
-    return context
-
-
 def _made(place: Place, trial: Trial, where: Where, *, control: bool) -> Any:
     hardware = "cuda" if where.run_on == "cuda" else "cpu"
     if place.kind == "tensor":
         values = torch.rand(trial.shapes[place.name]) * 0.8 + 0.1
-        return values.to(_control_dtype(place.dtypes[0]) if control else getattr(torch, place.dtypes[0])).to(hardware)
+        return values.to(_control_dtype(place.dtypes[0]) if control else dtype_named(place.dtypes[0])).to(hardware)
     if place.kind == "index":
         return trial.indices[place.name].clone().to(hardware)
     if place.kind == "layer":
         assert place.layer is not None
         return _layer(place.layer, control=control).eval().to(hardware)
     if place.kind == "dtype":
-        return _control_dtype(place.dtypes[0]) if control else getattr(torch, place.dtypes[0])
+        return _control_dtype(place.dtypes[0]) if control else dtype_named(place.dtypes[0])
     value = trial.values[place.name]
     return value.clone().to(hardware) if isinstance(value, torch.Tensor) else value
 
 
 def _control_dtype(name: str) -> torch.dtype:
     """float32 for every real floating dtype; others stay."""
-    dtype = getattr(torch, name)
-    assert isinstance(dtype, torch.dtype)
+    dtype = dtype_named(name)
     return torch.float32 if dtype.is_floating_point else dtype
 
 
@@ -132,9 +125,9 @@ def _layer(part: LayerPart, *, control: bool) -> torch.nn.Module:
     for name, dtype in () if control else part.dtypes.items():
         tensor = getattr(layer, name, None)
         if isinstance(tensor, torch.Tensor):
-            tensor.data = tensor.data.to(getattr(torch, dtype))
+            tensor.data = tensor.data.to(dtype_named(dtype))
         else:
-            layer.to(getattr(torch, dtype))
+            layer.to(dtype_named(dtype))
     return layer
 
 

@@ -13,6 +13,7 @@ import torch
 from amplint.data.forms import FORMS
 from amplint.infer.torch_model.torch_ops import find_op
 from amplint.verify.snippet_layers import SIZE, Shape, takes
+from amplint.verify.tensors import dtype_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -173,7 +174,7 @@ def _of_sample(sample: dict[str, list[Any]], tensors: list[Place], indices: list
             return None
         if place.kind == "tensor":
             shapes[place.name] = () if place.scalar else tuple(value.shape)
-        elif str(value.dtype).removeprefix("torch.") not in place.dtypes:
+        elif dtype_name(value.dtype) not in place.dtypes:
             return None
         else:
             positions[place.name] = value

@@ -96,7 +96,7 @@ class _Writer:
         elif isinstance(node, ast.Assign) and self._sight.op.name == _INDEX_OPERATION:
             self._index_write(node)
         else:
-            raise Unknown("what is flagged is no operation that could run alone")
+            raise Unknown("the flagged code is not one operation")
 
     def _index_write(self, node: ast.Assign) -> None:
         if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Subscript):
@@ -284,13 +284,7 @@ class _Writer:
         return self._sight.values.get(id(node), UNKNOWN)
 
     def _place(
-        self,
-        node: ast.expr,
-        kind: str,
-        param: str,
-        *dtypes: str,
-        scalar: bool = False,
-        layer: LayerPart | None = None,
+        self, node: ast.expr, kind: str, param: str, *dtypes: str, scalar: bool = False, layer: LayerPart | None = None
     ) -> None:
         self._replace(node, self._new(kind, param, dtypes, scalar=scalar, layer=layer))
 

@@ -174,9 +174,9 @@ def _claim(finding: Finding, tree: ast.Module) -> Claim:
         rows = [(statement.lineno, statement.end_lineno or rows[0][1])]
     if around is not None and isinstance(statement, (ast.Assign, ast.AnnAssign)):
         assigned = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        kept = {_self_attribute(target) for target in assigned} - {None}
+        kept = {self_attribute(target) for target in assigned} - {None}
         calls = [node for node in ast.walk(around) if isinstance(node, ast.Call)]
-        rows += [(c.lineno, c.end_lineno or c.lineno) for c in calls if _self_attribute(c.func) in kept]
+        rows += [(c.lineno, c.end_lineno or c.lineno) for c in calls if self_attribute(c.func) in kept]
     return Claim(
         finding.fingerprint, finding.code, str(finding.filename), tuple(rows), finding.scenarios, governs=governs
     )
@@ -197,7 +197,8 @@ def _enclosing(row: int, tree: ast.Module) -> tuple[ast.stmt | None, ast.ClassDe
     return statement, around
 
 
-def _self_attribute(node: ast.AST | None) -> str | None:
+def self_attribute(node: ast.AST | None) -> str | None:
+    """``x`` of ``self.x``; None for anything else."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
         return node.attr
     return None

@@ -17,6 +17,18 @@ _DEPTH = 6
 _FUNCTIONS = (FunctionType, MethodType, functools.partial)
 
 
+def dtype_named(name: str) -> torch.dtype:
+    """``torch.bfloat16`` of ``bfloat16``."""
+    dtype = getattr(torch, name)
+    assert isinstance(dtype, torch.dtype), name
+    return dtype
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """``bfloat16`` of ``torch.bfloat16``."""
+    return str(dtype).removeprefix("torch.")
+
+
 def replaced(value: Any, function: Callable[[torch.Tensor], torch.Tensor], *, objects: bool = True) -> Any:
     """The same structure with every tensor replaced.
 

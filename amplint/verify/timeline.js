@@ -152,10 +152,10 @@
     const failure = run.failure;
     const nonfinite = run.first_nonfinite;
     return el("section", {class: "cards"},
-      card(n(t.autocast), "casts by autocast", size(t.autocast_bytes) + " written", ""),
-      card(n(t.explicit), "explicit casts", size(t.explicit_bytes) + " written", ""),
-      card(n(t.promotions), "silent promotions", size(t.promotion_bytes) + " moved by them", t.promotions ? "warm" : "", t.promotions ? () => { state.lines = state.lines === "promotions" ? "all" : "promotions"; draw(); } : null),
-      card(nonfinite ? n(t.nonfinite) : "none", "inf or NaN", nonfinite ? "first at " + place(nonfinite) : "in any operation's result", nonfinite ? (run.verdict === "confirmed" ? "hot" : "warm") : "", nonfinite ? () => jump(nonfinite) : null),
+      card(n(t["autocast-cast"].count), "casts by autocast", size(t["autocast-cast"].bytes) + " written", ""),
+      card(n(t["explicit-cast"].count), "explicit casts", size(t["explicit-cast"].bytes) + " written", ""),
+      card(n(t.promotion.count), "silent promotions", size(t.promotion.bytes) + " moved by them", t.promotion.count ? "warm" : "", t.promotion.count ? () => { state.lines = state.lines === "promotions" ? "all" : "promotions"; draw(); } : null),
+      card(nonfinite ? n(t.nonfinite.count) : "none", "inf or NaN", nonfinite ? "first at " + place(nonfinite) : "in any operation's result", nonfinite ? (run.verdict === "confirmed" ? "hot" : "warm") : "", nonfinite ? () => jump(nonfinite) : null),
       card(failure ? "1" : "none", "failure", failure ? "at " + place(failure) : "ran to its end", failure ? "hot" : "", failure ? () => jump(failure) : null));
   }
 

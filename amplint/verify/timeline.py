@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import html
-import json
-import re
 import tokenize
-from dataclasses import asdict, dataclass, fields
-from importlib import resources
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.files import display_path
+from amplint.html_page import embedded, filled
 from amplint.verify.event import KINDS, Event
+from amplint.verify.plain import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-#: Everything is in the page; a browser is told to load nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-
 
 @dataclass(frozen=True)
-class TimelineRun:
+class TimelineRun(Plain):
     """One run of one target: a scenario in a mode.
 
     Attributes:
@@ -55,64 +51,14 @@ class TimelineRun:
     reproduce: str = ""
     dropped: int = 0
 
-    @classmethod
-    def of(cls, flow: Mapping[str, Any], **about: Any) -> TimelineRun:
-        """A run from ``DtypeFlow.to_json()``; ``about`` gives the fields that an instrument does not know."""
-        return cls.from_json({**_DEFAULTS, **about, **flow})
 
-    def to_json(self) -> dict[str, Any]:
-        """Fields by name; tuples become lists in JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TimelineRun:
-        """The inverse of ``to_json``, through JSON or not.
-
-        Raises:
-            KeyError: If a field is missing.
-        """
-        values = {field.name: data[field.name] for field in fields(cls)}
-        values["events"] = tuple(Event.from_json(event) for event in values["events"])
-        values["codes"] = tuple(values["codes"])
-        for name in ("failure", "first_nonfinite"):
-            values[name] = None if values[name] is None else Event.from_json(values[name])
-        return cls(**values)
-
-
-_DEFAULTS: dict[str, Any] = {"error": None, "codes": (), "seconds": 0.0, "reproduce": ""}
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Occurrences over a run, and the bytes of the casts and of silent promotion."""
-
-    autocast: int
-    autocast_bytes: int
-    explicit: int
-    explicit_bytes: int
-    promotions: int
-    promotion_bytes: int
-    nonfinite: int
-    failures: int
-
-
-def totals(events: Iterable[Event]) -> Totals:
-    """What the events come to."""
-    count: dict[str, int] = {}
-    moved: dict[str, int] = {}
+def totals(events: Iterable[Event]) -> dict[str, dict[str, int]]:
+    """How often each kind of event occurred, and how many bytes that moved."""
+    found = {str(kind): {"count": 0, "bytes": 0} for kind in KINDS}
     for event in events:
-        count[event.kind] = count.get(event.kind, 0) + event.count
-        moved[event.kind] = moved.get(event.kind, 0) + event.bytes
-    return Totals(
-        autocast=count.get("autocast-cast", 0),
-        autocast_bytes=moved.get("autocast-cast", 0),
-        explicit=count.get("explicit-cast", 0),
-        explicit_bytes=moved.get("explicit-cast", 0),
-        promotions=count.get("promotion", 0),
-        promotion_bytes=moved.get("promotion", 0),
-        nonfinite=count.get("nonfinite", 0),
-        failures=count.get("failed", 0),
-    )
+        found[event.kind]["count"] += event.count
+        found[event.kind]["bytes"] += event.bytes
+    return found
 
 
 def sources_of(runs: Iterable[TimelineRun]) -> dict[str, str]:
@@ -148,19 +94,7 @@ def render(runs: Sequence[TimelineRun], sources: Mapping[str, str]) -> str:
         "files": [{"name": _shown(name), "lines": sources.get(name, "").splitlines()} for name in names],
         "runs": [_run(run, {name: i for i, name in enumerate(names)}) for run in runs],
     }
-    parts = {
-        "policy": html.escape(_POLICY),
-        "title": html.escape(title),
-        "style": _part("timeline.css"),
-        "plain": _plain(runs),
-        "data": _embedded(data),
-        "script": _part("timeline.js"),
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _part("timeline.html"))
-
-
-def _part(name: str) -> str:
-    return resources.files("amplint.verify").joinpath(name).read_text(encoding="utf-8")
+    return filled("amplint.verify", "timeline", title=html.escape(title), plain=_plain(runs), data=embedded(data))
 
 
 def _of(run: TimelineRun) -> list[Event]:
@@ -186,23 +120,11 @@ def _shown_target(target: str) -> str:
 
 
 def _run(run: TimelineRun, files: Mapping[str, int]) -> dict[str, Any]:
-    def event(event: Event) -> dict[str, Any]:
-        return {**event.to_json(), "filename": files[event.filename]}
-
-    return {
-        **run.to_json(),
-        "target": _shown_target(run.target),
-        "events": [event(each) for each in run.events],
-        "failure": event(run.failure) if run.failure is not None else None,
-        "first_nonfinite": event(run.first_nonfinite) if run.first_nonfinite is not None else None,
-        "totals": asdict(totals(run.events)),
-    }
-
-
-def _embedded(data: object) -> str:
-    """JSON that neither ends the element that holds it nor starts another."""
-    text = json.dumps(data, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    data = run.to_json()
+    for event in (*data["events"], data["failure"], data["first_nonfinite"]):
+        if event is not None:
+            event["filename"] = files[event["filename"]]
+    return {**data, "target": _shown_target(run.target), "totals": totals(run.events)}
 
 
 def _plain(runs: Sequence[TimelineRun]) -> str:

@@ -76,22 +76,10 @@ class Row:
 
     def to_json(self, *, fix_check: bool) -> dict[str, Any]:
         """The contract's object; ``fix`` only where fixes were run."""
-        data: dict[str, Any] = {
-            "target": self.target,
-            "scenario": self.scenario,
-            "mode": self.mode,
-            "device": self.device,
-            "run_on": self.run_on,
-            "verdict": self.verdict.value,
-            "code": self.code,
-            "fingerprint": self.fingerprint,
-            "error": self.error,
-            "location": {"filename": self.location[0], "row": self.location[1]} if self.location else None,
-            "built": self.built,
-            "inputs": self.inputs,
-            "variant": self.variant,
-        }
+        ran = ("target", "scenario", "mode", "device", "run_on", "verdict", "code", "fingerprint", "error")
+        place = {"filename": self.location[0], "row": self.location[1]} if self.location else None
+        data = {name: getattr(self, name) for name in ran} | {"location": place}
+        data |= {name: getattr(self, name) for name in ("built", "inputs", "variant")}
         if fix_check:
-            data["fix"] = self.fix.value if self.fix else None
-            data["largest_error"] = self.largest_error
+            data |= {"fix": self.fix, "largest_error": self.largest_error}
         return {**data, "seconds": self.seconds, "reproduce": self.reproduce}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
@@ -16,13 +16,10 @@ from amplint.verify.job import (
     CLEAN,
     CONFIRMING,
     CPU_GAP,
-    FAILED,
     HARDWARE,
-    LOSS,
     MODES,
     NO_REFERENCE,
     OTHER,
-    OVERFLOW,
     Cell,
     Job,
     Outcome,
@@ -43,17 +40,13 @@ UNCHANGED = 1e-5
 OLD_CAPABILITY = (7, 0)
 """The GPU imagined when a finding lies on a branch that the default one does not take."""
 
-NO_WHOLE = "it stands outside of every class and function"
+NO_WHOLE = "it lies outside every class and function"
 
 _PLAIN = {
     CLEAN: Verdict.CLEAN,
-    FAILED: Verdict.CONFIRMED,
-    OVERFLOW: Verdict.CONFIRMED,
-    LOSS: Verdict.CONFIRMED,
-    CPU_GAP: Verdict.NEEDS_GPU,
-    HARDWARE: Verdict.NEEDS_GPU,
-    OTHER: Verdict.NOT_RUNNABLE,
-    NO_REFERENCE: Verdict.NOT_RUNNABLE,
+    **dict.fromkeys(CONFIRMING, Verdict.CONFIRMED),
+    **dict.fromkeys((CPU_GAP, HARDWARE), Verdict.NEEDS_GPU),
+    **dict.fromkeys((OTHER, NO_REFERENCE), Verdict.NOT_RUNNABLE),
 }
 
 
@@ -115,11 +108,7 @@ def _policy_of(finding: Finding, settings: Settings) -> str:
 
 
 def _verify(
-    target: Target,
-    outline: Outline,
-    settings: Settings,
-    device: str,
-    progress: Callable[[str], None] | None,
+    target: Target, outline: Outline, settings: Settings, device: str, progress: Callable[[str], None] | None
 ) -> Verified:
     job = job_of(target, outline, settings, device)
     if not target.runnable:
@@ -214,20 +203,15 @@ def _timeline(rows: list[Row], outcome: Outcome, report: Report) -> TimelineRun:
     verdicts = [row.verdict for row in rows]
     worst = min(verdicts, key=list(Verdict).index)
     first = rows[verdicts.index(worst)]
-    return TimelineRun.of(
-        outcome.timeline or {},
-        target=first.target,
-        scenario=first.scenario,
-        mode=first.mode,
-        device=first.device,
-        run_on=first.run_on,
-        verdict=worst.value,
-        torch=report.torch,
-        error=outcome.error,
-        codes=tuple(row.code for row in rows if row.verdict is worst and row.code),
-        seconds=outcome.seconds,
-        reproduce=first.reproduce,
-    )
+    about = {
+        **{name: getattr(first, name) for name in ("target", "scenario", "mode", "device", "run_on", "reproduce")},
+        "verdict": worst.value,
+        "torch": report.torch,
+        "error": outcome.error,
+        "codes": [row.code for row in rows if row.verdict is worst and row.code],
+        "seconds": outcome.seconds,
+    }
+    return TimelineRun.from_json({**about, **(outcome.timeline or {})})
 
 
 def _factory(target: Target, settings: Settings) -> str | None:
@@ -277,25 +261,12 @@ def _rows(
     """The rows of one scenario and mode. ``outcomes`` are those of what is built first and of its variants; each
     finding gets the verdict of the one that says most."""
 
+    built = report.target if report.target in outline.classes else EXAMPLE
+    name = f"{target.path}::{target.name or built}"
+
     def row_of(outcome: Outcome) -> Row:
-        built = report.target if report.target in outline.classes else EXAMPLE
-        return Row(
-            target=f"{target.path}::{target.name or built}",
-            asked=str(target),
-            scenario=outcome.scenario,
-            mode=outcome.mode,
-            device=job.device,
-            run_on=job.run_on,
-            verdict=_PLAIN[outcome.kind],
-            error=outcome.error,
-            location=outcome.location,
-            built=outcome.built or None,
-            inputs=outcome.inputs or None,
-            frames=outcome.frames,
-            variant=outcome.variant or None,
-            seconds=outcome.seconds,
-            how=report.how,
-        )
+        row = Row(name, outcome.scenario, outcome.mode, job.device, job.run_on, _PLAIN[outcome.kind])
+        return replace(row, asked=str(target), how=report.how, **_told(outcome))
 
     concerned = [finding for finding in target.findings if outcomes[0].scenario in finding.scenarios]
     unclaimed = [outcome for outcome in outcomes if outcome.kind in CONFIRMING and not outcome.confirmed]
@@ -312,6 +283,12 @@ def _rows(
         if after is not None:
             row = replace(row, fix=_effect(finding, verdict, after), largest_error=after.difference)
         yield row
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    """What a row says of what ran, as fields of it."""
+    names = ("error", "location", "frames", "seconds", "built", "inputs", "variant")
+    return {name: None if (value := getattr(outcome, name)) == "" else value for name in names}
 
 
 def _most_telling(finding: Finding, outcomes: list[Outcome]) -> tuple[Verdict, Outcome]:
@@ -355,29 +332,13 @@ def _alone_rows(
     alone = run_alone(target, job, options, progress)
     for scenario in job.scenarios:
         for finding in target.findings:
-            row = Row(
-                target=str(target),
-                scenario=scenario,
-                mode="eval",
-                device=job.device,
-                run_on=job.run_on,
-                verdict=Verdict.NOT_RUNNABLE,
-                code=finding.code,
-                fingerprint=finding.fingerprint,
-            )
+            row = Row(str(target), scenario, "eval", job.device, job.run_on, Verdict.NOT_RUNNABLE)
+            row = replace(row, code=finding.code, fingerprint=finding.fingerprint)
             outcome = alone.outcomes.get((scenario, finding.fingerprint))
             reason = alone.reasons.get((scenario, finding.fingerprint))
             if outcome is not None:
-                yield replace(
-                    row,
-                    verdict=_of_finding(finding, outcome),
-                    error=outcome.error,
-                    location=outcome.location,
-                    built=outcome.built or None,
-                    inputs=outcome.inputs or None,
-                    seconds=outcome.seconds,
-                    how=f"{HOW}: {report.broken}",
-                )
+                how = f"{HOW}: {report.broken}"
+                yield replace(row, verdict=_of_finding(finding, outcome), how=how, **_told(outcome))
             elif reason is not None:
                 yield replace(row, error=f"{report.broken}; alone: {reason}", advice=report.advice)
 
@@ -386,13 +347,5 @@ def _broken_rows(target: Target, job: Job, report: Report) -> Iterator[Row]:
     """A target without findings that could not be built."""
     for scenario in job.scenarios:
         for mode in BASE:
-            yield Row(
-                target=str(target),
-                scenario=scenario,
-                mode=mode,
-                device=job.device,
-                run_on=job.run_on,
-                verdict=Verdict.NOT_RUNNABLE,
-                error=report.broken,
-                advice=report.advice,
-            )
+            row = Row(str(target), scenario, mode, job.device, job.run_on, Verdict.NOT_RUNNABLE)
+            yield replace(row, error=report.broken, advice=report.advice)

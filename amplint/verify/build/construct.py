@@ -77,7 +77,7 @@ class Constructor:
             try:
                 module = self.bounded(plan)
             except (TooLarge, OutOfTime) as limit:
-                self.reason = "its constructor makes more than 150 million elements, or takes too long"
+                self.reason = "its constructor allocates more than 150 million elements, or takes too long"
                 if isinstance(limit, TooLarge) and self._refused is None:
                     self._refused = (plan, cost)
                 for rank, smaller in enumerate([*self.untrained(plan), *self.smaller(plan)]):

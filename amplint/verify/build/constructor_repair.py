@@ -12,13 +12,12 @@ from amplint.verify.build.frames import MISSING, Comparison, Place, broken, plac
 from amplint.verify.build.nested_configs import fields
 from amplint.verify.build.object_repair import objects_asked_for
 from amplint.verify.build.signatures import VARIADIC, Parameter
-from amplint.verify.build.spec import Const, Make, Plan, Spec, realise
+from amplint.verify.build.spec import Const, Make, Plan, Repair, Spec, each, realise
 from amplint.verify.build.values import candidates, layer_choices
+from amplint.verify.targets import self_attribute
 
 if TYPE_CHECKING:
     from amplint.verify.build.searches import ArgumentSearch
-
-Repair = tuple[float, Plan]
 
 
 def repairs(search: ArgumentSearch, plan: Plan, error: Exception) -> Iterator[Repair]:
@@ -43,11 +42,7 @@ def repairs(search: ArgumentSearch, plan: Plan, error: Exception) -> Iterator[Re
     yield from of_the_library(search, plan, text)
     yield from other_numbers(plan, text)
     for rank, name in enumerate(blamed[:4]):
-        for index, spec in enumerate(search.choices(name)[:8]):
-            yield 1.5 + 0.3 * index + 0.5 * rank, {**plan, name: spec}
-    for name in search.required():
-        for index, spec in enumerate(search.choices(name)[:6]):
-            yield 3.0 + index, {**plan, name: spec}
+        yield from each(plan, name, search.choices(name)[:8], 1.5 + 0.5 * rank, 0.3)
 
 
 def _keywords(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Repair]:
@@ -56,9 +51,6 @@ def _keywords(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Repair]
         wanted = [name for name in re.findall(r"'(\w+)'", missing[1]) if name not in plan]
         if wanted and (search.takes_any_keyword() or all(name in search.parameters for name in wanted)):
             yield 0.5, {**plan, **{name: search.choices(name)[0] for name in wanted}}
-    unexpected = re.search(r"unexpected keyword argument '(\w+)'", text)
-    if unexpected and unexpected[1] in plan:
-        yield 0.5, {name: spec for name, spec in plan.items() if name != unexpected[1]}
 
 
 def _blamed(search: ArgumentSearch, plan: Plan, trail: list[Place]) -> list[str]:
@@ -76,29 +68,14 @@ def _compared(search: ArgumentSearch, plan: Plan, place: Place, comparison: Comp
     remainder = _remainder(place, comparison)
     if remainder is not None:
         value, divisor = remainder
-        for name in _holding(search, plan, divisor):
-            for smaller in (4, 2, 1, 8):
-                if smaller != divisor and value % smaller == 0:
-                    yield 0.6, {**plan, name: Const(smaller)}
         for name in _holding(search, plan, value):
-            yield 0.8, {**plan, name: Const(divisor * max(1, round(value / divisor)))}
             yield 0.9, {**plan, name: Const(divisor * (value // divisor + 1))}
-            yield 1.2, {**plan, name: Const(divisor * 8)}
         return
     if comparison.op == "Isinstance":
         yield from _instances(search, comparison, plan)
     if left is MISSING or right is MISSING or _arrays(left, right):
         return
-    if comparison.op == "Eq":
-        for name in _holding(search, plan, left):
-            yield 0.6, {**plan, name: Const(right)}
-        for name in _holding(search, plan, right):
-            yield 0.7, {**plan, name: Const(left)}
-        yield from _lengths(search, plan, comparison)
-    elif comparison.op == "NotEq" and isinstance(left, int):
-        for name in _holding(search, plan, left):
-            yield 0.8, {**plan, name: Const(left + 1 if left else 1)}
-    elif (
+    if (
         comparison.op in ("Lt", "LtE", "Gt", "GtE")
         and isinstance(left, (int, float))
         and isinstance(right, (int, float))
@@ -106,12 +83,6 @@ def _compared(search: ArgumentSearch, plan: Plan, place: Place, comparison: Comp
         margin = {"Lt": -1, "LtE": 0, "Gt": 1, "GtE": 0}[comparison.op]
         for name in _holding(search, plan, left):
             yield 0.7, {**plan, name: Const(right + margin)}
-        for name in _holding(search, plan, right):
-            yield 0.8, {**plan, name: Const(left - margin)}
-    elif comparison.op == "In" and isinstance(right, (list, tuple, set, frozenset, Mapping)):
-        for name in _holding(search, plan, left):
-            for index, option in enumerate(list(right)[:4]):
-                yield 0.6 + 0.1 * index, {**plan, name: Const(option)}
     elif comparison.op in ("Is", "IsNot") and (left is None or right is None):
         for name in sorted(place.names() & set(search.parameters)):
             wanted = comparison.op == "Is"
@@ -130,8 +101,7 @@ def _instances(search: ArgumentSearch, comparison: Comparison, plan: Plan) -> It
     kinds = [kind for kind in (wanted if isinstance(wanted, tuple) else (wanted,)) if isinstance(kind, type)]
     for rank, kind in enumerate(kinds[:3]):
         asked = search.parameters[name].replace(annotation=kind, default=Parameter.empty)
-        for index, spec in enumerate(candidates(asked, search.target)[:3]):
-            yield 0.5 + 0.2 * rank + 0.1 * index, {**plan, name: spec}
+        yield from each(plan, name, candidates(asked, search.target)[:3], 0.5 + 0.2 * rank, 0.1)
 
 
 def of_the_library(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Repair]:
@@ -143,8 +113,7 @@ def of_the_library(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Re
         match = re.search(pattern, text)
         for name, spec in plan.items() if match else ():
             if match and isinstance(spec, Make) and re.search(rf"\b{match[1]}\(", spec.label):
-                for index, other in enumerate(find(search.target, name, match[2])):
-                    yield 0.4 + 0.2 * index, {**plan, name: other}
+                yield from each(plan, name, find(search.target, name, match[2]), 0.4, 0.2)
 
 
 def _arrays(left: Any, right: Any) -> bool:
@@ -160,19 +129,6 @@ def _remainder(place: Place, comparison: Comparison) -> tuple[int, int] | None:
         return None
     value, divisor = place.evaluate(node.left), place.evaluate(node.right)
     return (value, divisor) if isinstance(value, int) and isinstance(divisor, int) and divisor else None
-
-
-def _lengths(search: ArgumentSearch, plan: Plan, comparison: Comparison) -> Iterator[Repair]:
-    """``len(a) == n``: another length for what has the length of either side."""
-    left, right = comparison.left_value, comparison.right_value
-    if not (isinstance(left, int) and isinstance(right, int)):
-        return
-    for name in search.parameters:
-        value = _current(search, plan, name)
-        if isinstance(value, (list, tuple)) and value:
-            for have, want in ((left, right), (right, left)):
-                if len(value) == have and 0 < want <= 64:
-                    yield 0.7, {**plan, name: Const(type(value)([*value, *[value[-1]] * want][:want]))}
 
 
 def _holding(search: ArgumentSearch, plan: Plan, value: Any) -> list[str]:
@@ -204,10 +160,9 @@ def _registry(search: ArgumentSearch, plan: Plan, trail: list[Place], blamed: li
             table = place.evaluate(node.value)
             if isinstance(table, Mapping) and 0 < len(table) < 500:
                 key = place.evaluate(node.slice)
-                holders = _holding(search, plan, key) or blamed[:1]
-                for name in holders:
-                    for index, option in enumerate([key for key in table if isinstance(key, (str, int))][:5]):
-                        yield 0.7 + 0.1 * index, {**plan, name: Const(option)}
+                offered = [Const(option) for option in [key for key in table if isinstance(key, (str, int))][:5]]
+                for name in _holding(search, plan, key) or blamed[:1]:
+                    yield from each(plan, name, offered, 0.7, 0.1)
 
 
 def _quoted(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
@@ -218,8 +173,7 @@ def _quoted(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) ->
     listed = re.findall(r"[\w./-]+", re.sub(r"\b(or|and|are|is)\b", " ", offered[1])) if offered else []
     for name in dict.fromkeys([*rejected, *blamed[:2]]):
         if isinstance(_current(search, plan, name), str) or offered:
-            for index, word in enumerate(list(dict.fromkeys([*words, *listed]))[:6]):
-                yield 0.6 + 0.1 * index, {**plan, name: Const(word)}
+            yield from each(plan, name, [Const(word) for word in list(dict.fromkeys([*words, *listed]))[:6]], 0.6, 0.1)
     yield from _given(search, plan, words)  # "`depth` must be passed"
 
 
@@ -243,20 +197,15 @@ def after_forward(search: ArgumentSearch, plan: Plan, error: BaseException | Non
 
 def _attributes(trail: list[Place]) -> set[str]:
     """What the failing statements read from ``self``."""
-    return {
-        node.attr
-        for place in trail
-        for node in (ast.walk(place.statement) if place.statement is not None else ())
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    }
+    statements = [place.statement for place in trail if place.statement is not None]
+    return {read for statement in statements for node in ast.walk(statement) if (read := self_attribute(node))}
 
 
 def _given(search: ArgumentSearch, plan: Plan, words: list[str]) -> Iterator[Repair]:
     for word in dict.fromkeys(words):
         if word in search.parameters and _current(search, plan, word) is None:
             given = [spec for spec in search.choices(word) if not (isinstance(spec, Const) and spec.value is None)]
-            for index, spec in enumerate(given[:3]):
-                yield 0.5 + 0.2 * index, {**plan, word: spec}
+            yield from each(plan, word, given[:3], 0.5, 0.2)
 
 
 _NEEDS_SEQUENCE = (
@@ -269,10 +218,6 @@ _NEEDS_NUMBER = (
     r"received an invalid combination of arguments|bad operand type|not all arguments converted"
 )
 _NEEDS_CALL = r"object is not callable"
-_NEEDS_TEXT = (
-    r"'(int|float|bool|list|NoneType)' object has no attribute "
-    r"'(lower|upper|startswith|endswith|split|replace|strip)'"
-)
 
 
 def _kinds(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -> Iterator[Repair]:
@@ -285,20 +230,12 @@ def _kinds(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -> 
             number = value if value is not None else names.FEATURES
             expected = re.search(r"expected (?:at least )?(\d+)", text)
             counts = [int(expected[1])] if expected else [4, 2, 3, 1]
-            for index, count in enumerate(counts):
-                yield cost + 0.1 * index, {**plan, name: Const((number,) * count)}
-                yield cost + 0.1 * index + 0.05, {**plan, name: Const([number] * count)}
+            yield from each(plan, name, [Const((number,) * count) for count in counts], cost, 0.1)
         elif re.search(_NEEDS_NUMBER, text) and isinstance(value, (list, tuple, str, dict, type, type(None))):
-            for index, number in enumerate(_numbers_among(search.choices(name)) or [Const(names.FEATURES)]):
-                yield cost + 0.1 * index, {**plan, name: number}
+            yield from each(plan, name, _numbers_among(search.choices(name)) or [Const(names.FEATURES)], cost, 0.1)
         elif re.search(_NEEDS_CALL, text):
-            for index, spec in enumerate(
-                spec for spec in _layers(search, name) if spec.key != plan.get(name, spec).key
-            ):
-                yield cost + 0.1 * index, {**plan, name: spec}
-        elif re.search(_NEEDS_TEXT, text):
-            for index, word in enumerate(names.words_for(name)):
-                yield cost + 0.1 * index, {**plan, name: Const(word)}
+            layers = layer_choices(name, search.target)
+            yield from each(plan, name, [s for s in layers if s.key != plan.get(name, s).key], cost, 0.1)
         elif "index out of range" in text and isinstance(value, (list, tuple)) and value:
             for extra in (1, 2, 4):
                 yield cost + 0.1 * extra, {**plan, name: Const(type(value)([*value, *[value[-1]] * extra]))}
@@ -328,16 +265,11 @@ def _other_objects(search: ArgumentSearch, plan: Plan, text: str) -> Iterator[Re
     for name, spec in plan.items():
         if match and isinstance(spec, Make) and re.search(rf"\b{match[1]}\(", spec.label):
             others = [other for other in search.choices(name) if f"{match[1]}(" not in other.key]
-            for index, other in enumerate(others):
-                yield 0.4 + 0.1 * index, {**plan, name: other}
+            yield from each(plan, name, others, 0.4, 0.1)
 
 
 def _numbers_among(specs: list[Spec]) -> list[Const]:
     return [spec for spec in specs if isinstance(spec, Const) and type(spec.value) in (int, float)][:3]
-
-
-def _layers(search: ArgumentSearch, name: str) -> list[Spec]:
-    return layer_choices(name, search.target)
 
 
 def other_numbers(plan: Plan, text: str) -> Iterator[Repair]:

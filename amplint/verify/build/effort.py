@@ -22,17 +22,7 @@ LARGEST = 150_000_000
 """Elements of what nothing makes smaller: the largest image classifiers of their time."""
 
 _FACTORIES = {
-    "empty",
-    "zeros",
-    "ones",
-    "full",
-    "randn",
-    "rand",
-    "randint",
-    "arange",
-    "linspace",
-    "eye",
-    "empty_strided",
+    *("empty", "zeros", "ones", "full", "randn", "rand", "randint", "arange", "linspace", "eye", "empty_strided")
 }
 _COPIES = {"repeat", "clone", "tile", "tril", "triu", "outer", "cat", "stack"}
 

@@ -17,7 +17,7 @@ from amplint.verify.build.queue import Waiting
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.build.searches import Probe
 from amplint.verify.build.signatures import VARIADIC, Parameter, forward_parameters
-from amplint.verify.build.spec import Items, Plan, Spec, realise, tensors_of
+from amplint.verify.build.spec import Plan, Spec, realise, tensors_of
 from amplint.verify.build.trace import Trace
 from amplint.verify.loading import one_line
 from amplint.verify.tensors import tensors
@@ -107,11 +107,12 @@ class Forward:
 
         Where the run changed the module, as a cache does, the next run has a new one.
         """
+        given: dict[str, torch.Tensor] = {}
         try:
-            args, kwargs = call_arguments(plan, self.parameters, self.seed)
+            args, kwargs = call_arguments(plan, self.parameters, self.seed, given)
         except Exception as error:  # a class of the library refuses what it is made of
             return Probe(Trace({}, self.constants), error)
-        trace = Trace(_named_tensors(plan, args, kwargs, self.parameters), self.constants)
+        trace = Trace(given, self.constants)
         self.module.train(training)
         before = _settings(self.module)
         seed_everything(self.seed)
@@ -160,10 +161,12 @@ def _oblong(plan: Plan) -> float:
     return 0.8 if any(max(pair) > 2 * min(pair) for pair in sides) else 0.0
 
 
-def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def call_arguments(
+    plan: Plan, signature: dict[str, Parameter], seed: int, noted: dict[str, torch.Tensor] | None = None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The positional and keyword arguments that ``plan`` describes, made under ``seed``.
 
-    A tuple for ``*args`` is several arguments.
+    A tuple for ``*args`` is several arguments. ``noted`` gets the tensors by their paths in ``plan``.
     """
     generator = torch.Generator().manual_seed(seed)
     args: list[Any] = []
@@ -173,7 +176,7 @@ def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tu
         if name not in plan:
             skipped = skipped or parameter.kind not in VARIADIC
             continue
-        value = realise(plan[name], generator)
+        value = realise(plan[name], generator, name, noted)
         if parameter.kind is Parameter.VAR_POSITIONAL:
             args += value if isinstance(value, tuple) else (value,)
         elif skipped or parameter.kind is Parameter.KEYWORD_ONLY:
@@ -182,28 +185,5 @@ def call_arguments(plan: Plan, signature: dict[str, Parameter], seed: int) -> tu
             args.append(value)
     for name, spec in plan.items():
         if name not in signature:
-            kwargs[name] = realise(spec, generator)
+            kwargs[name] = realise(spec, generator, name, noted)
     return tuple(args), kwargs
-
-
-def _named_tensors(
-    plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], signature: dict[str, Parameter]
-) -> dict[str, torch.Tensor]:
-    """The tensors of the call by their paths in ``plan``, but for those that an object keeps under another name."""
-    order = [name for name in signature if name in plan and name not in kwargs]
-    values: dict[str, Any] = dict(zip(order, args, strict=False)) | kwargs
-    last = plan[order[-1]] if order else None
-    if isinstance(last, Items) and last.kind is tuple and signature[order[-1]].kind is Parameter.VAR_POSITIONAL:
-        values[order[-1]] = args[len(order) - 1 :]
-    found = {}
-    for path in tensors_of(plan):
-        name, *rest = path.split(".")
-        value, spec = values[name], plan[name]
-        for index in map(int, rest):
-            assert isinstance(spec, Items)
-            key = spec.names[index] if spec.names else ""
-            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None) if key else value[index]
-            spec = spec.items[index]
-        if isinstance(value, torch.Tensor):
-            found[path] = value
-    return found

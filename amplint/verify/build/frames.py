@@ -164,8 +164,7 @@ def _statement(path: str, line: int) -> tuple[ast.stmt | None, tuple[ast.stmt, .
     inner: ast.AST | None = tree
     while inner is not None:
         inner = next(
-            (child for child in _statements(inner) if child.lineno <= line <= (child.end_lineno or child.lineno)),
-            None,
+            (child for child in _statements(inner) if child.lineno <= line <= (child.end_lineno or child.lineno)), None
         )
         if inner is not None:
             chain.append(inner)

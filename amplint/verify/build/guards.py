@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from amplint.infer.syntax.control import goes_on
 from amplint.verify.build.signatures import source_tree
+from amplint.verify.targets import self_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ class Sources:
             return
         for caller in self.methods():
             for call in ast.walk(caller):
-                if isinstance(call, ast.Call) and caller is not method and _self_attribute(call.func) == method.name:
+                if isinstance(call, ast.Call) and caller is not method and self_attribute(call.func) == method.name:
                     yield from self._of_line(caller, call.lineno, callers - 1)
                     return
 
@@ -133,11 +134,11 @@ def _assigned(node: ast.AST, attribute: str) -> Iterator[ast.expr]:
     if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
         return
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        if _self_attribute(target) == attribute:
+        if self_attribute(target) == attribute:
             yield node.value
         elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             pairs = zip(target.elts, node.value.elts, strict=False)
-            yield from (value for part, value in pairs if _self_attribute(part) == attribute)
+            yield from (value for part, value in pairs if self_attribute(part) == attribute)
 
 
 def _holds(node: ast.stmt, row: int) -> bool:
@@ -209,10 +210,5 @@ def _named(node: ast.expr) -> tuple[str, bool] | None:
     """A name, or an attribute of ``self``; whether a module trains is no option."""
     if isinstance(node, ast.Name):
         return node.id, False
-    attribute = _self_attribute(node)
+    attribute = self_attribute(node)
     return (attribute, True) if attribute is not None and attribute != "training" else None
-
-
-def _self_attribute(node: ast.AST | None) -> str | None:
-    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return node.attr if own and isinstance(node, ast.Attribute) else None

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from amplint.verify.build import names
 from amplint.verify.build.frames import MISSING, Comparison, Place, broken, places
-from amplint.verify.build.inputs import widths
 from amplint.verify.build.mapping_repair import mappings
 from amplint.verify.build.operation_repair import from_operation
 from amplint.verify.build.record_repair import records
-from amplint.verify.build.reshape import Repair, resized, with_kind, with_rank
+from amplint.verify.build.reshape import resized, with_kind, with_rank
 from amplint.verify.build.signatures import VARIADIC, Parameter
-from amplint.verify.build.spec import Const, Items, Plan, Spec, Tensor, replaced, tensors_of
+from amplint.verify.build.spec import Const, Items, Plan, Repair, Spec, Tensor, each, replaced, tensors_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
 def repairs(search: InputSearch, plan: Plan, probe: Probe) -> Iterator[Repair]:
     """Plans that may cure the failure of ``probe``, each with its cost: the smaller, the likelier."""
     error = probe.error
-    if error is None or not isinstance(error, Exception):
-        yield from _smaller(plan)
+    if not isinstance(error, Exception):
         return
     text = str(error)
     trail = places(error)
@@ -51,8 +48,7 @@ def repairs(search: InputSearch, plan: Plan, probe: Probe) -> Iterator[Repair]:
     if "more than 1 value per channel" in text:
         yield from _larger(plan)
     for rank, name in enumerate(blamed[:3]):
-        for index, spec in enumerate(search.choices(plan, name)):
-            yield 1.6 + 0.3 * index + 0.4 * rank, {**plan, name: spec}
+        yield from each(plan, name, search.choices(plan, name), 1.6 + 0.4 * rank, 0.3)
 
 
 def _tensor_choices(search: InputSearch, plan: Plan, name: str) -> list[Spec]:
@@ -72,9 +68,6 @@ def _missing(search: InputSearch, plan: Plan, text: str) -> Iterator[Repair]:
     if missing and more is not None and more not in plan:  # forward(x, *args) hands them on to what names them
         given = [search.choices(plan, name)[0] for name in re.findall(r"'(\w+)'", missing[1])]
         yield 0.5, {**plan, more: Items(tuple, tuple(given))}
-    unexpected = re.search(r"unexpected keyword argument '(\w+)'", text)
-    if unexpected and unexpected[1] in plan:
-        yield 0.5, {name: spec for name, spec in plan.items() if name != unexpected[1]}
 
 
 def _blamed(search: InputSearch, plan: Plan, trail: list[Place]) -> list[str]:
@@ -103,20 +96,10 @@ def _unpacked(search: InputSearch, plan: Plan, probe: Probe, trail: list[Place],
     if value is None:
         return
     base = _shape_base(value)
-    if base is not None:
-        tensor = place.evaluate(base)
-        if isinstance(tensor, torch.Tensor):
-            for path in probe.trace.origins(tensor):
-                yield from with_rank(search.module, plan, path, count, tensor)
-        return
-    inner = place.evaluate(value)
-    if isinstance(inner, torch.Tensor) or inner is None or inner is MISSING:
-        used = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
-        for name in used & set(search.parameters):
-            spec = plan.get(name)
-            if spec is None or (isinstance(spec, Const) and spec.value is None):
-                spec = next(iter(tensors_of(plan).values()), Tensor((names.BATCH, names.FEATURES)))
-            yield 0.7, {**plan, name: Items(tuple, (spec,) * count)}
+    tensor = place.evaluate(base) if base is not None else None
+    if isinstance(tensor, torch.Tensor):
+        for path in probe.trace.origins(tensor):
+            yield from with_rank(search.module, plan, path, count, tensor)
 
 
 def _indexed(search: InputSearch, plan: Plan, probe: Probe, place: Place) -> Iterator[Repair]:
@@ -143,10 +126,6 @@ def _shape_base(node: ast.expr) -> ast.expr | None:
     return None
 
 
-_INTEGER_INDEX = (
-    r"Expected tensor for argument #1 'indices'|used as indices must be|index tensor|dtype int64 for index|"
-    r"scalar type Long"
-)
 _NEEDS_NUMBER = (
     r"interpreted as an integer|must be tuple of ints|only integer tensors|slice indices must be integers|must be int|"
     r"must be tuple of (SymInts|ints), but found element of type Tensor|can be converted to (an index|Python scalars)|"
@@ -167,42 +146,21 @@ def _kinds(search: InputSearch, plan: Plan, text: str, blamed: list[str]) -> Ite
         cost = 0.6 + 0.2 * rank
         spec = plan.get(name)
         if "NoneType" in text and (spec is None or (isinstance(spec, Const) and spec.value is None)):
-            for index, choice in enumerate(_tensor_choices(search, plan, name)):
-                yield cost + 0.15 * index, {**plan, name: choice}
+            yield from each(plan, name, _tensor_choices(search, plan, name), cost, 0.15)
         elif re.search(_NEEDS_NUMBER, text) and isinstance(spec, Tensor):
-            for index, number in enumerate((4, 1, 16, 2)):
-                yield cost + 0.1 * index, {**plan, name: Const(number)}
+            yield from each(plan, name, [Const(number) for number in (4, 1, 16, 2)], cost, 0.1)
         elif re.search(
             r"'(int|float|bool|str)' object (has no attribute|is not)|argument .* must be Tensor, not", text
-        ):
-            if isinstance(spec, Const):
-                main = next(iter(tensors_of(plan).values()), None)
-                if main is not None:
-                    yield cost, {**plan, name: main}
-                if type(spec.value) is int:
-                    yield cost + 0.1, {**plan, name: Const((spec.value, spec.value))}
-        elif re.search(
-            r"must be tuple of Tensors, not Tensor|'Tensor' object has no attribute '(append|keys|items|pop)'", text
-        ):
-            if isinstance(spec, Tensor):
-                for index, count in enumerate((2, 4, 3)):
-                    yield cost + 0.1 * index, {**plan, name: Items(list, (spec,) * count)}
-        elif "index out of range" in text and isinstance(spec, Items) and spec.items:
-            for extra in (1, 2, 4):
-                items = (*spec.items, *(spec.items[-1],) * extra)
-                yield cost + 0.1 * extra, {**plan, name: Items(spec.kind, items)}
-        elif "object is not callable" in text:
-            continue
+        ) and isinstance(spec, Const):
+            main = next(iter(tensors_of(plan).values()), None)
+            if main is not None:
+                yield cost, {**plan, name: main}
     if re.search(r"'(list|tuple)' object has no attribute|must be Tensor, not (list|tuple)", text):
         listed = {
             n: spec.items for n, spec in plan.items() if isinstance(spec, Items) and spec.items and not spec.names
         }
         for rank, name in enumerate(sorted(listed, key=lambda name: name not in blamed)):
             yield 0.6 + 0.2 * rank, {**plan, name: listed[name][0]}
-    if re.search(_INTEGER_INDEX, text):
-        for path, tensor in tensors_of(plan).items():
-            if tensor.kind == "float":
-                yield 1.0, with_kind(plan, path, "long", widths(search.module).vocabulary or 2)
     for pattern, old, new in _OTHER_KINDS:
         if re.search(pattern, text):
             held = [path for path, tensor in tensors_of(plan).items() if tensor.kind in old]
@@ -239,9 +197,6 @@ def _compared(search: InputSearch, plan: Plan, probe: Probe, place: Place, compa
             for path, spec in tensors_of(plan).items():
                 for changed in resized(spec, have, want):
                     yield 0.7, replaced(plan, path, changed)
-            for name, value in plan.items():
-                if isinstance(value, Const) and type(value.value) is int and value.value == have:
-                    yield 0.9, {**plan, name: Const(want)}
     if isinstance(comparison.left, ast.BinOp) and isinstance(comparison.left.op, ast.Mod) and comparison.op == "Eq":
         have, divisor = place.evaluate(comparison.left.left), place.evaluate(comparison.left.right)
         if type(have) is int and type(divisor) is int and divisor > 0:
@@ -252,8 +207,7 @@ def _compared(search: InputSearch, plan: Plan, probe: Probe, place: Place, compa
     if comparison.op in ("IsNot", "Is") and right is None and isinstance(comparison.left, ast.Name):
         name = comparison.left.id
         if name in search.parameters and comparison.op == "IsNot":
-            for index, choice in enumerate(_tensor_choices(search, plan, name)):
-                yield 0.6 + 0.1 * index, {**plan, name: choice}
+            yield from each(plan, name, _tensor_choices(search, plan, name), 0.6, 0.1)
 
 
 def _rank_base(node: ast.expr) -> ast.expr | None:
@@ -290,27 +244,14 @@ def _numbers(plan: Plan, text: str) -> Iterator[Repair]:
             for want in numbers:
                 if have != want and 0 < want <= 4096:
                     if have == math.prod(spec.shape) and len(spec.shape) > 1:  # flattened before it is counted
-                        yield 1.4, replaced(plan, path, Tensor((want,), spec.kind, spec.high))
+                        yield 1.4, replaced(plan, path, spec.shaped((want,)))
                     for changed in resized(spec, have, want):
                         yield 1.4, replaced(plan, path, changed)
 
 
-def _smaller(plan: Plan) -> Iterator[Repair]:
-    """Half the spatial sizes, after a try that took too long or too much."""
-    for path, spec in tensors_of(plan).items():
-        if len(spec.shape) >= 4 and spec.shape[-1] > 32:
-            yield 0.5, replaced(plan, path, Tensor((*spec.shape[:-2], 32, 32), spec.kind, spec.high))
-
-
 def _larger(plan: Plan) -> Iterator[Repair]:
-    """Twice the spatial sizes, or the batch, so that a batch norm has more than one value a channel."""
-    grown, batched = dict(plan), dict(plan)
+    """Twice the batch, so that a batch norm has more than one value a channel."""
     for path, spec in tensors_of(plan).items():
-        if len(spec.shape) >= 4:
-            shape = (*spec.shape[:-2], 2 * spec.shape[-2], 2 * spec.shape[-1])
-            grown = replaced(grown, path, Tensor(shape, spec.kind, spec.high))
         if spec.shape:
-            larger = Tensor((max(4, 2 * spec.shape[0]), *spec.shape[1:]), spec.kind, spec.high)
-            batched = replaced(batched, path, larger)
-    yield 0.5, batched
-    yield 0.6, grown
+            plan = replaced(plan, path, spec.shaped((max(4, 2 * spec.shape[0]), *spec.shape[1:])))
+    yield 0.5, plan

@@ -83,18 +83,13 @@ def _attribute(module: nn.Module, wanted: tuple[str, ...]) -> int | None:
     return None
 
 
+_SIDES = (*("img_size", "image_size", "input_size", "sample_size", "feat_size"), *("input_resolution", "resolution"))
+
+
 def image_side(module: nn.Module) -> int | None:
     """The side of the images that the module or a layer of it says it was made for."""
     for layer in module.modules():
-        for name in (
-            "img_size",
-            "image_size",
-            "input_size",
-            "sample_size",
-            "feat_size",
-            "input_resolution",
-            "resolution",
-        ):
+        for name in _SIDES:
             value = getattr(layer, name, None)
             value = value[-1] if isinstance(value, (tuple, list)) and value else value
             if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 512:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from amplint.verify.build.frames import Place
-    from amplint.verify.build.reshape import Repair
     from amplint.verify.build.searches import InputSearch
+    from amplint.verify.build.spec import Repair
 
 COST = 0.4
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from amplint.verify.build import names
 from amplint.verify.build.configs import AnyConfig
 from amplint.verify.build.frames import broken
-from amplint.verify.build.spec import Make, Plan
+from amplint.verify.build.spec import Make, Plan, Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from amplint.verify.build.frames import Place
     from amplint.verify.build.searches import ArgumentSearch
 
-Repair = tuple[float, Plan]
 Fields = tuple[tuple[tuple[str, ...], Any], ...]
 """What fields hold, by their path: :data:`INNER`, or a plain value."""
 
@@ -48,11 +47,6 @@ def fields(search: ArgumentSearch, plan: Plan, text: str, trail: list[Place]) ->
         for name, spec in stand_ins.items():
             for extra, value in _values(key, holder.get(key), text, offered):
                 yield extra, {**plan, name: changed(spec, (*holder.path, key), value)}
-    for holder in _local(trail) if offered else ():
-        for key, value in holder.items():
-            for index, one in enumerate(_found(value, offered)):
-                for name, spec in stand_ins.items():
-                    yield 0.6 + 0.1 * index, {**plan, name: changed(spec, (*holder.path, key), one)}
 
 
 def _read(trail: list[Place]) -> Iterator[tuple[AnyConfig, str]]:
@@ -63,12 +57,6 @@ def _read(trail: list[Place]) -> Iterator[tuple[AnyConfig, str]]:
             holder = place.evaluate(node.value) if isinstance(node, (ast.Attribute, ast.Subscript)) else None
             if key is not None and isinstance(holder, AnyConfig) and not isinstance(holder.get(key), AnyConfig):
                 yield holder, key
-
-
-def _local(trail: list[Place]) -> list[AnyConfig]:
-    """The stand-ins that have a name where something failed."""
-    held = [one for place in trail[:5] for one in place.frame.f_locals.values() if isinstance(one, AnyConfig)]
-    return list({id(one): one for one in held}.values())
 
 
 def _found(value: Any, offered: list[tuple[Any, Any]]) -> list[Any]:

@@ -14,7 +14,7 @@ from torch import nn
 from amplint.verify.build import names, parts
 from amplint.verify.build.frames import MISSING
 from amplint.verify.build.signatures import Parameter
-from amplint.verify.build.spec import Const, Items, Make, Plan, Spec, realise
+from amplint.verify.build.spec import Const, Items, Make, Plan, Repair, Spec, each, realise
 from amplint.verify.build.values import candidates
 
 if TYPE_CHECKING:
@@ -23,27 +23,18 @@ if TYPE_CHECKING:
     from amplint.verify.build.frames import Place
     from amplint.verify.build.searches import ArgumentSearch
 
-Repair = tuple[float, Plan]
 
 _PLAIN = (int, float, str, bool, list, tuple, dict, type(None), type)
 _LACKS = re.compile(r"(?:'(\w+)' object|type object '(\w+)') has no attribute '(\w+)'")
 _NO_MODULE = re.compile(r"is not a Module subclass")
 _EXPECTS = re.compile(r"expect|must be|should be|has to be|instance|invalid type|wrong type", re.IGNORECASE)
 _TYPES: dict[str, Any] = {
-    "str": str,
+    **{kind.__name__: kind for kind in (str, dict, list, tuple, int, float, bool, torch.Tensor, nn.Module)},
     "string": str,
-    "dict": dict,
     "dictionary": dict,
-    "list": list,
-    "tuple": tuple,
-    "int": int,
     "integer": int,
-    "float": float,
-    "bool": bool,
     "boolean": bool,
-    "Tensor": torch.Tensor,
     "tensor": torch.Tensor,
-    "Module": nn.Module,
     "callable": collections.abc.Callable,
 }
 """What messages call the types that they ask for."""
@@ -80,8 +71,7 @@ def _modules(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str]) -
         choices += parts.having(search.target, name, attribute)[:2] if attribute is not None and not made else []
         if lacks is None and name in plan and isinstance(_plain(plan[name]), (list, tuple)):
             choices = [Items(list, (choice, choice)) for choice in choices]
-        for index, spec in enumerate(choices):
-            yield 0.5 + 0.1 * index + 0.3 * rank, {**plan, name: spec}
+        yield from each(plan, name, choices, 0.5 + 0.3 * rank, 0.1)
 
 
 def _plain(spec: Spec) -> Any:
@@ -115,8 +105,7 @@ def _named_types(search: ArgumentSearch, plan: Plan, text: str, blamed: list[str
             if isinstance(value, kind) or name not in search.parameters:
                 continue
             asked = search.parameters[name].replace(annotation=kind, default=Parameter.empty)
-            for index, other in enumerate(candidates(asked, search.target)[:2]):
-                yield 0.6 + 0.2 * rank + 0.1 * order + 0.1 * index, {**plan, name: other}
+            yield from each(plan, name, candidates(asked, search.target)[:2], 0.6 + 0.2 * rank + 0.1 * order, 0.1)
 
 
 def _unset_fields(plan: Plan, trail: list[Place]) -> Iterator[Repair]:

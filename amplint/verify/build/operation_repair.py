@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from amplint.verify.build.reshape import Repair, resized, with_kind, with_rank
-from amplint.verify.build.spec import Plan, Tensor, replaced, tensors_of
+from amplint.verify.build.reshape import resized, with_kind, with_rank
+from amplint.verify.build.spec import Plan, Repair, Tensor, replaced, tensors_of
 from amplint.verify.build.subscript_repair import SUBSCRIPTS, subscripts
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ def from_operation(search: InputSearch, plan: Plan, trace: Trace) -> Iterator[Re
             yield 0.4, with_kind(plan, path, "bool", 0)
     elif name in SUBSCRIPTS:
         yield from subscripts(plan, trace, failure)
-    elif name in ("cross_entropy", "nll_loss", "one_hot", "gather", "scatter_"):
-        yield from _indices(plan, trace, failure)
     elif name in _BROADCAST:
         yield from _broadcast(search, plan, trace, failure)
     elif name in _MATMUL:
@@ -92,19 +90,11 @@ def _dimension(
         if spec.shape == tuple(tensor.shape):
             shape = list(spec.shape)
             shape[dim] = want
-            yield cost, replaced(plan, path, Tensor(tuple(shape), spec.kind, spec.high))
-            yield cost + 0.8, _everywhere(plan, spec.shape, tuple(shape))
+            yield cost, replaced(plan, path, spec.shaped(shape))
         for index, changed in enumerate(resized(spec, have, want)):
             yield cost + 0.2 + 0.2 * index, replaced(plan, path, changed)
         if spec.shape:
-            yield cost + 1.0, replaced(plan, path, Tensor((*spec.shape[:-1], want), spec.kind, spec.high))
-
-
-def _everywhere(plan: Plan, old: tuple[int, ...], new: tuple[int, ...]) -> Plan:
-    for path, spec in tensors_of(plan).items():
-        if spec.shape == old:
-            plan = replaced(plan, path, Tensor(new, spec.kind, spec.high))
-    return plan
+            yield cost + 1.0, replaced(plan, path, spec.shaped((*spec.shape[:-1], want)))
 
 
 def _convolution(
@@ -137,7 +127,7 @@ def _grown(plan: Plan, trace: Trace, tensor: torch.Tensor) -> Iterator[Repair]:
         for index, least in enumerate((16, 32, 64, 128, 256)):
             shape = (*spec.shape[:2], *(max(size, least) for size in spec.shape[2:]))
             if shape != spec.shape and math.prod(shape) <= MOST_GROWN:
-                yield 0.4 + 0.3 * index, replaced(plan, path, Tensor(shape, spec.kind, spec.high))
+                yield 0.4 + 0.3 * index, replaced(plan, path, spec.shaped(shape))
 
 
 def _channels(
@@ -182,15 +172,7 @@ def _positions(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
         for path in sorted(trace.origins(source) & set(inputs)):
             shape = list(target.shape)
             shape[dim] = index.numel() if index.dim() == 1 else 3
-            yield 0.4, replaced(plan, path, Tensor(tuple(shape), inputs[path].kind, inputs[path].high))
-
-
-def _indices(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
-    inputs = tensors_of(plan)
-    for tensor in failure.tensors()[::-1]:
-        for path in sorted(trace.origins(tensor) & set(inputs)):
-            if inputs[path].kind == "float":
-                yield 0.5, with_kind(plan, path, "long", 2)
+            yield 0.4, replaced(plan, path, inputs[path].shaped(shape))
 
 
 def _broadcast(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
@@ -214,10 +196,6 @@ def _broadcast(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) 
                         break
                 for path in fresh:
                     yield from with_rank(search.module, plan, path, other.dim(), mine)
-            for path in fresh:
-                spec = inputs[path]
-                if spec.shape == tuple(mine.shape):
-                    yield 0.6, replaced(plan, path, Tensor(tuple(other.shape), spec.kind, spec.high))
 
 
 def _product(search: InputSearch, plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
@@ -264,16 +242,7 @@ def _view(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
             ):
                 if want > 0 and want == int(want) and int(want) != size and want <= 8192:
                     shape = (*spec.shape[:dim], int(want), *spec.shape[dim + 1 :])
-                    yield (
-                        0.7 + 0.3 * (index > 0) + 0.1 * (dim == 0),
-                        replaced(plan, path, Tensor(shape, spec.kind, spec.high)),
-                    )
-        if len(spec.shape) >= 4:
-            ratio = math.sqrt(known / max(tensor.numel(), 1))
-            side = spec.shape[-1] * ratio
-            if side >= 1 and side == int(side) and int(side) != spec.shape[-1]:
-                shape = (*spec.shape[:-2], int(side), int(side))
-                yield 0.6, replaced(plan, path, Tensor(shape, spec.kind, spec.high))
+                    yield 0.7 + 0.3 * (index > 0) + 0.1 * (dim == 0), replaced(plan, path, spec.shaped(shape))
 
 
 def _ranks(search: InputSearch, plan: Plan, trace: Trace, failure: Failure, text: str) -> Iterator[Repair]:

@@ -19,6 +19,7 @@ from amplint.verify.build.forward import Forward, call_arguments
 from amplint.verify.build.found import Found
 from amplint.verify.build.recipe import Parts, Recipe, seed_everything
 from amplint.verify.build.signatures import VARIADIC, constructor, parameters, source_tree
+from amplint.verify.tensors import replaced
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -239,16 +240,11 @@ def _whole(builder: Callable[[], Any], forward: Forward, plan: Plan) -> Parts:
 
 def _parts(make: Callable[[], Any], call: _Caught) -> Parts:
     whole: nn.Module = make()
-    return whole.get_submodule(call.path), _moderate(_copied(call.args_)), _moderate(_copied(call.kwargs_))
+    args, kwargs = replaced(_copied((call.args_, call.kwargs_)), _moderate, objects=False)
+    return whole.get_submodule(call.path), args, kwargs
 
 
-def _moderate(value: Any) -> Any:
-    """``value`` with large float tensors brought to unit variance: an untrained owner may let activations grow."""
-    if isinstance(value, torch.Tensor):
-        spread = value.std().item() if value.is_floating_point() and value.numel() > 1 else 0.0
-        return value / spread if _LARGE < spread < float("inf") else value
-    if type(value) in (list, tuple):
-        return type(value)(_moderate(item) for item in value)
-    if type(value) is dict:
-        return {key: _moderate(item) for key, item in value.items()}
-    return value
+def _moderate(tensor: torch.Tensor) -> torch.Tensor:
+    """Large floats brought to unit variance: an untrained owner may let activations grow."""
+    spread = tensor.std().item() if tensor.is_floating_point() and tensor.numel() > 1 else 0.0
+    return tensor / spread if _LARGE < spread < float("inf") else tensor

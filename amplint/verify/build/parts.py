@@ -16,6 +16,7 @@ from torch import nn
 from amplint.verify.build.effort import Deadline
 from amplint.verify.build.signatures import parameters
 from amplint.verify.build.spec import Make, Spec
+from amplint.verify.targets import self_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,6 +139,5 @@ def _set_in(module: str) -> dict[str, frozenset[str]]:
 
 def _set_on_self(node: ast.ClassDef) -> Iterator[str]:
     for part in ast.walk(node):
-        stored = isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
-        if stored and isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self":
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and self_attribute(part):
             yield part.attr

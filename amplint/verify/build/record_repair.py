@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.verify.build.frames import Place
-    from amplint.verify.build.reshape import Repair
     from amplint.verify.build.searches import InputSearch
+    from amplint.verify.build.spec import Repair
 
 MOST = 3
 COST = 0.5

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.verify.build import names
 from amplint.verify.build.inputs import GRID, widths
-from amplint.verify.build.spec import Plan, Tensor, replaced, tensors_of
+from amplint.verify.build.spec import Plan, Repair, Tensor, replaced, tensors_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-Repair = tuple[float, Plan]
 LARGEST = 65_536
 """The largest size of one dimension that a repair asks for."""
 
@@ -62,7 +61,7 @@ def with_rank(module: nn.Module, plan: Plan, path: str, rank: int, tensor: torch
     if rank == len(spec.shape) or not 0 <= rank <= 6:
         return
     for index, shape in enumerate(shapes_of_rank(module, rank)):
-        yield 0.5 + 0.2 * index, replaced(plan, path, Tensor(shape, spec.kind, spec.high))
+        yield 0.5 + 0.2 * index, replaced(plan, path, spec.shaped(shape))
 
 
 def shapes_of_rank(module: nn.Module, rank: int) -> list[tuple[int, ...]]:
@@ -96,4 +95,4 @@ def with_kind(plan: Plan, path: str, kind: str, high: int) -> Plan:
 
 
 def _changed(spec: Tensor, sizes: dict[int, int]) -> Tensor:
-    return Tensor(tuple(sizes.get(dim, size) for dim, size in enumerate(spec.shape)), spec.kind, spec.high)
+    return spec.shaped(sizes.get(dim, size) for dim, size in enumerate(spec.shape))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class Tensor:
     shape: tuple[int, ...]
     kind: str = "float"
     high: int = 2
+
+    def shaped(self, shape: Iterable[int]) -> Tensor:
+        """A tensor of the same kind in another shape."""
+        return replace(self, shape=tuple(shape))
 
     @property
     def key(self) -> str:
@@ -66,20 +70,38 @@ Spec = Const | Tensor | Items | Make
 Plan = dict[str, Spec]
 
 
+Repair = tuple[float, Plan]
+"""A plan to try, and what it costs: the smaller, the likelier."""
+
+
+def each(plan: Plan, name: str, specs: Iterable[Spec], cost: float, step: float) -> Iterator[Repair]:
+    """``plan`` with each of ``specs`` for a parameter, the later the dearer."""
+    for index, spec in enumerate(specs):
+        yield cost + step * index, {**plan, name: spec}
+
+
 def plan_key(plan: Plan) -> str:
     """What tells one plan from another."""
     return ";".join(f"{name}={plan[name].key}" for name in sorted(plan))
 
 
-def realise(spec: Spec, generator: torch.Generator | None = None) -> Any:
-    """The value that ``spec`` describes. Tensors come from ``generator``, in an explicit dtype."""
+def realise(
+    spec: Spec, generator: torch.Generator | None = None, path: str = "", noted: dict[str, torch.Tensor] | None = None
+) -> Any:
+    """The value that ``spec`` describes. Tensors come from ``generator``, in an explicit dtype.
+
+    ``noted`` gets the tensors by their paths as :func:`tensors_of` has them, ``path`` being that of ``spec``.
+    """
     if isinstance(spec, Const):
         return spec.value if callable(spec.value) else copy.deepcopy(spec.value)
     if isinstance(spec, Make):
         return spec.call()
     if isinstance(spec, Tensor):
-        return _tensor(spec, generator)
-    items = [realise(item, generator) for item in spec.items]
+        tensor = _tensor(spec, generator)
+        if noted is not None:
+            noted[path] = tensor
+        return tensor
+    items = [realise(item, generator, f"{path}.{index}", noted) for index, item in enumerate(spec.items)]
     if spec.kind is dict:
         return dict(zip(spec.names, items, strict=True))
     return spec.kind(**dict(zip(spec.names, items, strict=True))) if spec.names else spec.kind(items)

@@ -143,7 +143,7 @@ def _oblong(inputs: Plan) -> Iterator[Plan]:
 
 
 def _shaped(spec: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return Tensor(shape, spec.kind, spec.high)
+    return spec.shaped(shape)
 
 
 def _with(inputs: Plan, changed: dict[str, Tensor]) -> Plan:

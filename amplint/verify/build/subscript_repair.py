@@ -12,7 +12,7 @@ from amplint.verify.build.spec import Plan, Tensor, replaced, tensors_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.verify.build.reshape import Repair
+    from amplint.verify.build.spec import Repair
     from amplint.verify.build.trace import Failure, Trace
 
 SUBSCRIPTS = ("__getitem__", "__setitem__")
@@ -31,10 +31,7 @@ def subscripts(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
     inputs = tensors_of(plan)
     sizes: dict[str, int] = {}
     for position, part in enumerate(parts):
-        if isinstance(part, torch.Tensor) and position < target.dim():
-            if part.dtype is torch.bool:
-                yield from _mask(plan, trace, target, part)
-                continue
+        if isinstance(part, torch.Tensor) and part.dtype is not torch.bool and position < target.dim():
             own = (trace.origins(part) - trace.origins(target)) or trace.origins(part)
             for path in own & inputs.keys():
                 sizes[path] = min(sizes.get(path, int(target.shape[position])), int(target.shape[position]))
@@ -42,18 +39,6 @@ def subscripts(plan: Plan, trace: Trace, failure: Failure) -> Iterator[Repair]:
     for rank, shape in enumerate(shapes):
         together = plan
         for path, size in sizes.items():
-            changed = Tensor(tuple(shape), "long", max(size, 1))
-            together = replaced(together, path, changed)
-            if len(sizes) > 1:
-                yield COST + 0.3 + 0.2 * rank, replaced(plan, path, changed)
+            together = replaced(together, path, Tensor(tuple(shape), "long", max(size, 1)))
         if sizes:
             yield COST + 0.2 * rank, together
-
-
-def _mask(plan: Plan, trace: Trace, target: torch.Tensor, mask: torch.Tensor) -> Iterator[Repair]:
-    inputs = tensors_of(plan)
-    for path in sorted(trace.origins(mask) & inputs.keys()):
-        spec = inputs[path]
-        if spec.shape == tuple(mask.shape):
-            for rank in dict.fromkeys((min(mask.dim(), target.dim()), 1)):
-                yield COST, replaced(plan, path, Tensor(tuple(target.shape[:rank]), spec.kind, spec.high))

@@ -67,7 +67,7 @@ def _alone(target: type, seed: int, deadline: Deadline) -> Recipe | Failed:
             for one in (spread(found), found):
                 if confirmed(one.recipe(HOW)):
                     return one.recipe(HOW)
-            reason = "it does not run a second time"
+            reason = "a second instance of it does not run"
         elif forward.progress > furthest or not reason:
             furthest, reason = forward.progress, forward.reason
         if inputs is None:
@@ -75,7 +75,7 @@ def _alone(target: type, seed: int, deadline: Deadline) -> Recipe | Failed:
                 search.push(repaired, cost + extra)
         if tried + 1 == MOST_MODULES:
             break
-    return Failed(reason or search.reason or "nothing was left to try")
+    return Failed(reason or search.reason or "no other arguments are left to try")
 
 
 def _faster(search: Constructor, plan: Plan, seconds: float) -> Found | None:

@@ -58,10 +58,6 @@ class Trace(TorchFunctionMode):
         """The inputs that ``tensor`` depends on."""
         return self._origins.get(id(tensor), self.names)
 
-    def knows(self, tensor: torch.Tensor) -> bool:
-        """False for a tensor that no watched operation made."""
-        return id(tensor) in self._origins
-
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

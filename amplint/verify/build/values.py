@@ -20,13 +20,8 @@ from amplint.verify.build.spec import Const, Items, Make, Spec
 
 _NUMBERS = (int, float)
 _SEQUENCES = (
-    list,
-    tuple,
-    set,
-    frozenset,
-    collections.abc.Sequence,
-    collections.abc.Iterable,
-    collections.abc.Collection,
+    *(list, tuple, set, frozenset),
+    *(collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection),
 )
 
 
