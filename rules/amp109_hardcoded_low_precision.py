@@ -35,11 +35,7 @@ class HardcodedLowPrecision(Rule):
 
     Of several in one block the first is reported. Files that define kernels are left alone.
 
-    With `--pedantic` also where nothing shows a loss: casts of masks, and of what a function of another package takes,
-    which may take that dtype alone; to float16 where autocast is on, whose layers
-    cast again, or for an attention whose result is cast back; to bfloat16 of what holds an exponential, for its range,
-    or of what the function makes in float32 whatever the model runs in; and in functions that no
-    module runs and that get no tensor to cast, such as scripts and tests.
+    With `--pedantic` also in functions that no module runs and that get no tensor to cast, such as scripts and tests.
 
     Why it is bad
     -------------

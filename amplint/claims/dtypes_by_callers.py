@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.disagreement import label
-from amplint.claims.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from amplint.infer.state.facts import Conflict, FileFacts
@@ -27,24 +26,3 @@ def aligned_elsewhere(facts: FileFacts, conflict: Conflict) -> str | None:
         f"{label(facts, conflict)} gets {operands} as callers pass them; "
         f"line {conflict.aligned.start.row} gives such operands one dtype first"
     )
-
-
-def brought_to_dtype(facts: FileFacts, conflict: Conflict) -> bool:
-    """Whether the function hands an operand to something together with a dtype before it comes to the operation."""
-    around = Surroundings.of(facts.source.tree)
-    function = around.function(conflict.node)
-    operands = {
-        name.id
-        for operand in (conflict.left, conflict.right)
-        for name in (ast.walk(operand.node) if operand.node is not None else ())
-        if isinstance(name, ast.Name)
-    }
-    for node in ast.walk(function) if function is not None else ():
-        if not isinstance(node, ast.Call) or node.lineno >= conflict.node.lineno:
-            continue
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if not any(around.is_dtype(part) for part in given):
-            continue
-        if operands & {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} - {"self", "torch"}:
-            return True
-    return False

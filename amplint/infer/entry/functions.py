@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutogradContext
@@ -21,10 +19,6 @@ from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.facts import AutogradFunction, DecoratorFact
 from amplint.infer.state.frame import Frame
 from amplint.infer.syntax.bodies import nodes_below
-
-if TYPE_CHECKING:
-    from amplint.infer.state.facts import Conflict
-    from amplint.infer.state.session import Session
 
 
 def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
@@ -63,8 +57,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
 def confirm(top: Frame, cls: Class) -> None:
     """Drop what disagrees in a Function for some callers only, and for none of the modules that apply it here.
 
-    That is known where the file applies it in modules alone, each time with operands of known dtypes. What disagrees
-    on one of two ways through such a module is possible only: the application may lie on the other.
+    That is known where the file applies it in modules alone, each time with operands of known dtypes.
     """
     session = top.session
     applied = list(session.applied.get(id(cls.node), {}).values())
@@ -75,7 +68,7 @@ def confirm(top: Frame, cls: Class) -> None:
         return
     memo, calls = session.memo, session.calls
     session.memo, session.calls = {}, {}
-    with session.recorder.confirming([cls.node], partial(_may_agree, session)):
+    with session.recorder.confirming([cls.node]):
         for how in applied:
             assert how is not None
             frame = Frame(session, top.namespace, autocast=how.autocast, live=how.live, in_module=True)
@@ -85,13 +78,6 @@ def confirm(top: Frame, cls: Class) -> None:
                 _setup_context(frame, cls, context, how.arguments, result)
             _run_backward(frame, cls, backward, context, result)
     session.memo, session.calls = memo, calls
-
-
-def _may_agree(session: Session, conflict: Conflict) -> bool:
-    """Whether two operands have one dtype on some way through the code, in every scenario in which they may differ."""
-    lanes = [number for number, scenario in enumerate(session.scenarios) if scenario.name in conflict.scenarios]
-    pairs = [(conflict.left.value.dtypes[number], conflict.right.value.dtypes[number]) for number in lanes]
-    return all(a.mask & b.mask and not a.assumed and not b.assumed for a, b in pairs)
 
 
 def _applications(cls: Class) -> set[int]:

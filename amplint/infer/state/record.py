@@ -27,7 +27,7 @@ from amplint.infer.state.reached import note_failure, note_missing_kernel, raise
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
     from collections.abc import Sequence as Items
 
     from amplint.infer.lattice.dtypes import Dtypes, Lane
@@ -107,15 +107,6 @@ class Recorder:
             self._refused.add(id(node))
             note_missing_kernel(frame, node, scenarios)
 
-    def blamed(self, maker: Origin, node: ast.expr | ast.stmt) -> bool:
-        """Whether another operation than ``node`` surely fails for what a constructor makes."""
-        makers = (
-            conflict.made.maker
-            for conflict in self._conflicts.values()
-            if conflict.made is not None and conflict.node is not node and conflict.standing.told
-        )
-        return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
-
     def _failed_before(self, frame: Activation, conflict: Conflict) -> ast.expr | ast.stmt:
         """What fails first for the same operand: outside of branches of a function that led here, else nothing before
         the operation itself.
@@ -131,21 +122,16 @@ class Recorder:
         return conflict.node
 
     @contextmanager
-    def confirming(self, nodes: Iterable[ast.AST], may_agree: Callable[[Conflict], bool]) -> Iterator[None]:
-        """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block.
-
-        What ``may_agree`` as it is seen there is doubted.
-        """
+    def confirming(self, nodes: Iterable[ast.AST]) -> Iterator[None]:
+        """Of what disagrees in these pieces of code so far, forget what does not disagree inside the ``with`` block."""
         inside = {id(node) for root in nodes for node in ast.walk(root)}
         before = {key: conflict for key, conflict in self._conflicts.items() if key in inside}
         for key in before:
             del self._conflicts[key]
         yield
         for key, conflict in before.items():
-            again = self._conflicts.get(key)
-            if again is not None:
-                agrees = may_agree(again)
-                self._conflicts[key] = conflict.doubted(doubts.CALLERS_AGREE) if agrees else conflict
+            if key in self._conflicts:
+                self._conflicts[key] = conflict
 
     def region(self, frame: Activation, region: Region) -> None:
         if self.concerns(frame):

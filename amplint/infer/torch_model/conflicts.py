@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import FLOAT32, LOW, Symbol
 from amplint.infer.lattice.joining import options_of
-from amplint.infer.lattice.origins import deciding
 from amplint.infer.lattice.values import Builtin, Const, Number, Sequence, Tensor, Value
 from amplint.infer.state.facts import Kind, Operand
 from amplint.infer.state.record import decider
@@ -23,8 +22,6 @@ from amplint.infer.torch_model.provenance import (
     autocast_made,
     beside_its_own,
     came_with,
-    follows_default,
-    from_anyone,
     is_upcast,
     made_in,
     was_added,
@@ -119,32 +116,21 @@ def check(
         if not accepted:
             return {}
     forced = [lane for lane in accepted if worst[lane] is Strength.FORCED]
-    by_model = [lane for lane in forced if any(follows_default(frame, operand, lane) for operand in chosen)]
-    forced = [lane for lane in forced if lane not in by_model] or forced
     sure = forced or [lane for lane in accepted if worst[lane] is Strength.ASSUMED] or accepted
-    asked = {
-        doubts.OTHER_LIBRARY: cited,
-        doubts.ADDED_LATER: sure[0] in added,
-        doubts.FOLLOWS_DEFAULT: sure[0] in by_model,
-        doubts.NORM_KEPT_WIDE: chosen[1].name in op.not_narrower,
-        doubts.UNKNOWN_ON_A_PATH: any(operand.value.unsure for operand in chosen),
-    }
-    held = holding(asked)
+    held = holding({doubts.UNKNOWN_ON_A_PATH: any(operand.value.unsure for operand in chosen)})
     if not forced:
-        held += _doubts(frame, node, kind, chosen, sure[0], worst[sure[0]])
+        held += _doubts(frame, kind, chosen, sure[0], worst[sure[0]])
     if _only_by_default(frame, sure) and not added and not may_be_low(frame.session, frame.namespace):
         held.append(doubts.DEFAULT_UNSEEN)
     definite = all(worst[lane] >= Strength.ASSUMED for lane in sure)
     found = Disagreement(node, op.name, kind, chosen, tuple(operands), tuple(sure))
-    found.record(frame, Standing(bool(forced)).doubted(*held), cited=cited, sure=definite)
+    found.record(frame, Standing(bool(forced) and not cited).doubted(*held), cited=cited, sure=definite)
     return {lane: worst[lane] for lane in accepted}
 
 
 def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strength]:
     """How surely the parameter of a norm is narrower than its input, by lane: the kernels read it in the input's dtype,
     or, for low precision, in float32.
-
-    Likely at the most: who casts up before a norm often keeps its weights in float32 too, where nobody sees it here.
     """
     given, parameter = pair
     return {
@@ -202,53 +188,20 @@ def _cast_parameter(frame: Frame, operand: Operand) -> Span | None:
     return origin.span
 
 
-def _doubts(
-    frame: Frame,
-    node: ast.expr | ast.stmt,
-    kind: Kind,
-    pair: tuple[Operand, Operand],
-    lane: int,
-    found: Strength,
-) -> Iterator[Doubt]:
+def _doubts(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lane: int, found: Strength) -> Iterator[Doubt]:
     """Why dtypes that differ for some callers, or on some path, may not be worth saying.
 
-    Where the code changes the dtype itself on the way (attention after a norm, a region left, a gradient), one path is
-    enough; but not a path that also decides whether the operand exists. One is enough too where a constant comes in on
-    it and the other operand has one dtype whichever way was taken; but where other tensors only took their dtype from
-    that constant, what it meets itself fails first.
+    Where the code changes the dtype itself on the way (attention after a norm, a region left, a gradient), or a
+    constant comes in, one path is enough.
     """
-    if kind is Kind.INDEX_WRITE and _rests_on_anyone(frame, pair, lane, found):
-        yield doubts.ROWS_OF_ANYONE
     if kind is Kind.INDEX_WRITE and found is Strength.CALLER and _written_wide(frame, pair, lane):
         yield doubts.WIDE_DESTINATION
     if kind is Kind.AUTOCAST_EXIT and found is Strength.CALLER and any(o.value.unsure for o in pair):
         yield doubts.MAY_BE_A_NUMBER
     if found is not Strength.PATH:
         return
-    if any(operand.value.optional for operand in pair):
-        yield doubts.MAY_BE_MISSING
-    if kind is Kind.INDEX_WRITE and _may_follow(pair, lane) and made_in(pair, lane) is None:
-        yield doubts.ROWS_MAY_FOLLOW
-    if kind in (Kind.CONSTANT, Kind.TABLE):
-        made = made_in(pair, lane)
-        others = [operand.value.dtypes[lane] for operand in pair if made is None or operand is not made.operand]
-        brought = made is not None and deciding(made.operand.value.origin, lane) is not made.maker
-        if made is not None and brought and frame.session.recorder.blamed(made.maker, node):
-            yield doubts.FAILS_ELSEWHERE
-        if not all(other.exact for other in others):
-            yield doubts.OTHER_VARIES
     if kind is Kind.UPCAST or (kind is Kind.MIXED and not beside_its_own(pair, lane)):
         yield doubts.PATHS_APART
-
-
-def _rests_on_anyone(frame: Frame, pair: tuple[Operand, Operand], lane: int, found: Strength) -> bool:
-    """Whether an index write fails only for what a method of a class that is no module is assumed to be passed.
-
-    Rows from such a caller are as often data (labels, boxes, scores) as activations. A destination from there that the
-    function fills with rows of a dtype of its own making is another matter, unless autocast would have lowered it too.
-    """
-    destination, source = pair
-    return from_anyone(frame, source, lane) or (found is Strength.CALLER and from_anyone(frame, destination, lane))
 
 
 def _written_wide(frame: Frame, pair: tuple[Operand, Operand], lane: int) -> bool:
@@ -258,12 +211,6 @@ def _written_wide(frame: Frame, pair: tuple[Operand, Operand], lane: int) -> boo
     """
     destination, source = (operand.value.dtypes[lane] for operand in pair)
     return bool(frame.autocast[lane].low) and destination.assumed and source.mask == FLOAT32
-
-
-def _may_follow(pair: tuple[Operand, Operand], lane: int) -> bool:
-    """Whether one operand is what a caller passes, and the other may be the same: nothing says that they differ."""
-    a, b = (operand.value.dtypes[lane] for operand in pair)
-    return bool(a.mask & b.mask) and any(side.assumed and not side.certain for side in (a, b))
 
 
 def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:

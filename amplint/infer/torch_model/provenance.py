@@ -42,27 +42,9 @@ def was_added(operand: Operand, lane: int) -> bool:
     return any(o.made is Made.ADDED and o.dtypes[lane].mask == FLOAT32 for o in _behind(operand))
 
 
-def follows_default(frame: Frame, operand: Operand, lane: int) -> bool:
-    """Whether an operand is what a plain attribute keeps of torch's default dtype, where that may be the model's: a
-    model whose parameters keep explicit dtypes is mostly constructed under a default dtype of its own."""
-    if not frame.session.scenarios[lane].keeps_explicit or operand.value.explicit:
-        return False
-    if operand.value.dtypes[lane].mask != FLOAT32 or any(o.cast or o.placed for o in _behind(operand)):
-        return False
-    return any(place.kept for place in lineage(operand.value.origin, lane))
-
-
 def came_with(frame: Frame, operand: Operand) -> bool:
     """Whether a constructor was given something that an operand's dtype depends on: it may be of the same making."""
     return any(id(origin.node) in frame.session.given for origin in _behind(operand))
-
-
-def from_anyone(frame: Frame, operand: Operand, lane: int) -> bool:
-    """Whether an operand's dtype is only assumed, of what a method of a class that is no module is passed."""
-    dtype = operand.value.dtypes[lane]
-    if not dtype.assumed or dtype.certain:
-        return False
-    return any(id(origin.node) in frame.session.anyones for origin in _behind(operand))
 
 
 def _behind(operand: Operand) -> Iterator[Origin]:
