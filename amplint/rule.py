@@ -9,7 +9,7 @@ What it says:
     ``Edit``. ``Visit``, for types alone, carries a rule over the lossless source, reports and rewrites.
 
 How sure it is:
-    A ``Standing`` is ``FORCED`` or ``ASSUMED``, and lowered by each ``Doubt`` of the table ``doubts`` that is
+    A ``Standing`` is ``FORCED`` or ``ASSUMED``, and lowered by each row of the table ``doubts`` that is
     ``holding``.
 
 What it asks:
@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.claims.suspect import Suspect
-from amplint.finding import Applicability, Cause, Doubt, Edit, Fix, Severity
+from amplint.finding import Applicability, Cause, Edit, Fix, Severity
 from amplint.infer.flow.training.steps import Gradients, Moment, Step
 from amplint.infer.state.facts import (
     Addressed,
@@ -60,7 +60,6 @@ __all__ = [
     "CastCall",
     "Cause",
     "Conflict",
-    "Doubt",
     "Edit",
     "Evidence",
     "Example",

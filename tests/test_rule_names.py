@@ -17,7 +17,7 @@ from imports import rule_imports  # noqa: E402
 
 WHAT_A_RULE_IS = {"Rule", "Example", "Evidence", "TENSOR_CODE", "Severity", "Applicability"}
 WHAT_IT_SAYS = {"Suspect", "Span", "Location", "Cause", "Fix", "Edit"}
-HOW_SURE = {"Standing", "FORCED", "ASSUMED", "holding", "doubts", "Doubt"}
+HOW_SURE = {"Standing", "FORCED", "ASSUMED", "holding", "doubts"}
 FACTS = {"FileFacts", "Conflict", "Kind", "Operand", "MadeOperand", "Promotion", "Apart", "Addressed", "CastCall"}
 FUNCTIONS_AND_TRAINING = {"AutogradFunction", "Moment", "Step", "Gradients"}
 FOR_TYPES_ALONE = {"Visit"}

@@ -62,12 +62,23 @@ class Vanishing:
 def _vanishing(facts: FileFacts, use: Use) -> Vanishing | None:
     for parameter in _GUARDS.get(short_name(use.op).rstrip("_"), ()):
         number = use.numbers.get(parameter)
-        if number is None or not use.operands:
+        if number is None or not use.operands or _is_learned(use.operands[0]):
             continue
         lanes = claimed_lanes(facts, use, use.operands[0], partial(_vanishes, number))
         if lanes:
             return Vanishing(use, parameter, surest(lanes))
     return None
+
+
+def _is_learned(operand: Operand) -> bool:
+    """Whether a tensor is computed from parameters of modules alone: no data makes it zero."""
+    pending = [operand.value.origin]
+    while pending:
+        origin = pending.pop()
+        if origin is None or not (origin.parents or origin.parameter):
+            return False
+        pending += () if origin.parameter else origin.parents
+    return True
 
 
 def _cubed(facts: FileFacts, use: Use) -> Vanishing | None:
