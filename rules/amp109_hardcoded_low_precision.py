@@ -138,17 +138,15 @@ class Encoder(nn.Module):
         narrow = dtype != torch.float32 and x.dtype == torch.bfloat16
         if narrow:
             y = y + x.float().erfinv().to(torch.bfloat16)
-        rounded = y.half().to(y.dtype)
         buffer = torch.empty(x.shape, dtype=torch.float16 if dtype == torch.float16 else x.dtype)
-        return rounded.float(), buffer
+        return y.float(), buffer
 
 
 def cast_state(module: nn.Module, dtype: torch.dtype):
     for name, buffer in module.named_buffers():
         if buffer.is_floating_point():
             buffer.data = buffer.to(dtype)
-    moved = {name: value.to("cuda") for name, value in module.state_dict().items()}
-    return {name: value.half() if value.is_floating_point() else value for name, value in moved.items()}
+    return {name: value.to("cuda") for name, value in module.state_dict().items()}
 """
         ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.caught import is_caught
 from amplint.claims.custom_autograd import BACKWARD, FORWARD, SINCE, readable, role_of
 from amplint.claims.decorator_makers import fixed_devices
 from amplint.claims.decorator_wiring import Wiring, every_scenario
@@ -37,6 +38,8 @@ class MiswiredCustomFwdBwd(Rule):
 
     and anywhere: `torch.amp.custom_fwd` or `torch.amp.custom_bwd` without `device_type`, which raises where it is
     applied. The old names in `torch.cuda.amp` know their device and need none (AMP601 reports them as deprecated).
+
+    A decorator without `device_type` is not reported where the file catches the error and goes on.
 
     The order of the decorator and `@staticmethod` is not reported: both orders work from Python 3.10 on.
 
@@ -216,6 +219,8 @@ def _without_device(facts: FileFacts, wired: list[Wiring]) -> Iterator[Suspect]:
             continue
         pair = [w for w in wired if decorated is not None and decorated in (w.function.forward, w.function.backward)]
         written = facts.span(call or reference.node)
+        if is_caught(facts.source, facts.span(reference.node)):
+            continue
         yield Suspect(
             span=written if decorated is None else facts.source.header_span(decorated),
             node=written,

@@ -53,7 +53,7 @@ def test_the_table_counts_verdicts_by_package() -> None:
     text = "\n".join(lines(LABELLED))
     assert text.startswith("6 labelled findings, 2 of them told: right 2\n")
     assert f"{'no-root':24}{'possible':9}     4      3      1      1         1        2         3  supported\n" in text
-    assert "  costs: other 1\n  saves: made_up 2\n" in text
+    assert "  costs: other 1\n  saves: made-up 2\n" in text
 
 
 def test_what_is_not_there_is_left_out(tmp_path: Path) -> None:
