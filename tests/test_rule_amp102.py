@@ -62,10 +62,6 @@ def test_a_result_that_keeps_nothing_of_float32(statements: list[str], expected:
             "    def forward(self, x: torch.Tensor):\n        return run(self.proj(x))\n",
             Certainty.LIKELY,
         ),
-        (
-            "def run(x: torch.Tensor):\n    with torch.autocast('cuda'):\n        return x.float() @ x.float()\n",
-            Certainty.LIKELY,
-        ),
     ],
 )
 def test_who_runs_a_wasted_upcast(code: str, expected: Certainty, tmp_path: Path) -> None:

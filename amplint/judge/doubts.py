@@ -50,11 +50,6 @@ WIDE_DESTINATION = _possible(
     "AMP105",
     "Under autocast a layer mostly gets float32, and then the destination has the dtype of the rows.",
 )
-MAY_BE_A_NUMBER = _possible(
-    "may-be-a-number",
-    "AMP106",
-    "A caller decides the dtype, or a number takes the tensor's place, which fits any dtype.",
-)
 PATHS_APART = _possible(
     "paths-apart",
     "AMP102 AMP104",

@@ -196,8 +196,6 @@ def _doubts(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lane: int, 
     """
     if kind is Kind.INDEX_WRITE and found is Strength.CALLER and _written_wide(frame, pair, lane):
         yield doubts.WIDE_DESTINATION
-    if kind is Kind.AUTOCAST_EXIT and found is Strength.CALLER and any(o.value.unsure for o in pair):
-        yield doubts.MAY_BE_A_NUMBER
     if found is not Strength.PATH:
         return
     if kind is Kind.UPCAST or (kind is Kind.MIXED and not beside_its_own(pair, lane)):
