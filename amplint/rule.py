@@ -9,14 +9,13 @@ What it says:
     ``Edit``. ``Visit``, for types alone, carries a rule over the lossless source, reports and rewrites.
 
 How sure it is:
-    A ``Standing`` is ``FORCED`` or ``ASSUMED``, and lowered by each ``Doubt`` of the table ``doubts`` that is
-    ``holding``.
+    A ``Standing`` is ``FORCED`` or ``ASSUMED``, and lowered by each row of the table ``doubts`` that holds.
 
 What it asks:
     ``FileFacts`` is what the inference knows of a file. A ``Conflict`` of some ``Kind`` has operands that disagree,
     each an ``Operand``, of which one may be a ``MadeOperand``. A ``Promotion`` has operands that promote, an ``Apart``
     some that reach one kernel in several dtypes; an ``Addressed`` tensor is read by its address. A ``CastCall`` is a
-    cast, an ``AutogradFunction`` a class.
+    cast.
 
 How training goes:
     ``facts.training`` has each ``Moment`` at which there is a ``Step``, and what the ``Gradients`` are then.
@@ -28,12 +27,11 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.conflict import Conflict
 from amplint.claims.suspect import Suspect
-from amplint.finding import Applicability, Cause, Doubt, Edit, Fix, Severity
+from amplint.finding import Applicability, Cause, Edit, Fix, Severity
 from amplint.infer.flow.training.steps import Gradients, Moment, Step
 from amplint.infer.state.facts import (
     Addressed,
     Apart,
-    AutogradFunction,
     CastCall,
     FileFacts,
     Kind,
@@ -42,7 +40,7 @@ from amplint.infer.state.facts import (
     Promotion,
 )
 from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, FORCED, Standing, holding
+from amplint.judge.certainty import ASSUMED, FORCED, Standing
 from amplint.rule_base import TENSOR_CODE, Evidence, Example, Rule
 from amplint.source import Location, Span
 
@@ -56,11 +54,9 @@ __all__ = [
     "Addressed",
     "Apart",
     "Applicability",
-    "AutogradFunction",
     "CastCall",
     "Cause",
     "Conflict",
-    "Doubt",
     "Edit",
     "Evidence",
     "Example",
@@ -80,5 +76,4 @@ __all__ = [
     "Step",
     "Suspect",
     "doubts",
-    "holding",
 ]

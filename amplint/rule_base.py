@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Finding, Fix, Severity
-from amplint.judge.doubts import CITED_EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,10 +121,11 @@ def documentation(rule: Rule) -> str:
 def finding_of(
     rule: Rule, suspect: Suspect, path: Path, device: str, fix: Fix | None = None, message: str | None = None
 ) -> Finding:
-    """The finding that a suspect makes, which no doubt drops. Cited evidence never makes an error."""
+    """The finding that a suspect makes, which no doubt drops. Cited evidence forces nothing, and never makes an
+    error."""
     severity, standing = suspect.severity or rule.severity, suspect.standing
     if rule.evidence is Evidence.CITED:
-        severity, standing = Severity.WARNING, standing.doubted(CITED_EVIDENCE)
+        severity, standing = Severity.WARNING, replace(standing, forced=False)
     assert standing.certainty is not None
     return Finding(
         code=rule.code,

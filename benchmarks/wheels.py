@@ -67,6 +67,11 @@ def wheel_in(requirement: str, folder: Path) -> Path | None:
     return next((wheel for wheel in sorted(folder.glob("*.whl")) if _named(wheel) == wanted), None)
 
 
+def requirements_in(folder: Path) -> list[str]:
+    """``name==version`` of each wheel in a folder."""
+    return ["==".join(_named(wheel)) for wheel in sorted(folder.glob("*.whl"))]
+
+
 def _named(wheel: Path) -> list[str]:
     """The project and the release that a wheel's file name says."""
     name, version, *_ = wheel.name.split("-")

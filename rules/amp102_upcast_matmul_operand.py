@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, disagreement, label, suspects_of
 from amplint.claims.idle_upcasts import idle_doubts
 from amplint.claims.operands import leads, wider, written_cast
-from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.casts import alignment, same_cast
-from amplint.rule import TENSOR_CODE, Applicability, Cause, Example, Kind, Rule, Severity, Suspect, doubts
+from amplint.rule import TENSOR_CODE, Applicability, Cause, Example, Kind, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,11 +31,8 @@ class UpcastMatmulOperand(Rule):
     operations cast their operands back down; there the rule reports an upcast written in the operand itself, or on
     every operand, as wasted.
 
-    A wasted upcast is shown with `--pedantic` only where nobody enters autocast: in what a test runner collects and the
-    helpers of it, and in functions outside of `forward` that overwrite a weight's `.data` or take a module and no
-    tensor. So it is where nothing is left of float32: the result is cast to the dtype of an argument at once, or
-    compared with zero; and where another file casts up what is multiplied. And so is an argument of a plain function
-    that is cast up in the operation itself, beside one used as it was passed: callers then have float32 there.
+    A wasted upcast is shown with `--pedantic` only where no module is seen to run the function and the file names no
+    autocast, and where nothing is left of float32: the result is cast to the dtype of an argument at once.
 
     Why it is bad
     -------------
@@ -137,7 +132,7 @@ class Attention(nn.Module):
         for suspect in suspects_of(facts, Kind.UPCAST, Kind.UNDONE_UPCAST):
             conflict: Conflict = suspect.data
             if conflict.kind is Kind.UPCAST:
-                yield suspect.doubted(doubts.ANSWERS_ARGUMENT) if _is_answered(facts, conflict) else suspect
+                yield suspect
             else:
                 advice = Cause(facts.path, suspect.span, _ADVICE)
                 suspect = replace(suspect, causes=(*suspect.causes, advice))
@@ -164,19 +159,6 @@ class Attention(nn.Module):
             return
         edits, text = found
         visit.report(suspect, visit.fix(Applicability.UNSAFE, text, *edits), message)
-
-
-def _is_answered(facts: FileFacts, conflict: Conflict) -> bool:
-    """Whether a plain function casts one argument up in the operation itself, to meet another as it was passed: that
-    callers pass it in float32 is then the likelier reading."""
-    upcast, other = wider(conflict)
-    function = Surroundings.of(facts.source.tree).function(conflict.node)
-    if function is None or isinstance(Surroundings.of(facts.source.tree).parent(function), ast.ClassDef):
-        return False
-    arguments = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args)}
-    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    passed = isinstance(other.node, ast.Name) and other.node.id in arguments - stored
-    return passed and not conflict.standing.proven and written_cast(upcast) is not None
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict) -> tuple[list[Edit], str] | None:

@@ -13,17 +13,16 @@ from amplint.claims.made_tensors import EXACT, causes, is_exact, message, names_
 from amplint.claims.operands import dtype_of
 from amplint.claims.round_trips import RoundTrip
 from amplint.claims.surroundings import Surroundings
-from amplint.claims.switched_off import is_projection_left_off, is_switched_off
 from amplint.rewriting.casts import alignment
 from amplint.rewriting.nodes import find_call
-from amplint.rule import TENSOR_CODE, Addressed, Applicability, Example, Kind, Rule, Severity, Suspect, doubts
+from amplint.rule import TENSOR_CODE, Addressed, Applicability, Example, Kind, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.rule import Conflict, Doubt, FileFacts, Fix, MadeOperand, Span, Visit
+    from amplint.rule import Conflict, FileFacts, Fix, MadeOperand, Visit
 
 _FREE = EXACT | frozenset(f"torch.{name}() without dtype" for name in ("empty", "full", "rand", "randn"))
 """What may be made in low precision; ranges may not, and neither may what is computed from them."""
@@ -37,9 +36,7 @@ class UntypedConstant(Rule):
     Reports matrix products, linear, convolution and recurrent layers and the other operations that do not promote,
     where one operand comes from `torch.zeros`, `ones`, `eye`, `full`, `randn`, `linspace`, `arange` over floats,
     `torch.tensor` of Python floats and their like without `dtype=`, or from integers made floats by `.float()` or by
-    arithmetic (`one_hot(...).float()`, `torch.arange(n) / n`), on whatever way it takes to the operation. Only with
-    `--pedantic` where it is made under an option of the constructor that every construction in the file leaves off, or
-    meets a projection that is only made for another size than such an option leaves.
+    arithmetic (`one_hot(...).float()`, `torch.arange(n) / n`), on whatever way it takes to the operation.
 
     Also, as a warning, what a feature extractor or numpy makes of a tensor, where it gets the device of that tensor
     back, not its dtype, and is given to a module.
@@ -151,10 +148,7 @@ class Right(nn.Module):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for suspect in suspects_of(facts, Kind.CONSTANT):
-            suspect = replace(suspect, causes=causes(suspect.data))
-            for doubt, span in _left_off(facts, suspect.data):
-                suspect = suspect.doubted(doubt, span=span)
-            yield suspect
+            yield replace(suspect, causes=causes(suspect.data))
         yield from forgotten(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
@@ -172,17 +166,6 @@ class Right(nn.Module):
         made = conflict.made
         assert made is not None
         visit.report(suspect, _fix(visit, node, conflict, made), message(visit.facts, conflict, made))
-
-
-def _left_off(facts: FileFacts, conflict: Conflict) -> Iterator[tuple[Doubt, Span | None]]:
-    """Whether the constant is made, or the layer it meets, only where an option is on that all of the file's
-    constructions leave off."""
-    tree, around = facts.source.tree, Surroundings.of(facts.source.tree)
-    if is_projection_left_off(tree, around, conflict.node):
-        yield doubts.PROJECTION_LEFT_OFF, None
-    maker = conflict.made.maker if conflict.made is not None else None
-    if maker is not None and maker.filename == str(facts.path) and is_switched_off(tree, around, maker.node):
-        yield doubts.OPTION_LEFT_OFF, maker.span
 
 
 def _fix(visit: Visit, node: cst.CSTNode, conflict: Conflict, made: MadeOperand) -> Fix | None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.borrowed_dtype import borrowed
 from amplint.claims.compiled_extensions import handed_to_extensions
 from amplint.claims.disagreement import describe, disagreement, suspects_of
-from amplint.claims.dtypes_by_callers import aligned_elsewhere, brought_to_dtype
+from amplint.claims.dtypes_by_callers import aligned_elsewhere
 from amplint.claims.operands import leads, wider
 from amplint.rewriting.casts import alignment
-from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Rule, Severity, Suspect, doubts
+from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,9 +139,7 @@ class Adapter(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for suspect in suspects_of(facts, Kind.MIXED):
-            brought = suspect.data.aligned is not None and brought_to_dtype(facts, suspect.data)
-            yield suspect.doubted(doubts.BROUGHT_TO_DTYPE) if brought else suspect
+        yield from suspects_of(facts, Kind.MIXED)
         for suspect in handed_to_extensions(facts):
             handed: Conflict = suspect.data
             left = describe(handed, handed.left, handed.left_dtype)

@@ -23,9 +23,7 @@ class IndexWrite(Rule):
     What it does
     ------------
     Reports `x[index] = y`, `index_add_`, `index_copy_`, `index_put_`, `scatter*_`, `masked_scatter_` and `put_`, and
-    their out-of-place forms, where the source and the destination have different floating dtypes. With `--pedantic`
-    also where they differ only for what the caller of a method is taken to pass, of a class that is no module: that is
-    as often data (labels, boxes, scores) as activations.
+    their out-of-place forms, where the source and the destination have different floating dtypes.
 
     Why it is bad
     -------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.encoder_fast_paths import NEEDS_MASK, open_encoders
-from amplint.rule import ASSUMED, Applicability, Cause, Example, Rule, Severity, Suspect, doubts, holding
+from amplint.rule import ASSUMED, Applicability, Cause, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,10 +25,10 @@ class EncoderFastPath(Rule):
     GELU as its activation, biases, and not `norm_first=True`, and if the encoder keeps `enable_nested_tensor=True`.
     An encoder with an odd number of heads, or with any other of these conditions broken, is never reported.
 
-    The finding is shown if the file uses autocast on a device that is not literally `"cuda"` (`"cpu"`, `"xpu"`,
-    `x.device.type`), or if the device judged is not CUDA. Otherwise it is only possible, and `--pedantic` shows it.
-    Whether the model is ever run in eval mode without gradients cannot be seen in a file. A file that switches the fast
-    path off with `torch.backends.mha.set_fastpath_enabled(False)` is left alone.
+    Silent unless the file uses autocast on a device that is not literally `"cuda"` (`"cpu"`, `"xpu"`,
+    `x.device.type`), or the device judged is not CUDA. Whether the model is ever run in eval mode without gradients
+    cannot be seen in a file. A file that switches the fast path off with
+    `torch.backends.mha.set_fastpath_enabled(False)` is left alone.
 
     Why it is bad
     -------------
@@ -141,20 +141,13 @@ def run(model, x, padding):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
         for found in open_encoders(facts) if scenarios else ():
-            asked = {
-                doubts.FAST_PATH_MAY_BE_SHUT: not found.known,
-                doubts.CUDA_ALONE: found.elsewhere is None and facts.device == "cuda",
-            }
-            standing = ASSUMED.doubted(*holding(asked))
             causes = []
             when = "with or without a padding mask before torch 2.6"
             if found.layer is not None:
                 text = "the layer's arguments leave the inference fast path open"
                 causes.append(Cause(facts.path, found.layer, text))
             if found.masked is not None:
-                place = facts.span(found.masked.node)
-                if not found.masked.alone:
-                    standing = standing.doubted(doubts.OTHER_MASK_TOO, span=place)
+                place = facts.span(found.masked)
                 when = "when it gets a padding mask"
                 causes.append(Cause(facts.path, place, "called with src_key_padding_mask"))
             if found.elsewhere is not None:
@@ -162,7 +155,7 @@ def run(model, x, padding):
                 causes.append(Cause(facts.path, place, "autocast on a device that need not be CUDA"))
             span = facts.span(found.node)
             message = f"nn.TransformerEncoder raises under autocast outside of CUDA, in eval mode with no_grad, {when}"
-            yield Suspect(span, span, message, scenarios, standing, tuple(causes))
+            yield Suspect(span, span, message, scenarios, ASSUMED, tuple(causes))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         if visit.facts.torch_version < NEEDS_MASK or any(argument.star for argument in node.args):

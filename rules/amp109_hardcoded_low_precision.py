@@ -36,11 +36,7 @@ class HardcodedLowPrecision(Rule):
 
     Of several in one block the first is reported. Files that define kernels are left alone.
 
-    With `--pedantic` also where nothing shows a loss: casts of masks, and of what a function of another package takes,
-    which may take that dtype alone; to float16 where autocast is on, whose layers
-    cast again, or for an attention whose result is cast back; to bfloat16 of what holds an exponential, for its range,
-    or of what the function makes in float32 whatever the model runs in; and in functions that no
-    module runs and that get no tensor to cast, such as scripts and tests.
+    With `--pedantic` also in functions that no module runs and that get no tensor to cast, such as scripts and tests.
 
     Why it is bad
     -------------
@@ -143,17 +139,15 @@ class Encoder(nn.Module):
         narrow = dtype != torch.float32 and x.dtype == torch.bfloat16
         if narrow:
             y = y + x.float().erfinv().to(torch.bfloat16)
-        rounded = y.half().to(y.dtype)
         buffer = torch.empty(x.shape, dtype=torch.float16 if dtype == torch.float16 else x.dtype)
-        return rounded.float(), buffer
+        return y.float(), buffer
 
 
 def cast_state(module: nn.Module, dtype: torch.dtype):
     for name, buffer in module.named_buffers():
         if buffer.is_floating_point():
             buffer.data = buffer.to(dtype)
-    moved = {name: value.to("cuda") for name, value in module.state_dict().items()}
-    return {name: value.half() if value.is_floating_point() else value for name, value in moved.items()}
+    return {name: value.to("cuda") for name, value in module.state_dict().items()}
 """
         ),
     )

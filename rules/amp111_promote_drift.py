@@ -42,8 +42,7 @@ class PromoteDrift(Rule):
     - a rotary embedding that takes the sine and cosine of its angles itself: those are float32 wherever they are right;
     - an operation that autocast runs in float32 (`F.normalize`, `softmax`, a sum), on the way of a query, key or value
       into a kernel or `autograd.Function` that gets the others in half precision;
-    - `layer.weight.data = layer.weight.data * self.scale`: the product replaces another module's weight, and its dtype;
-      with `--pedantic` also of a bias, which layers of quantized weights cast themselves.
+    - `layer.weight.data = layer.weight.data * self.scale`: the product replaces another module's weight, and its dtype.
 
     Where an operation in the same file fails for it, that is the finding (AMP102, AMP103, AMP104), and where the
     float32 operand is a table of a fixed dtype, AMP110 speaks.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.cast_receivers import place
 from amplint.claims.discarded_casts import discarded_casts
 from amplint.claims.operands import is_stable
-from amplint.rule import FORCED, TENSOR_CODE, Applicability, Example, Rule, Severity, Suspect, doubts, holding
+from amplint.rule import TENSOR_CODE, Applicability, Example, Rule, Severity, Standing, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +24,7 @@ class DiscardedCast(Rule):
     What it does
     ------------
     Reports `x.half()`, `x.float()`, `x.to(torch.bfloat16)`, `x.to(device, dtype)`, `x.type(...)` and the like as
-    statements, where `x` is known to be a tensor. Modules convert themselves in place and are not reported, nor is a
-    cast inside `try` or `pytest.raises`, which may be there to see whether it fails.
+    statements, where `x` is known to be a tensor. Modules convert themselves in place and are not reported.
 
     Why it is bad
     -------------
@@ -120,10 +119,6 @@ class Encoder(nn.Module):
         dtype = self.table.data.dtype
         self.table.data.add_(x.mean(0).float()).to(dtype)
         self.table.to(self.table.dtype)
-        try:
-            x.to(torch.bfloat16)
-        except RuntimeError:
-            return x
         self.table = self.table.to(x.dtype)
         return self.proj(x)
 """
@@ -131,20 +126,16 @@ class Encoder(nn.Module):
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for cast, lanes, probes in discarded_casts(facts):
+        for cast, lanes in discarded_casts(facts):
             assert isinstance(cast.node.func, ast.Attribute)
             receiver = ast.unparse(cast.node.func.value)
-            asked = {
-                doubts.MAY_BE_NO_TENSOR: cast.tensor.maybe,
-                doubts.MAY_PROBE: probes,
-            }
             yield Suspect(
                 span=place(facts, cast.node),
                 node=facts.span(cast.node),
                 message=f"`.{cast.node.func.attr}()` returns a new tensor, which is thrown away: `{receiver}` stays as "
                 "it is",
                 scenarios=facts.names(lanes) if len(lanes) < len(facts.scenarios) else facts.all_scenarios(),
-                standing=FORCED.doubted(*holding(asked)),
+                standing=Standing(forced=not cast.tensor.maybe),
                 data=cast,
             )
 

@@ -24,9 +24,8 @@ class MissingCustomBwd(Rule):
     Reports `backward` of a `torch.autograd.Function` that has neither `torch.amp.custom_fwd` on `forward` nor
     `torch.amp.custom_bwd` on `backward`, where `forward` uses operations that autocast casts. With AMP201, which is
     about `forward` of the same Function, it is one finding: AMP201's, with `backward` as the other place. AMP201 says
-    which Functions are left alone, among them those whose `backward` casts the operands of all such operations to one
-    dtype by hand; a Function with one of the two decorators is AMP203's. Where the gradient provably meets a tensor of
-    another dtype, AMP204 reports that operation besides.
+    which Functions are left alone; one with one of the two decorators is AMP203's. Where the gradient provably meets a
+    tensor of another dtype, AMP204 reports that operation besides.
 
     Why it is bad
     -------------

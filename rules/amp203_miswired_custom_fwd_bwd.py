@@ -10,7 +10,7 @@ from amplint.claims.custom_autograd import BACKWARD, FORWARD, SINCE, readable, r
 from amplint.claims.decorator_makers import fixed_devices
 from amplint.claims.decorator_wiring import Wiring, every_scenario
 from amplint.rewriting.decorators import rewired
-from amplint.rule import FORCED, Applicability, Cause, Edit, Example, Rule, Severity, Suspect, doubts, holding
+from amplint.rule import FORCED, Applicability, Cause, Edit, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -219,13 +219,14 @@ def _without_device(facts: FileFacts, wired: list[Wiring]) -> Iterator[Suspect]:
             continue
         pair = [w for w in wired if decorated is not None and decorated in (w.function.forward, w.function.backward)]
         written = facts.span(call or reference.node)
-        caught = is_caught(facts.source, facts.span(reference.node))
+        if is_caught(facts.source, facts.span(reference.node)):
+            continue
         yield Suspect(
             span=written if decorated is None else facts.source.header_span(decorated),
             node=written,
             message=f"{role} without device_type raises TypeError where it is applied",
             scenarios=every_scenario(facts),
-            standing=FORCED.doubted(*holding({doubts.MAY_BE_CAUGHT: caught})),
+            standing=FORCED,
             causes=() if decorated is None else (Cause(facts.path, written, f"{role} without device_type"),),
             data=(pair[0].device if pair else None) or f'"{facts.device}"',
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.compiled_extensions import CASTS, extension_call
+from amplint.claims.compiled_extensions import extension_call
 from amplint.claims.custom_autograd import autocast_scenarios, readable, role_of
-from amplint.rule import ASSUMED, Cause, Evidence, Example, Rule, Severity, Suspect, doubts
+from amplint.rule import ASSUMED, Cause, Evidence, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.rule import AutogradFunction, FileFacts
+    from amplint.rule import FileFacts
 
 
 class ExtensionOp(Rule):
@@ -23,8 +23,8 @@ class ExtensionOp(Rule):
     Reports subclasses of `torch.autograd.Function` whose forward has no `custom_fwd` and passes two of its own tensors,
     or their `data_ptr()`, to a function that no Python file of the project defines: one that
     `torch.utils.cpp_extension.load` loads, an operator below `torch.ops`, or one that is imported. Silent where forward
-    casts, or asks for a dtype or for autocast, and where a caller in the same file casts. Off until selected: what a
-    kernel takes, and what its callers in other files give it, is not known here.
+    casts, or asks for a dtype or for autocast. Off until selected: what a kernel takes, and what its callers give it,
+    is not known here.
 
     Why it is bad
     -------------
@@ -151,17 +151,4 @@ class Version(torch.autograd.Function):
             span = facts.source.header_span(forward)
             message = f"{function.node.name}.forward hands {name} tensors in the dtypes that autocast left them in"
             cause = Cause(facts.path, facts.span(call), "a compiled extension: autocast does not cast its arguments")
-            suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
-            yield suspect.doubted(doubts.CALLERS_CAST) if _cast_by_callers(facts, function) else suspect
-
-
-def _cast_by_callers(facts: FileFacts, function: AutogradFunction) -> bool:
-    """Whether a call of the Function in this file casts what it passes."""
-    applied = f"{function.node.name}.apply"
-    return any(
-        isinstance(inner, ast.Attribute) and inner.attr in CASTS
-        for node in ast.walk(facts.source.tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == applied
-        for argument in (*node.args, *node.keywords)
-        for inner in ast.walk(argument)
-    )
+            yield Suspect(span, span, message, scenarios, ASSUMED, (cause,))

@@ -27,16 +27,6 @@ class EpsUnderflow(Rule):
     `torch.finfo(torch.float32).tiny` counts as what it is. Under `rsqrt` or a power of -0.5, without autocast, numbers
     below 6e-4 beside a variance or another number that is not negative are reported as well.
 
-    With `--pedantic` also where no zero is to be expected, or none that is divided by: beside sums of the largest of
-    shares, added up in any way, or of what a configured activation gives, beside parameters and buffers, which do not
-    depend on the data, beside what a test lets through only where it is large, beside sums of all squares of a tensor
-    and what a number is added to before it is filtered, beside the modulus of what a caller passes as real and
-    imaginary parts, and beside what an option makes an exponential that nothing in the file turns off; in what is only
-    multiplied, an argument of `atan2` or asked for the places of its largest numbers; behind a constant that float16
-    refuses; where torch's own default epsilon is passed; without autocast under a root that nothing divides by, whose
-    gradient alone is infinite, and in trainers; and under autocast beside what lies in the host's memory unless a
-    caller names a device, or is made on none.
-
     Why it is bad
     -------------
     float16's smallest number is 6e-8. What the epsilon should keep from zero is zero all the same: the division gives
@@ -122,10 +112,8 @@ class Entropy(nn.Module):
         d = p / (p.sum(-1, keepdim=True, dtype=torch.float32) + self.eps)
         with torch.autocast(x.device.type, dtype=torch.float16):
             e = nn.functional.normalize(p, eps=1e-12)
-        f = p / torch.where(p == 0, torch.ones_like(p), p + self.eps)
-        g = p * (1 / 47900160 + p * 1e-3)
-        h = (p.var(-1) + 1e-3).rsqrt(), (p.float().var(-1) + 1e-5).rsqrt(), p / (p.var(-1, keepdim=True) + 1e-5).sqrt()
-        return a, b, c, d, e, f, g, h
+        f = (p.var(-1) + 1e-3).rsqrt(), (p.float().var(-1) + 1e-5).rsqrt(), p / (p.var(-1, keepdim=True) + 1e-5).sqrt()
+        return a, b, c, d, e, f
 
 
 def reproduce():

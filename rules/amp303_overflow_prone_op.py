@@ -33,9 +33,8 @@ class OverflowProneOp(Rule):
     autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1 less such a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
-    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses, lengths of vectors whose
-    root nothing is added to), norms and sums of squares of gradients of float16 parameters, and in float16 `exp` and
-    its like of numbers that may be large.
+    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms and sums of squares
+    of gradients of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
 
     Why it is bad
     -------------

@@ -28,11 +28,9 @@ class UnsupportedOp(Rule):
     `polar`, and for bfloat16 alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read
     from what torch declares for the device. Left alone are operations that autocast computes in float32 where it is on,
     that raise for few rows only, as `cdist` with `p=2`, and that a float32 operand promotes, as `stft` with a window.
-    What a function does to the weights of a module that it takes, and that takes no tensor, is only possible under
-    autocast, and so is what methods of classes do that are no modules, such as optimizers and transforms of the data:
-    nobody needs to call them there. What a caller passes as pairs of real and imaginary parts is likely float32.
-    Where the project supports older releases of torch, what those lack is reported as a warning that names the release,
-    such as `triu` of bfloat16 up to torch 2.0.
+    What methods of classes do that are no modules, such as optimizers and transforms, is only possible under autocast:
+    nobody needs to call them there. Where the project supports older releases of torch, what those lack is
+    reported as a warning that names the release, such as `triu` of bfloat16 up to torch 2.0.
     `nn.init.orthogonal_` factorises as well: it is reported in methods that initialise a module they are handed, as a
     warning, since such a module is often made in float32 and converted after.
 

@@ -18,7 +18,6 @@ from amplint.rule import (
     Standing,
     Step,
     Suspect,
-    doubts,
 )
 
 if TYPE_CHECKING:
@@ -179,9 +178,8 @@ def penalty(model, x):
                 dict.fromkeys(Cause(facts.path, facts.span(r.node), "autocast is on from here on") for r in regions)
             )
             message = "the backward pass runs inside autocast: end the region behind the loss"
-            standing = Standing(forced=all(region.certain for region in regions))
-            if moment.event.gradients == (Gradients.MANAGED,):
-                standing = standing.doubted(doubts.MANAGED)
+            managed = moment.event.gradients == (Gradients.MANAGED,)
+            standing = Standing(forced=not managed and all(region.certain for region in regions))
             yield Suspect(
                 span,
                 span,

@@ -6,14 +6,14 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.autocast_queries import unasked_dtypes
-from amplint.claims.float32_regions import float32_regions, is_float32_without
+from amplint.claims.float32_regions import float32_regions
 from amplint.claims.misused_regions import misused_regions
 from amplint.claims.recomputation import recomputed
 from amplint.claims.scaled_forwards import uncast_forwards
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import scaled_scenarios
-from amplint.rule import FORCED, Applicability, Cause, Example, Rule, Severity, Suspect, doubts
+from amplint.rule import FORCED, Applicability, Cause, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,9 +46,6 @@ class AutocastScope(Rule):
       is float16 on CUDA when it is off, too;
     - a backward that runs the forward function again, as activation checkpointing does, without the autocast state of
       the forward pass.
-
-    With `--pedantic` also a region in float32 that holds only what is computed from tensors cast to float32 in it: the
-    result is the same where the region is off, and torch's warning all that is left.
 
     Why it is bad
     -------------
@@ -210,8 +207,7 @@ def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
     for call, dtype, source in float32_regions(facts, around):
         if source is None:
             message = "only CUDA's autocast takes float32, elsewhere this warns and is off: pass enabled=False"
-            suspect = likely_loss(facts, call, message, scenarios)
-            yield suspect.doubted(doubts.STAYS_FLOAT32) if is_float32_without(call, facts, around) else suspect
+            yield likely_loss(facts, call, message, scenarios)
             continue
         wanted = ast.unparse(dtype)
         message = (

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.bfloat16_demands import asks_for_support, bfloat16_demands
-from amplint.rule import ASSUMED, Evidence, Example, Rule, Severity, Suspect, doubts, holding
+from amplint.rule import ASSUMED, Evidence, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,11 +113,10 @@ if __name__ == "__main__":
         if not any(_is_main_guard(statement) for statement in facts.source.tree.body):
             return
         first = min(bfloat16_demands(facts), key=lambda call: (call.lineno, call.col_offset), default=None)
-        if first is not None:
+        if first is not None and not asks_for_support(facts.source.tree):
             span = facts.span(first)
             message = "demands bfloat16 without asking torch.cuda.is_bf16_supported()"
-            asked = asks_for_support(facts.source.tree)
-            yield Suspect(span, span, message, scenarios, ASSUMED.doubted(*holding({doubts.SUPPORT_ASKED: asked})))
+            yield Suspect(span, span, message, scenarios, ASSUMED)
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:

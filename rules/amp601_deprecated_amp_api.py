@@ -8,7 +8,7 @@ from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, Legacy
 from amplint.claims.legacy_uses import legacy_uses, root_of
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
-from amplint.rule import ASSUMED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect, doubts
+from amplint.rule import ASSUMED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,7 +124,6 @@ def train(model, batch, use_amp):
         around = Surroundings.of(facts.source.tree)
         uses = legacy_uses(facts, around)
         groups = groups_of(facts, uses)
-        named_only = all(use.form == "annotation" for use in uses)
         for use in uses:
             old = use.reference.name
             message = f"{old} is deprecated since torch 2.4: use {_successor(use.legacy, facts)}"
@@ -132,8 +131,7 @@ def train(model, batch, use_amp):
             group = groups.get(root_of(use.reference), Group([use]))
             data = (use, group if use in group.uses else Group([use]))
             likely = use.form in ("value", "annotation") or not _is_replaceable(use.legacy, facts)
-            suspect = Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
-            yield suspect.doubted(doubts.NAMED_ONLY) if named_only else suspect
+            yield Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
         for alias, name in unused_imports(facts, around):
             message = (
                 f"imports {name}, deprecated since torch 2.4: its replacement is {_successor(LEGACY[name], facts)}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.autocast_queries import Query, cuda_only_queries, decides_nothing, evident_tensor
+from amplint.claims.autocast_queries import Query, cuda_only_queries, evident_tensor
 from amplint.claims.legacy_names import DEPRECATED_SINCE
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_calls import ask_device, rename
-from amplint.rule import ASSUMED, Applicability, Edit, Example, Rule, Severity, Suspect, doubts, holding
+from amplint.rule import ASSUMED, Applicability, Edit, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +30,6 @@ class CudaOnlyQuery(Rule):
     Reports `torch.is_autocast_enabled()` without an argument and `torch.get_autocast_gpu_dtype()`. Both together in one
     expression are one finding. Silent under a test for CUDA (`x.is_cuda`, `device.type == "cuda"`), in a function
     that asks another device as well or sets CUDA's state, and where the answer goes straight into CUDA's own autocast.
-    With `--pedantic` also where the answer guards casts alone that it undoes again after the operations, or that the
-    operand beside makes needless by its dtype.
     Reports `torch.get_autocast_gpu_dtype()` instead of AMP601.
 
     Why it is bad
@@ -132,8 +130,7 @@ def states():
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)
-            standing = ASSUMED.doubted(*holding({doubts.CASTS_UNDONE: decides_nothing(node, around)}))
-            yield Suspect(span, span, message, scenarios, standing, data=(members, tensor))
+            yield Suspect(span, span, message, scenarios, ASSUMED, data=(members, tensor))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)

@@ -20,11 +20,8 @@ class HardcodedDeviceType(Rule):
     ------------
     Reports `torch.autocast("cuda", ...)` and `torch.cuda.amp.autocast(...)` where the function or class around them
     reads `x.device`, or makes or moves tensors to a device that it is given, or where a test rules out only a device
-    other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or reads what `torch.cuda` answered,
-    where `enabled` depends on the device, where the region is switched off by a constant, and in functions and classes
-    for CUDA alone: what calls `x.cuda()` or `torch.cuda.synchronize()`, or puts something on `"cuda"`, without asking
-    first. With `--pedantic` also under the option of an object of another class, which runs the model there, and where
-    the other branch of a test runs the same statements without a region: float32 is provided for, as for CUDA alone.
+    other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or asks
+    `torch.cuda`, where `enabled` depends on the device, and where the region is switched off by a constant.
 
     Why it is bad
     -------------
@@ -103,8 +100,8 @@ def encode(model, x, device):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
-        for call, evidence, held in cuda_regions(facts) if scenarios else ():
+        for call, evidence in cuda_regions(facts) if scenarios else ():
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
             message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
-            yield Suspect(span, span, message, scenarios, ASSUMED, (cause,)).doubted(*held)
+            yield Suspect(span, span, message, scenarios, ASSUMED, (cause,))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.judge.doubts import CITED_EVIDENCE, NO_ROOT, NO_WEIGHTS
+from amplint.judge.doubts import NO_ROOT, NO_WEIGHTS, UNKNOWN_ON_A_PATH
 
 BENCHMARKS = str(Path(__file__).parent.parent / "benchmarks")
 if BENCHMARKS not in sys.path:
@@ -30,8 +30,10 @@ LABELLED = [
     labelled("right", "no-root", package="other"),
     labelled("wrong", "no-root"),
     labelled("wrong", "no-root", "no-weights"),
-    labelled("arguable", "no-root", "cited-evidence"),
-    labelled("right", "cited-evidence"),
+    labelled("arguable", "no-root", "unknown-on-a-path"),
+    labelled("right", "unknown-on-a-path"),
+    labelled("not judged", "no-root", package="third"),
+    labelled("not judged", "no-root", package="fourth"),
 ]
 
 
@@ -40,18 +42,18 @@ LABELLED = [
     [
         (NO_ROOT, ["right", "wrong", "arguable"]),
         (NO_WEIGHTS, []),
-        (CITED_EVIDENCE, ["right"]),
+        (UNKNOWN_ON_A_PATH, ["right"]),
     ],
 )
 def test_a_doubt_decides_where_no_other_one_leaves_as_little(row: Doubt, alone: list[str]) -> None:
-    assert [one.verdict for one in decided(row, LABELLED)] == alone
+    assert [one.verdict for one in decided(row, LABELLED) if one.verdict != "not judged"] == alone
 
 
 def test_the_table_counts_verdicts_by_package() -> None:
     text = "\n".join(lines(LABELLED))
     assert text.startswith("6 labelled findings, 2 of them told: right 2\n")
-    assert f"{'no-root':24}{'possible':9}     4      3      1      1         1  too few packages\n" in text
-    assert "  costs: other 1\n  saves: made_up 2\n" in text
+    assert f"{'no-root':24}{'possible':9}     4      3      1      1         1        2         3  supported\n" in text
+    assert "  costs: other 1\n  saves: made-up 2\n" in text
 
 
 def test_what_is_not_there_is_left_out(tmp_path: Path) -> None:

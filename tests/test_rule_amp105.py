@@ -14,47 +14,6 @@ from amplint.source import Source
 
 RULES = tuple(rule for rule in load_rules() if rule.code == "AMP105")
 
-PAD = """
-    def pad(self, rows: torch.Tensor, index: torch.Tensor):
-        out = torch.zeros(16, 8, device=rows.device)
-        out[index.long()] = rows[:, 1:]
-        return out
-"""
-RANK = """
-    def rank(self, scores: torch.Tensor, index: torch.Tensor):
-        ranks = torch.zeros_like(scores)
-        ranks[index.long()] = torch.arange(8).float()
-        return ranks
-"""
-PROCESS = """
-    def process(self, text: torch.Tensor, image: torch.Tensor, mask: torch.Tensor):
-        both = torch.bmm(text, image)
-        text[mask > 0] = both[mask > 0]
-        return text
-"""
-
-
-@pytest.mark.parametrize(
-    ("base", "method", "certainty"),
-    [
-        ("nn.Module", PAD, Certainty.LIKELY),
-        ("", PAD, Certainty.POSSIBLE),
-        ("abc.ABC", PAD, Certainty.POSSIBLE),
-        ("elsewhere.Base", PAD, Certainty.LIKELY),
-        ("", RANK, Certainty.LIKELY),
-        ("nn.Module", PROCESS, Certainty.LIKELY),
-        ("", PROCESS, Certainty.POSSIBLE),
-    ],
-)
-def test_what_a_caller_is_assumed_to_pass_to_what_is_no_module_is_only_possible(
-    base: str, method: str, certainty: Certainty
-) -> None:
-    source = f"import abc\nimport elsewhere\nimport torch\nfrom torch import nn\n\nclass Work({base}):{method}"
-    result = check_file(
-        Source(Path("/project/work.py"), source.encode()), Options(RULES, DEFAULT_SCENARIOS, pedantic=True)
-    )
-    assert [one.certainty for one in result.findings] == [certainty]
-
 
 EXPERTS = """\
 import torch

@@ -8,7 +8,7 @@ from amplint_rules.amp602_cuda_only_query import CudaOnlyQuery
 from rule_examples import bad, good
 from rule_harness import expected_rows, findings, fixed, rows
 
-from amplint.finding import Applicability, Certainty
+from amplint.finding import Applicability
 from amplint.rule_base import HEADINGS, Example, documentation
 
 torch = pytest.importorskip("torch")
@@ -176,64 +176,3 @@ def test_scenarios_are_those_with_autocast() -> None:
     (finding,) = findings(RULE, "import torch\ntorch.is_autocast_enabled()\n")
     assert finding.scenarios == ("autocast-fp16", "autocast-bf16")
     assert (finding.severity.value, finding.certainty.value) == ("warning", "likely")
-
-
-KEPT = """\
-import torch
-
-
-def forward(self, x, result):
-    convert = not torch.is_autocast_enabled()
-    if convert:
-        expected = result.dtype
-        x = x.to(self.weight.dtype)
-    added = self.up(x)
-    if convert:
-        added = added.to(expected)
-    {last}
-"""
-
-
-@pytest.mark.parametrize(
-    ("last", "certainty"),
-    [
-        ("return result + added", Certainty.POSSIBLE),
-        ("return (result + added).to(x.dtype)", Certainty.LIKELY),
-        ("return result + added, x", Certainty.LIKELY),
-        ("return result + added if convert else result", Certainty.LIKELY),
-    ],
-)
-def test_an_answer_that_guards_casts_alone_decides_nothing_unless_what_was_cast_goes_on(
-    last: str, certainty: Certainty
-) -> None:
-    assert [finding.certainty for finding in findings(RULE, KEPT.format(last=last))] == [certainty]
-
-
-JOINED = """\
-import torch
-
-
-def forward(self, x):
-    y = self.base(x)
-    convert = not torch.is_autocast_enabled()
-    if convert:
-        expected = y.dtype
-        y = self.cast(y, self.angle.dtype)
-    {after}
-    if convert:
-        x = x.to(expected)
-    return y
-"""
-
-
-@pytest.mark.parametrize(
-    ("after", "certainty"),
-    [
-        ("y = rotate(self.angle, y)", Certainty.POSSIBLE),
-        ("y = rotate(self.other, y)", Certainty.LIKELY),
-        ("z = rotate(self.angle, y)", Certainty.LIKELY),
-        ("y = y + 1", Certainty.LIKELY),
-    ],
-)
-def test_a_cast_to_the_dtype_of_what_follows_decides_nothing(after: str, certainty: Certainty) -> None:
-    assert [finding.certainty for finding in findings(RULE, JOINED.format(after=after))] == [certainty]

@@ -17,9 +17,9 @@ from imports import rule_imports  # noqa: E402
 
 WHAT_A_RULE_IS = {"Rule", "Example", "Evidence", "TENSOR_CODE", "Severity", "Applicability"}
 WHAT_IT_SAYS = {"Suspect", "Span", "Location", "Cause", "Fix", "Edit"}
-HOW_SURE = {"Standing", "FORCED", "ASSUMED", "holding", "doubts", "Doubt"}
+HOW_SURE = {"Standing", "FORCED", "ASSUMED", "doubts"}
 FACTS = {"FileFacts", "Conflict", "Kind", "Operand", "MadeOperand", "Promotion", "Apart", "Addressed", "CastCall"}
-FUNCTIONS_AND_TRAINING = {"AutogradFunction", "Moment", "Step", "Gradients"}
+FUNCTIONS_AND_TRAINING = {"Moment", "Step", "Gradients"}
 FOR_TYPES_ALONE = {"Visit"}
 NAMES = WHAT_A_RULE_IS | WHAT_IT_SAYS | HOW_SURE | FACTS | FUNCTIONS_AND_TRAINING
 

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 _CHOOSERS = frozenset(("topk",))
 _POINTERS = frozenset(("argmax", "argmin"))
 """What is asked for the best index; with the shares themselves used too, they weigh what was chosen."""
-_PLACES = "indices"
-_FORMS = frozenset(("shape", "device", "dtype", "ndim", "size", "dim", "numel"))
-_LIKE = frozenset(("zeros_like", "ones_like", "empty_like", "full_like"))
 
 
 def decides(surroundings: Surroundings, node: ast.expr) -> bool:
@@ -33,39 +30,6 @@ def decides(surroundings: Surroundings, node: ast.expr) -> bool:
         return True
     pointed = [use for use in uses if _is_chosen_from(surroundings, use, _POINTERS)]
     return bool(pointed) and len(pointed) < len(uses)
-
-
-def only_decides(surroundings: Surroundings, node: ast.expr) -> bool:
-    """Whether a result is kept in a variable, or at places of it, of which only the places of the largest are asked."""
-    statement, function = surroundings.parent(node), surroundings.function(node)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or function is None:
-        return False
-    target = statement.targets[0]
-    kept = target.value if isinstance(target, ast.Subscript) else target
-    if not isinstance(kept, ast.Name):
-        return False
-    uses = [use for use in uses_behind(function, kept.id, node) if not _is_of_form(surroundings, use)]
-    return bool(uses) and all(_is_asked_for_places(surroundings, use) for use in uses)
-
-
-def _is_of_form(surroundings: Surroundings, use: ast.Name) -> bool:
-    """Whether only a shape, device or dtype is taken of a variable."""
-    parent = surroundings.parent(use)
-    if isinstance(parent, ast.Attribute):
-        return parent.attr in _FORMS
-    return isinstance(parent, ast.Call) and parent.args[:1] == [use] and surroundings.called(parent) in _LIKE
-
-
-def _is_asked_for_places(surroundings: Surroundings, use: ast.Name) -> bool:
-    """``x.topk(2).indices``, ``torch.topk(x, 2).indices`` or ``x.argmax()``."""
-    parent = surroundings.parent(use)
-    call = surroundings.parent(parent) if isinstance(parent, ast.Attribute) else parent
-    if not isinstance(call, ast.Call) or (call.func is not parent and call.args[:1] != [use]):
-        return False
-    taken = surroundings.parent(call)
-    return surroundings.called(call) in _POINTERS or (
-        surroundings.called(call) in _CHOOSERS and isinstance(taken, ast.Attribute) and taken.attr == _PLACES
-    )
 
 
 def _assigned(surroundings: Surroundings, node: ast.expr) -> str | None:

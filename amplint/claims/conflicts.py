@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from amplint.finding import Place
-    from amplint.infer.lattice.values import Origin
     from amplint.infer.state.facts import Event, FileFacts
     from amplint.source import Span
 
@@ -85,7 +84,7 @@ class _Judged:
             self._failures.follow(event, self._facts.names)
 
     def _judge(self, event: Event, found: Mismatch) -> None:
-        judged = judge(self._facts, found, event.autocast, lambda maker: self._blamed(maker, found.node))
+        judged = judge(self._facts, found, event.autocast)
         lanes, standing, definite = judged
         if found.elsewhere is not None:
             lanes = tuple(lane for lane in lanes if lane in found.brought)
@@ -111,15 +110,6 @@ class _Judged:
         old = self._conflicts.get(id(found.node))
         self._conflicts[id(found.node)] = conflict if old is None else _both(old, conflict)
 
-    def _blamed(self, maker: Origin, node: ast.expr | ast.stmt) -> bool:
-        """Whether another operation than ``node`` surely fails for what a constructor makes."""
-        makers = (
-            conflict.made.maker
-            for conflict in self._conflicts.values()
-            if conflict.made is not None and conflict.node is not node and conflict.standing.told
-        )
-        return any((other.filename, other.span) == (maker.filename, maker.span) for other in makers)
-
     def _failed_before(self, event: Event, conflict: Conflict) -> ast.expr | ast.stmt:
         """What fails first for the same operand: outside of branches of a function that led here, else nothing before
         the operation itself.
@@ -135,26 +125,12 @@ class _Judged:
         return conflict.node
 
     def _confirm(self, event: Confirming) -> None:
-        """Of what disagrees in a Function so far, forget what does not disagree for any module that applies it.
-
-        What may agree there on some way is doubted.
-        """
+        """Of what disagrees in a Function so far, forget what does not disagree for any module that applies it."""
         if not event.done:
             inside = {id(node) for node in ast.walk(event.node)}
             self._confirming = {key: self._conflicts.pop(key) for key in [*self._conflicts] if key in inside}
             return
-        for key, conflict in self._confirming.items():
-            again = self._conflicts.get(key)
-            if again is not None:
-                agrees = self._may_agree(again)
-                self._conflicts[key] = conflict.doubted(doubts.CALLERS_AGREE) if agrees else conflict
-
-    def _may_agree(self, conflict: Conflict) -> bool:
-        """Whether two operands have one dtype on some way through the code, in every scenario in which they may
-        differ."""
-        lanes = [number for number, scenario in enumerate(self._facts.scenarios) if scenario.name in conflict.scenarios]
-        pairs = [(conflict.left.value.dtypes[number], conflict.right.value.dtypes[number]) for number in lanes]
-        return all(a.mask & b.mask and not a.assumed and not b.assumed for a, b in pairs)
+        self._conflicts.update({key: conflict for key, conflict in self._confirming.items() if key in self._conflicts})
 
     def _aligned_elsewhere(self) -> Iterator[Conflict]:
         """One for each function whose operands follow different callers, and are cast to one dtype in another one."""

@@ -19,7 +19,7 @@ from amplint.judge.certainty import ASSUMED, holding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.finding import Cause, Doubt
+    from amplint.finding import Cause
     from amplint.infer.state.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
     from amplint.infer.syntax.references import Reference
 
@@ -43,7 +43,6 @@ _QUERIES = frozenset(
         *("get_autocast_gpu_dtype", "get_autocast_cpu_dtype"),
     )
 )
-_DIFFERENTIATORS = frozenset({"torch.autograd.grad", "torch.func.grad", "torch.func.grad_and_value", "torch.func.vjp"})
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 
 
@@ -112,7 +111,11 @@ def autocast_scenarios(facts: FileFacts) -> tuple[str, ...]:
 
 
 def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
-    """Functions that autocast reaches and that have neither of the two decorators."""
+    """Functions that autocast reaches and that have neither of the two decorators.
+
+    Autocast decides about an operand of forward whose dtype is known, and about something in backward. What asks for
+    autocast's state itself has its own way with it.
+    """
     decorated = {r.decorates for r in facts.references if role_of(r.name) is not None} - {None}
     for function in facts.autograd_functions:
         if function.forward is None or function.backward is None or not readable(function):
@@ -121,11 +124,13 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
-        if _only_raises(function.backward):
+        if _only_raises(function.backward) or _asks_for_autocast(facts, function.forward):
+            continue
+        if not function.sensitive_backward and _is_arithmetic(facts, function.backward):
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
-        if forward:
+        if any(operation.known for operation in forward):
             yield replace(function, sensitive_forward=forward)
 
 
@@ -151,12 +156,9 @@ def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
     return bool(found) and all(isinstance(around.parent(use), ast.Compare) for use in found)
 
 
-def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
-    """Whether forward has autograd differentiate there and then, and backward does only arithmetic with the result, or
-    calls of torch that autocast has no say in."""
+def _is_arithmetic(facts: FileFacts, backward: ast.FunctionDef) -> bool:
+    """Whether a method does only arithmetic, or calls of torch that autocast has no say in."""
     names = {id(r.node): r.name for r in facts.references}
-    if not any(names.get(id(node)) in _DIFFERENTIATORS for node in ast.walk(forward)):
-        return False
     for node in ast.walk(backward):
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.MatMult, ast.Pow)):
             return False
@@ -183,25 +185,11 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     own = function.sensitive_forward if method is function.forward else function.sensitive_backward
     own = own or function.sensitive_forward
     causes = tuple(_cause(operation, function) for operation in own[:_SHOWN])
-    standing = ASSUMED.doubted(*_doubts(facts, function))
+    backward = function.sensitive_backward
+    aligned = bool(backward) and all(by_hand(each) or all_cast(each) for each in backward)
+    standing = ASSUMED.doubted(*holding({doubts.CAST_BY_HAND: aligned}))
     place = Place(facts.path, facts.source.header_span(function.node))
     return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function, culprit=place)
-
-
-def _doubts(facts: FileFacts, function: AutogradFunction) -> list[Doubt]:
-    """Why autocast may decide nothing in a Function without decorators."""
-    forward, backward, in_backward = function.forward, function.backward, function.sensitive_backward
-    assert forward is not None
-    assert backward is not None
-    return holding(
-        {
-            doubts.ASKS_FOR_AUTOCAST: _asks_for_autocast(facts, forward),
-            doubts.ALIGNED_BY_HAND: bool(in_backward) and all(map(by_hand, in_backward)),
-            doubts.DIFFERENTIATED: not in_backward and _is_settled(facts, forward, backward),
-            doubts.OPERANDS_UNKNOWN: not any(operation.known for operation in function.sensitive_forward),
-            doubts.CAST_BY_HAND: bool(in_backward) and all(by_hand(each) or all_cast(each) for each in in_backward),
-        }
-    )
 
 
 def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:
@@ -217,7 +205,7 @@ def _regions_in(facts: FileFacts, method: ast.FunctionDef) -> list[Reference]:
 
 
 def _asks_for_autocast(facts: FileFacts, method: ast.FunctionDef) -> bool:
-    """Whether a method looks at autocast's state, and so has its own way with it."""
+    """Whether a method looks at autocast's state."""
     inside = {id(node) for node in ast.walk(method)}
     return any(r.name in _QUERIES and id(r.node) in inside for r in facts.references)
 

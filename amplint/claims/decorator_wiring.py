@@ -9,7 +9,6 @@ from amplint.claims.custom_autograd import BACKWARD, FORWARD, autocast_scenarios
 from amplint.claims.suspect import Suspect
 from amplint.finding import Cause, Severity
 from amplint.infer.state.facts import Kind
-from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 
 if TYPE_CHECKING:
@@ -121,15 +120,19 @@ class Wiring:
             yield Suspect(span, span, message, scenarios, ASSUMED, causes, Severity.WARNING)
 
     def _weak(self, message: str) -> Suspect | None:
-        """A finding at backward, which runs without autocast: an error where its operands are seen to disagree."""
+        """A finding at backward, which runs without autocast: an error where its operands are seen to disagree.
+
+        None where nothing in backward depends on autocast, or forward casts its inputs to one dtype.
+        """
         facts, backward = self.facts, self.function.backward
         if backward is None:
             return None
         body = facts.source.span(backward)
         fails = any(c.kind is Kind.BACKWARD and body.contains(facts.span(c.node)) for c in conflicts(facts))
         matters = self.function.sensitive_backward and not any(c.cast_inputs is not None for c in self.forward)
-        standing = ASSUMED if fails or matters else ASSUMED.doubted(doubts.NOTHING_TO_CAST)
-        return self._suspect(backward, message, standing, Severity.ERROR if fails else Severity.WARNING)
+        if not fails and not matters:
+            return None
+        return self._suspect(backward, message, ASSUMED, Severity.ERROR if fails else Severity.WARNING)
 
     def _suspect(
         self, method: ast.FunctionDef, message: str, standing: Standing, severity: Severity = Severity.ERROR

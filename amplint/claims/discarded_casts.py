@@ -1,4 +1,4 @@
-"""Casts whose result is thrown away: which of them would change a dtype, and which may be there to fail."""
+"""Casts whose result is thrown away: which of them would change a dtype."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.infer.state.facts import CastCall, FileFacts
-
-_PROBES = frozenset(("raises", "warns", "suppress", "assertRaises", "assertRaisesRegex", "assertWarns"))
-"""Contexts of pytest, contextlib and unittest that expect their body to fail."""
 
 
 def _changed(cast: CastCall) -> list[int]:
@@ -48,28 +45,12 @@ def _is_in_place(method: str) -> bool:
     return op is not None and op.in_place
 
 
-def _probes(around: Surroundings, node: ast.AST) -> bool:
-    """Whether a statement may be there to see whether it fails."""
-    child = node
-    for ancestor in around.ancestors(node):
-        if isinstance(ancestor, ast.Try) and child in ancestor.body:
-            return True
-        if isinstance(ancestor, ast.With):
-            opened = [item.context_expr for item in ancestor.items]
-            if any(isinstance(region, ast.Call) and around.called(region) in _PROBES for region in opened):
-                return True
-        if isinstance(ancestor, ast.FunctionDef):
-            return False
-        child = ancestor
-    return False
-
-
-def discarded_casts(facts: FileFacts) -> Iterator[tuple[CastCall, list[int], bool]]:
-    """The thrown-away casts of tensors, in which scenarios they may change the dtype, and whether they may probe."""
+def discarded_casts(facts: FileFacts) -> Iterator[tuple[CastCall, list[int]]]:
+    """The thrown-away casts of tensors, and in which scenarios they may change the dtype."""
     discarded = [cast for cast in facts.casts if cast.discarded and is_tensor(cast)]
     around = Surroundings.of(facts.source.tree) if discarded else None
     for cast in discarded:
         assert around is not None
         lanes = _changed(cast)
         if lanes and not _is_own_dtype(around, cast.node):
-            yield cast, lanes, _probes(around, cast.node)
+            yield cast, lanes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32
@@ -29,80 +29,56 @@ _FAST_ACTIVATIONS = frozenset({"relu", "gelu", "torch.nn.functional.relu", "torc
 _FAST_LAYERS = frozenset({"torch.nn.ReLU", "torch.nn.GELU"})
 
 
-class Masked(NamedTuple):
-    """A call that hands the encoder a padding mask; ``alone`` unless an attention mask may come with it."""
-
-    node: ast.Call
-    alone: bool
-
-
 @dataclass(frozen=True, slots=True)
 class OpenEncoder:
     """An encoder that a call makes with its fast path open.
 
-    ``known``: nothing in the arguments is left to a caller. ``layer`` is where its layer is made, ``masked`` the call
-    with a padding mask, where the release of torch needs one, and ``elsewhere`` a use of autocast that need not be
-    CUDA's.
+    ``layer`` is where its layer is made, ``masked`` the call with a padding mask, where the release of torch needs one,
+    and ``elsewhere`` a use of autocast that need not be CUDA's.
     """
 
     node: ast.Call
-    known: bool
     layer: Span | None
-    masked: Masked | None
+    masked: ast.Call | None
     elsewhere: ast.Call | None
 
 
-def _open(call: TorchCall, facts: FileFacts) -> bool | None:
-    """Whether the constructors' arguments leave the fast path open: None if not, False if that cannot be told."""
+def _may_be_open(call: TorchCall) -> bool:
+    """Whether nothing in the constructors' arguments shuts the fast path."""
     layer = call.arguments["encoder_layer"]
     if not isinstance(layer, Layer) or layer.name != "torch.nn.TransformerEncoderLayer":
-        return None
+        return False
     options = layer.options
     if options.get("batch_first") != Const(True):
-        return None
+        return False
     dtype = options.get("dtype")
     if isinstance(dtype, DTypeValue) and any(lane.mask & AUTOCASTABLE & ~FLOAT32 for lane in dtype.dtypes):
-        return None
+        return False
     heads = options.get("nhead", UNKNOWN)
-    answers = [
-        _differs(options.get("norm_first"), True),
-        _differs(options.get("bias"), False),
-        _differs(call.arguments.get("enable_nested_tensor"), False),
-        _is_fast(options.get("activation")),
-        heads.value % 2 == 0 if isinstance(heads, Const) and isinstance(heads.value, int) else True,
-    ]
-    if False in answers:
-        return None
-    return None not in answers and not _open_ended(call.node) and not _open_ended(_constructor(layer, facts))
+    return not (
+        _is(options.get("norm_first"), True)
+        or _is(options.get("bias"), False)
+        or _is(call.arguments.get("enable_nested_tensor"), False)
+        or _is_slow(options.get("activation"))
+        or (isinstance(heads, Const) and isinstance(heads.value, int) and heads.value % 2 != 0)
+    )
 
 
-def _differs(value: Value | None, closing: bool) -> bool | None:
-    """Whether an argument is known not to close the path; None where its value is the caller's."""
-    if value is None:
-        return True
-    return bool(value.value) is not closing if isinstance(value, Const) else None
+def _is(value: Value | None, closing: bool) -> bool:
+    return isinstance(value, Const) and bool(value.value) is closing
 
 
-def _is_fast(activation: Value | None) -> bool | None:
-    """Whether the fused operation knows an activation; None where it is the caller's."""
-    if activation is None:
-        return True
+def _is_slow(activation: Value | None) -> bool:
+    """Whether the fused operation does not know an activation."""
     if isinstance(activation, Const):
-        return activation.value in _FAST_ACTIVATIONS
+        return activation.value not in _FAST_ACTIVATIONS
     if isinstance(activation, TorchName):
-        return activation.name in _FAST_ACTIVATIONS
-    if isinstance(activation, Layer):
-        return activation.name in _FAST_LAYERS
-    return None
+        return activation.name not in _FAST_ACTIVATIONS
+    return isinstance(activation, Layer) and activation.name not in _FAST_LAYERS
 
 
 def _constructor(layer: Layer, facts: FileFacts) -> ast.Call | None:
     return next((c.node for c in facts.calls if c.name == layer.name and facts.span(c.node) == layer.span), None)
-
-
-def _open_ended(call: ast.Call | None) -> bool:
-    """Whether a call hands on arguments that it does not name."""
-    return call is not None and any(keyword.arg is None for keyword in call.keywords)
 
 
 def _layer_span(call: TorchCall, facts: FileFacts) -> Span | None:
@@ -111,17 +87,16 @@ def _layer_span(call: TorchCall, facts: FileFacts) -> Span | None:
     return layer.span if isinstance(layer, Layer) and _constructor(layer, facts) is not None else None
 
 
-def _masked_call(encoder: TorchCall, facts: FileFacts, around: Surroundings) -> Masked | None:
-    """The call that gives this encoder a padding mask, preferably with nothing that would close the fast path.
+def _masked_call(encoder: TorchCall, facts: FileFacts, around: Surroundings) -> ast.Call | None:
+    """The call that gives this encoder a padding mask.
 
     Calls of the name that the encoder is assigned to decide; where there are none, any call in the file does.
     """
     calls = [node for node in ast.walk(facts.source.tree) if isinstance(node, ast.Call)]
     own = _calls_of(encoder.node, calls, around)
-    uses = [use for node in own or calls if (use := _masked(node, bool(own))) is not None]
     shielded = {id(r.call) for r in facts.references if r.name in _AUTOCASTS and r.call and _disables(r.call)}
-    uses = [use for use in uses if not _inside(use.node, shielded, around)]
-    return next((use for use in uses if use.alone), uses[0] if uses else None)
+    uses = (node for node in own or calls if _is_masked(node, bool(own)))
+    return next((use for use in uses if not _inside(use, shielded, around)), None)
 
 
 def _calls_of(constructor: ast.Call, calls: list[ast.Call], around: Surroundings) -> list[ast.Call]:
@@ -143,19 +118,12 @@ def _calls_of(constructor: ast.Call, calls: list[ast.Call], around: Surroundings
     ]
 
 
-def _masked(call: ast.Call, own: bool) -> Masked | None:
-    """A call with a padding mask. ``own``: it is known to call the encoder, so that positions mean something."""
+def _is_masked(call: ast.Call, own: bool) -> bool:
+    """Whether a call has a padding mask. ``own``: it is known to call the encoder, so that positions mean something."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     positional = call.args if own and not any(isinstance(arg, ast.Starred) for arg in call.args) else []
     padding = given.get(_MASK, positional[2] if len(positional) > 2 else None)
-    if padding is None or _is_none(padding):
-        return None
-    masks = [given.get("mask"), given.get("src_mask"), positional[1] if len(positional) > 1 else None]
-    return Masked(call, all(mask is None or _is_none(mask) for mask in masks))
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    return padding is not None and not (isinstance(padding, ast.Constant) and padding.value is None)
 
 
 def _inside(node: ast.AST, contexts: set[int], around: Surroundings) -> bool:
@@ -207,16 +175,20 @@ def _switched_off(facts: FileFacts) -> bool:
 
 
 def open_encoders(facts: FileFacts) -> Iterator[OpenEncoder]:
-    """The encoders of a file that autocast outside of CUDA may break."""
+    """The encoders of a file that autocast outside of CUDA may break.
+
+    Judged for CUDA, that takes a use of autocast that need not be CUDA's.
+    """
     encoders = [call for call in facts.calls if call.name == _ENCODER and "encoder_layer" in call.arguments]
     if not encoders or _switched_off(facts):
         return
     elsewhere = _other_device(facts)
+    if elsewhere is None and facts.device == "cuda":
+        return
     around = Surroundings.of(facts.source.tree)
     for call in encoders:
-        known = _open(call, facts)
-        if known is None:
+        if not _may_be_open(call):
             continue
         masked = _masked_call(call, facts, around) if facts.torch_version >= NEEDS_MASK else None
         if masked is not None or facts.torch_version < NEEDS_MASK:
-            yield OpenEncoder(call.node, known, _layer_span(call, facts), masked, elsewhere)
+            yield OpenEncoder(call.node, _layer_span(call, facts), masked, elsewhere)

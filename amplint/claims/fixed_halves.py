@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.asked_for_dtype import OTHER, asks, mentioned, names_both, tests_of
 from amplint.claims.cast_receivers import is_tensor, shows_tensor
-from amplint.claims.harmless_halves import harmless_doubts
 from amplint.claims.named_half import NamedHalf, named_halves
 from amplint.infer.lattice.dtypes import BITS, BOOL, INTEGERS
 from amplint.judge import doubts
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import CastCall, FileFacts
     from amplint.judge.certainty import Standing
 
-_STORED = ("items", "values", "parameters", "named_parameters", "buffers", "named_buffers")
 _MASKS = {name: BITS[name] for name in OTHER}
 
 
@@ -55,7 +53,6 @@ def _claim(facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCa
         return None
     if half.receiver is None:
         return FixedHalf(half, lanes, standing)
-    standing = standing.doubted(*harmless_doubts(facts, around, half, cast, tests))
     return FixedHalf(half, lanes, standing, integral=cast is not None and _is_integral(cast, lanes[0]))
 
 
@@ -78,12 +75,6 @@ def _is_of_model(facts: FileFacts, half: NamedHalf, cast: CastCall | None) -> bo
             return True
         pending += origin.parents if origin is not None else ()
     return False
-
-
-def _is_rounding(around: Surroundings, node: ast.Call) -> bool:
-    """``x.half().float()``: the result has another dtype again at once."""
-    parent = around.parent(node)
-    return isinstance(parent, ast.Attribute) and parent.attr in ("float", "double", "to", "type", "type_as")
 
 
 def _other_lanes(facts: FileFacts, half: NamedHalf) -> list[int]:
@@ -118,23 +109,6 @@ def _is_of_tensor(around: Surroundings, half: NamedHalf, cast: CastCall | None) 
     return function.name == "forward" and isinstance(half.receiver, ast.Name)
 
 
-def _is_of_state(around: Surroundings, node: ast.Call) -> bool:
-    """Whether what is cast is one of a dict's or a module's tensors: those are stored, not computed with."""
-    assert isinstance(node.func, ast.Attribute)
-    name = node.func.value.id if isinstance(node.func.value, ast.Name) else None
-    for ancestor in around.ancestors(node):
-        loops: list[tuple[ast.expr, ast.expr]] = []
-        if isinstance(ancestor, (ast.For, ast.AsyncFor)):
-            loops = [(ancestor.target, ancestor.iter)]
-        elif isinstance(ancestor, (ast.DictComp, ast.ListComp, ast.GeneratorExp, ast.SetComp)):
-            loops = [(generator.target, generator.iter) for generator in ancestor.generators]
-        for target, source in loops:
-            held = any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target))
-            if held and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-                return source.func.attr in _STORED
-    return False
-
-
 def fixed_halves(facts: FileFacts, around: Surroundings) -> Iterator[FixedHalf]:
     """The named dtypes of a file that may be the wrong ones; of several that stand alike in one block the first."""
     casts = {id(cast.node): cast for cast in facts.casts}
@@ -144,13 +118,7 @@ def fixed_halves(facts: FileFacts, around: Surroundings) -> Iterator[FixedHalf]:
         found = _claim(facts, around, half, cast)
         if found is None:
             continue
-        stored = half.receiver is not None and _is_of_state(around, half.node)
-        asked = {
-            doubts.ROUNDED_AT_ONCE: _is_rounding(around, half.node),
-            doubts.STORED: stored,
-            doubts.OF_NO_MODEL: not _is_of_model(facts, half, cast),
-        }
-        standing = found.standing.doubted(*holding(asked))
+        standing = found.standing.doubted(*holding({doubts.OF_NO_MODEL: not _is_of_model(facts, half, cast)}))
         block = (around.block(half.node), half.dtype, standing.rank)
         if block not in spoken:
             spoken.add(block)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from amplint.claims.operands import dtype_of_tensor, is_stable, known_floating, short_name
-from amplint.infer.lattice.dtypes import FLOAT16, bits_of, names_of
+from amplint.claims.operands import dtype_of_tensor, is_stable, known_floating
+from amplint.infer.lattice.dtypes import bits_of, names_of
 from amplint.infer.lattice.values import Limit
 from amplint.judge import doubts
 from amplint.judge.certainty import Standing, holding
@@ -15,14 +15,10 @@ from amplint.judge.certainty import Standing, holding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from amplint.claims.surroundings import Surroundings
     from amplint.finding import Cause, Doubt
     from amplint.infer.state.facts import FileFacts, Operand, Use
 
 _MAX_QUOTED = 40
-_FILLERS = {"masked_fill": "value", "fill": "value", "full_like": "fill_value", "index_fill": "value"}
-"""What raises for a number that the dtype of its tensor does not hold, and the parameter of the number."""
-_LARGEST = 65504.0
 
 
 class _HasLanes(Protocol):
@@ -40,14 +36,14 @@ def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int
 
     ``fails`` takes the scenario's number and the bit of one dtype. Where a caller decides the dtype it is assumed only.
     """
-    asked = {doubts.MAY_BE_NO_TENSOR: operand.value.maybe, doubts.UNKNOWN_ON_A_PATH: operand.value.unsure}
+    asked = {doubts.UNKNOWN_ON_A_PATH: operand.value.unsure}
     found = {}
     for number, scenario in enumerate(facts.scenarios):
         lane = operand.value.dtypes[number]
         if scenario.name == "fp32" or not use.live >> number & 1 or not lane.known:
             continue
         if all(fails(number, bit) for bit in bits_of(lane.mask)):
-            found[number] = Standing(forced=not lane.assumed).doubted(*holding(asked))
+            found[number] = Standing(forced=not (lane.assumed or operand.value.maybe)).doubted(*holding(asked))
     return found
 
 
@@ -77,6 +73,11 @@ def claimed_lanes(
 def doubted(lanes: dict[int, Standing], *held: Doubt) -> dict[int, Standing]:
     """The same scenarios, with doubts that hold in all of them."""
     return {number: standing.doubted(*held) for number, standing in lanes.items()} if held else lanes
+
+
+def assumed(lanes: dict[int, Standing]) -> dict[int, Standing]:
+    """The same scenarios, where the dtype alone forces nothing."""
+    return {number: replace(standing, forced=False) for number, standing in lanes.items()}
 
 
 def unproven_doubted(lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
@@ -146,27 +147,3 @@ def dtype_expression(use: Use, operand: Operand) -> str | None:
         return ast.unparse(given) if is_stable(given) else None
     like = use.nodes.get("self") or use.nodes.get("input")
     return dtype_of_tensor(like) if like is not None else None
-
-
-def refused_above(facts: FileFacts, around: Surroundings, node: ast.expr | ast.stmt) -> frozenset[int]:
-    """The scenarios, by number, in which a constant raises in float16 before a node of the same function comes.
-
-    The constant stands above in a block that the node is in, too: no branch leads round it.
-    """
-    function = around.function(node)
-    lanes: set[int] = set()
-    for use in facts.uses:
-        number = use.numbers.get(_FILLERS.get(short_name(use.op).rstrip("_"), ""))
-        if number is None or isinstance(number, Limit) or not _LARGEST < abs(number) < math.inf:
-            continue
-        if around.function(use.node) is function and _leads(around, use, node):
-            lanes.update(low_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16))
-    return frozenset(lanes)
-
-
-def _leads(around: Surroundings, use: Use, node: ast.expr | ast.stmt) -> bool:
-    above, _ = around.statement(use.node)
-    below = {id(ancestor) for ancestor in (node, *around.ancestors(node)) if isinstance(ancestor, ast.stmt)}
-    if above is None or id(above) in below or above.lineno > node.lineno:
-        return False
-    return around.block(above) in {around.block(s) for s in (node, *around.ancestors(node)) if isinstance(s, ast.stmt)}

@@ -17,18 +17,17 @@ _EXPONENTS = (0.5, -0.5)
 _MAX_VARIABLES = 3
 
 
-def is_rooted(surroundings: Surroundings, node: ast.expr, bare: bool = False, below: bool = False) -> bool:
+def is_rooted(surroundings: Surroundings, node: ast.expr, bare: bool = False) -> bool:
     """Whether the root of a tensor is taken, in the function that the expression stands in.
 
     Followed through sums, products, reshaping and a few variables, not into other functions. ``bare``: nothing is added
-    and no limit set in a statement that leads there, as where a length is meant and not the scale of a layer.
-    ``below``: none before the root is taken, so that the root of zero is zero, whatever is added to it.
+    and no limit set before the root is taken, so that the root of zero is zero, whatever is added to it.
     """
     pending = [node]
     for _ in range(_MAX_VARIABLES):
         following: list[ast.expr] = []
         for each in pending:
-            if (bare or below) and _is_guarded(surroundings, each, below):
+            if bare and _is_guarded(surroundings, each):
                 continue
             if _root_follows(surroundings, each):
                 return True
@@ -63,11 +62,11 @@ def _takes_root(surroundings: Surroundings, node: ast.AST, operand: ast.AST) -> 
     return node.left is operand and _is_root(node.right)
 
 
-def _is_guarded(surroundings: Surroundings, node: ast.expr, below: bool) -> bool:
-    """Whether something is added to a number in its statement, or a limit is set to it; ``below``: before its root."""
+def _is_guarded(surroundings: Surroundings, node: ast.expr) -> bool:
+    """Whether something is added to a number in its statement, or a limit is set to it, before its root is taken."""
     current: ast.AST = node
     for ancestor in surroundings.ancestors(node):
-        if isinstance(ancestor, ast.stmt) or (below and _takes_root(surroundings, ancestor, current)):
+        if isinstance(ancestor, ast.stmt) or _takes_root(surroundings, ancestor, current):
             return False
         current = ancestor
         if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Add | ast.Sub):

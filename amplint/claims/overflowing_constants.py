@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from amplint.claims.low_precision import by_node, doubted, follows_scenario, low_lanes, surest
+from amplint.claims.low_precision import by_node, follows_scenario, low_lanes, surest
 from amplint.claims.operands import short_name
 from amplint.infer.lattice.dtypes import BITS, bits_of
 from amplint.infer.lattice.values import Const, Limit
-from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +95,6 @@ def _overflow(facts: FileFacts, use: Use) -> Overflow | None:
     short = short_name(use.op).rstrip("_") or use.op
     short = "__setitem__" if use.op.endswith("__setitem__") else short
     refused = _RAISES | _RAISES_ON_CPU if facts.device == "cpu" else _RAISES
-    dropped: Overflow | None = None
     for table, raises in ((refused, True), (_GIVES_INFINITY, False)):
         for parameter in table.get(short, ()):
             number = use.numbers.get(parameter)
@@ -106,9 +104,7 @@ def _overflow(facts: FileFacts, use: Use) -> Overflow | None:
             lanes = surest(low_lanes(facts, use, operand, partial(_exceeds, number)))
             if lanes and (raises or follows_scenario(facts, use) or any(each.proven for each in lanes.values())):
                 return Overflow(use, parameter, operand, lanes, raises)
-            if lanes and dropped is None:
-                dropped = Overflow(use, parameter, operand, doubted(lanes, doubts.ONLY_INFINITE), raises)
-    return dropped
+    return None
 
 
 def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:

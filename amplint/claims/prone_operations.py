@@ -7,8 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.claims.choices import decides
-from amplint.claims.complex_parts import is_modulus
-from amplint.claims.low_precision import by_node, claimed_lanes, doubted, in_autograd_function, low_lanes, surest
+from amplint.claims.low_precision import (
+    assumed,
+    by_node,
+    claimed_lanes,
+    doubted,
+    in_autograd_function,
+    low_lanes,
+    surest,
+)
 from amplint.claims.normalising import is_rooted
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
@@ -125,59 +132,30 @@ def _judged(prone: Prone, surroundings: Surroundings) -> Prone:
     held = tuple(_doubts(prone, surroundings))
     if held or prone.what is not _SQUARES:
         return replace(prone, lanes=doubted(prone.lanes, *held))
-    bare = isinstance(prone.use.node, ast.expr) and is_rooted(surroundings, prone.use.node, below=True)
+    bare = isinstance(prone.use.node, ast.expr) and is_rooted(surroundings, prone.use.node, bare=True)
     what = _BARE_SQUARES if bare else _SQUARES
-    return replace(prone, lanes=doubted(prone.lanes, doubts.SQUARES_MAY_BE_SMALL), what=what)
+    return replace(prone, lanes=assumed(prone.lanes), what=what)
 
 
 def _doubts(prone: Prone, surroundings: Surroundings) -> Iterator[Doubt]:
-    """Why the hazard may not be there for the usual numbers: norms, running sums, decays, shares that choose experts.
+    """Why the hazard may not be there for the usual numbers: norms, decays, shares that choose experts.
 
     Norms of gradients are so large only where a loss scale is kept on them, which no ``GradScaler`` does to float16
     parameters. Their squares overflow beyond 256 without one, in the buckets of a communication hook, which may be
-    compressed, and for parameters of float16, which hardly anyone trains. A sum of squares whose bare root is taken is
-    the length of a vector, of an embedding say, which stays far below 256; layers that normalise add an epsilon.
+    compressed, and for parameters of float16, which hardly anyone trains.
     """
     short, trait, use = short_name(prone.use.op).rstrip("_"), prone.operand.value.trait, prone.use
     if trait in (*_GRADIENTS, *_GRADIENT_SQUARES):
         if trait is not Trait.BUCKET_SQUARE:
             yield doubts.NEEDS_LOSS_SCALE
     elif short in SUMS:
-        yield from _doubts_of_squares(prone, short, surroundings)
+        if not isinstance(use.node, ast.expr) or "dim" not in use.arguments or not is_rooted(surroundings, use.node):
+            yield doubts.NO_ROOT
     elif short == _SHARES:
         if not isinstance(use.node, ast.expr) or not decides(surroundings, use.node):
             yield doubts.NO_CHOICE
-    elif short in _ACCUMULATED:
-        if _is_made_of_ones(surroundings, prone.operand.node):
-            yield doubts.SUM_OF_ONES
-    elif short not in LOGARITHMS and not (short in _EXPONENTIALS and trait is Trait.DECAY):
+    elif short not in (*_ACCUMULATED, *LOGARITHMS) and not (short in _EXPONENTIALS and trait is Trait.DECAY):
         yield doubts.VALUES_DECIDE
-
-
-def _doubts_of_squares(prone: Prone, short: str, surroundings: Surroundings) -> Iterator[Doubt]:
-    node, operand = prone.use.node, prone.operand.node
-    if not isinstance(node, ast.expr) or "dim" not in prone.use.arguments or not is_rooted(surroundings, node):
-        yield doubts.NO_ROOT
-    elif short != "mean" and is_rooted(surroundings, node, bare=True):
-        yield doubts.A_LENGTH
-    if _is_distance(surroundings, operand):
-        yield doubts.A_DISTANCE
-    if is_modulus(surroundings, operand):
-        yield doubts.OF_COMPLEX
-
-
-def _is_made_of_ones(surroundings: Surroundings, node: ast.expr | None) -> bool:
-    """Whether a tensor is made of ones: their sums count, exactly as long as they are few."""
-    made = surroundings.only_value(node) if isinstance(node, ast.Name) else node
-    return isinstance(made, ast.Call) and surroundings.called(made) in ("ones", "ones_like", "new_ones")
-
-
-def _is_distance(surroundings: Surroundings, node: ast.expr | None) -> bool:
-    """Whether what is squared is the difference of two rows of a tensor: of positions, not from a mean."""
-    differences = [
-        part for part in squared(surroundings, node) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub)
-    ]
-    return any(isinstance(part.left, ast.Subscript) and isinstance(part.right, ast.Subscript) for part in differences)
 
 
 def _given_dtype(use: Use) -> bool:

@@ -6,10 +6,9 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amplint.claims.complex_parts import are_parts
 from amplint.claims.low_precision import (
+    assumed,
     by_node,
-    doubted,
     follows_scenario,
     in_autograd_function,
     is_floating,
@@ -19,7 +18,7 @@ from amplint.claims.low_precision import (
 )
 from amplint.claims.on_host import is_on_host
 from amplint.claims.operands import short_name
-from amplint.claims.surroundings import Surroundings, works_on_a_model
+from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.values import NONE, Const, Number
 from amplint.infer.torch_model.torch_ops import NO_NUMPY, find_op
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from amplint.judge.certainty import Standing
 
 NUMPY = "torch.Tensor.numpy"
-_COMPLEX = "torch.complex"
 INITIALISATION = "torch.nn.init."
 _PROMOTING = ("promote", "float", "complex", "real")
 """Results of operations that bring their operands to one dtype first: a float32 one lets the others in."""
@@ -83,17 +81,11 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
-    if use.op == _COMPLEX and are_parts(
-        Surroundings.of(facts.source.tree), use.nodes.get("real"), use.nodes.get("imag")
-    ):
-        lanes = unproven_doubted(lanes, doubts.OF_COMPLEX)
     if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
         surroundings = Surroundings.of(facts.source.tree)
         function = surroundings.function(use.node)
         if any(is_on_host(surroundings, function, operand.node) for operand, _ in operands):
             lanes = _under_autocast_doubted(facts, lanes, doubts.ON_HOST)
-        if not use.in_module and works_on_a_model(function):
-            lanes = _under_autocast_doubted(facts, lanes, doubts.PREPARES_A_MODEL)
         if not use.in_module and _is_other_method(facts, use, surroundings):
             lanes = _under_autocast_doubted(facts, lanes, doubts.METHOD_OF_NO_MODULE)
     if not lanes:
@@ -101,9 +93,9 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     lanes = surest(lanes)
     last = min(max(older.values()), facts.torch_version) if older else None
     if last is not None:
-        lanes = doubted(unproven_doubted(lanes, doubts.OLDER_AND_ASSUMED), doubts.OLDER_RELEASE)
+        lanes = assumed(unproven_doubted(lanes, doubts.OLDER_AND_ASSUMED))
     elif use.op.startswith(INITIALISATION):
-        lanes = doubted(lanes, doubts.INITIALISES)
+        lanes = assumed(lanes)
     return Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.claims.low_precision import by_node, claimed_lanes, doubted, surest
+from amplint.claims.low_precision import assumed, by_node, claimed_lanes, surest
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import LOW
@@ -85,7 +85,7 @@ def _told_apart(rounded: Rounded, around: Surroundings) -> Rounded:
         or any(o.value.dim != 0 for o in others)
     ):
         return rounded
-    return replace(rounded, lanes=doubted(rounded.lanes, doubts.FREQUENCIES), exponents=True)
+    return replace(rounded, lanes=assumed(rounded.lanes), exponents=True)
 
 
 def _is_outer(node: ast.expr) -> bool:

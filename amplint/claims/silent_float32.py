@@ -14,19 +14,19 @@ from amplint.claims.suspect import Suspect, likely_loss
 from amplint.finding import Cause, Severity
 from amplint.infer.lattice.origins import deciding, lineage
 from amplint.judge import doubts
-from amplint.judge.certainty import ASSUMED, holding
+from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.claims.merged_weights import Merge
     from amplint.infer.state.facts import FileFacts, Promotion
 
 
 def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
     """A suspect for each promotion: by a table of a fixed dtype, or by anything else.
 
-    None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it.
+    None where the same tensor makes an operation fail too: that is the finding, and this is on the way to it. None
+    where it is no activation that becomes float32, but a table.
     """
     culprits = (conflict.culprit for conflict in conflicts(facts))
     spoken = {culprit.span for culprit in culprits if culprit is not None and culprit.filename == facts.path}
@@ -41,9 +41,9 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
         wide = deciding(promotion.wide.value.origin, promotion.lanes[0])
         if maker in spoken or maker in makers or (wide is not None and wide.span in spoken):
             continue
-        widened = _widens_a_table(promotion)
-        if not widened:
-            makers.add(maker)
+        if _widens_a_table(promotion):
+            continue
+        makers.add(maker)
         span = facts.span(promotion.node)
         suspect = Suspect(
             span=span,
@@ -56,7 +56,7 @@ def promotions_of(facts: FileFacts, *, fixed: bool) -> Iterator[Suspect]:
             data=promotion,
         )
         returned = promotion.sink == "returned" and not fixed
-        yield suspect.doubted(*holding({doubts.WIDENS_A_TABLE: widened, doubts.ONLY_RETURNED: returned}))
+        yield suspect.doubted(doubts.ONLY_RETURNED) if returned else suspect
 
 
 def _widens_a_table(promotion: Promotion) -> bool:
@@ -101,19 +101,11 @@ def rotated(facts: FileFacts) -> Iterator[Suspect]:
 
 
 def merged(facts: FileFacts) -> Iterator[Suspect]:
-    """A suspect for each weight of another module that its promotion replaces.
-
-    Only possible of a bias: layers of quantized weights, which are merged into too, cast it in their forward.
-    """
+    """A suspect for each weight of another module that its promotion replaces."""
     scenarios = tuple(s.name for s in facts.scenarios if s.keeps_explicit)
     for merge in (
         merges(facts.source.tree, Surroundings.of(facts.source.tree))
         if scenarios and "data" in facts.source.text
         else ()
     ):
-        suspect = likely_loss(facts, merge.node, "", scenarios, data=merge)
-        yield suspect.doubted(doubts.MERGED_BIAS) if _of_a_bias(merge) else suspect
-
-
-def _of_a_bias(merge: Merge) -> bool:
-    return merge.target.removesuffix(".data").endswith(".bias")
+        yield likely_loss(facts, merge.node, "", scenarios, data=merge)

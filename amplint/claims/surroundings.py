@@ -210,24 +210,6 @@ class Surroundings:
                     yield from _answered(before.test, isinstance(before, ast.Assert))
             child = ancestor
 
-    def other_branches(self, node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stmt]]]:
-        """The ``if`` statements in the function around a node: each test, and what runs when its answer is the other.
-
-        That is the other branch, or what follows where the branch of the node leaves the block and there is no other.
-        """
-        child = node
-        for ancestor in self.ancestors(node):
-            if isinstance(ancestor, FunctionNode):
-                return
-            if isinstance(ancestor, ast.If) and child is not ancestor.test:
-                here, there = ancestor.body, ancestor.orelse
-                if child not in here:
-                    here, there = there, here
-                if not there and not goes_on(here):
-                    there = _after(ancestor, self.parent(ancestor))
-                yield ancestor.test, there
-            child = ancestor
-
     def statement(self, node: ast.AST) -> tuple[ast.stmt | None, ast.stmt | None]:
         """The statement that a node is part of, and the one after it in its block."""
         for ancestor in (node, *self.ancestors(node)):
@@ -348,15 +330,6 @@ def tests_cuda(test: ast.expr) -> bool:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
             return True
     return False
-
-
-def works_on_a_model(function: FunctionNode | None) -> bool:
-    """Whether a function takes a module and, as far as it says, no tensor: it prepares weights, at any time."""
-    if function is None:
-        return False
-    spec = function.args
-    annotations = [a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.annotation is not None]
-    return any(last_name(a) == "Module" for a in annotations) and not any(map(holds_tensor, annotations))
 
 
 def holds_tensor(annotation: ast.expr) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ecosystem.releases import listed
 from halves import LEARNED, half, project
+from judged.rounds import Rounds
 from judged.rows import findings
 from mutants.claims import Task, finds, said
 from mutants.draw import draw
@@ -19,25 +20,26 @@ from wheels import DownloadError, unpacked, wheel_in
 from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
-from amplint.plugins import load_rules
+from amplint.plugins import ALL, load_rules
 from amplint.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from judged.rows import Judged
+    from judged.rounds import Drawn
+    from judged.rows import Place
     from mutants.claims import Claim
     from mutants.rows import Row
 
     from amplint.finding import Finding
 
 JUDGED = Path(__file__).resolve().parent.parent / "judged" / "findings.jsonl"
-RIGHT, WRONG, ARGUABLE = "right", "wrong", "arguable"
+RIGHT, WRONG, ARGUABLE, UNKNOWN = "right", "wrong", "arguable", "not judged"
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A finding in a package, the doubts that hold about it, and the verdict on it."""
+    """A finding in a package, the doubts that hold about it, and the verdict on it, ``UNKNOWN`` where nobody judged."""
 
     package: str
     code: str
@@ -73,29 +75,49 @@ class Shelf:
             return None
 
 
+OPTIONS = replace(judging_options(Config(), load_rules(), select=(ALL,)), dropped=True, each_place=True)
+"""Every rule is on, and what doubts hide or drop is shown."""
+
+
 def of_readers(shelf: Shelf) -> Iterator[Labelled]:
-    """The judged findings of the learned half that amplint still makes, doubted or not, with their latest verdict."""
-    latest = {(one.place, one.code): one for one in sorted(findings(JUDGED), key=lambda one: one.drawn)}
-    learned = {project(release.package) for release in listed()}
-    by_file: dict[tuple[str, str, str], list[Judged]] = defaultdict(list)
-    for one in latest.values():
-        place = one.place
-        if project(place.package) in learned or half(place.package) == LEARNED:
-            by_file[place.package, place.release, place.path].append(one)
-    options = replace(judging_options(Config(), load_rules()), dropped=True, each_place=True)
-    for (package, release, path), rows in sorted(by_file.items()):
+    """The findings that readers judged and amplint still makes, doubted or not.
+
+    Those are the judged findings of the learned half, with their latest verdict, and all of the fresh rounds.
+    """
+    by_file: dict[tuple[str, str, str], dict[tuple[int, str], str]] = defaultdict(dict)
+    for (place, code), verdict in _verdicts_of_readers().items():
+        by_file[place.package, place.release, place.path][place.line, code] = verdict
+    for (package, release, path), verdicts in sorted(by_file.items()):
         folder = shelf.get(f"{package}=={release}")
         file = folder / path if folder is not None else None
         if file is None or not file.is_file():
             continue
-        made = {(f.span.start.row, f.code): f for f in check_file(Source(file, file.read_bytes()), options).findings}
-        for row in rows:
-            finding = made.get((row.place.line, row.code))
-            if finding is not None:
-                yield Labelled(package, row.code, _names(finding), row.verdict)
+        made = {(f.span.start.row, f.code): f for f in check_file(Source(file, file.read_bytes()), OPTIONS).findings}
+        for key, verdict in verdicts.items():
+            if key in made:
+                yield Labelled(package, key[1], names(made[key]), verdict)
 
 
-def _names(finding: Finding) -> tuple[str, ...]:
+def _verdicts_of_readers() -> dict[tuple[Place, str], str]:
+    learned = {project(release.package) for release in listed()}
+    found: dict[tuple[Place, str], str] = {}
+    for one in sorted(findings(JUDGED), key=lambda one: one.drawn):
+        if project(one.place.package) in learned or half(one.place.package) == LEARNED:
+            found[one.place, one.code] = one.verdict
+    rounds = Rounds()
+    for drawn in (drawn for name in rounds.names() for drawn in rounds.load(name)):
+        found[drawn.key] = _agreed(drawn)
+    return found
+
+
+def _agreed(drawn: Drawn) -> str:
+    """What all readers of a finding say, arguable where they differ."""
+    said = {one.verdict for one in drawn.verdicts.values()}
+    return said.pop() if len(said) == 1 else ARGUABLE
+
+
+def names(finding: Finding) -> tuple[str, ...]:
+    """The doubts that hold about a finding."""
     return tuple(held.doubt.name for held in finding.doubts)
 
 

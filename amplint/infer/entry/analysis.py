@@ -116,7 +116,6 @@ def analyse(
         uses=recorder.uses(),
         unhindered=recorder.unhindered,
         aligned=tuple(recorder.aligned()),
-        anyones=session.anyones,
         oldest=oldest_torch,
         changes=frozenset(session.changes),
         followed=project.followed,

@@ -56,8 +56,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
 def confirm(top: Frame, cls: Class) -> None:
     """Drop what disagrees in a Function for some callers only, and for none of the modules that apply it here.
 
-    That is known where the file applies it in modules alone, each time with operands of known dtypes. What disagrees
-    on one of two ways through such a module is possible only: the application may lie on the other.
+    That is known where the file applies it in modules alone, each time with operands of known dtypes.
     """
     session = top.session
     applied = list(session.applied.get(id(cls.node), {}).values())

@@ -122,17 +122,9 @@ def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: 
         tensor = replace(tensor, dtypes=frame.session.unknown)
     if function.name == "__init__":
         frame.session.given.add(id(parameter))
-    if _belongs_to_no_module(function):
-        frame.session.anyones.add(id(parameter))
     what = f"`{parameter.arg}` has what the caller passes"
     dim = 1 if annotated or _has_dimensions(function, parameter) else None
     return replace(tensor, dim=dim, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
-
-
-def _belongs_to_no_module(function: Function) -> bool:
-    """Whether a function is the method of a class that is no module, nor what autograd runs for one."""
-    owner = function.owner
-    return owner is not None and not classes.may_be_module(owner) and not classes.is_autograd_function(owner)
 
 
 def _has_dimensions(function: Function, parameter: ast.arg) -> bool:

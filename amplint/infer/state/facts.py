@@ -385,8 +385,6 @@ class FileFacts:
     unhindered: Set[int] = frozenset()
     """``id`` of the nodes of uses that were met where nothing had raised."""
     aligned: tuple[Aligned, ...] = ()
-    anyones: Set[int] = frozenset()
-    """``id`` of the parameters, of functions that are no module's, that got something from outside."""
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()

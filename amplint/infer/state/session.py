@@ -154,9 +154,6 @@ class Session:
         of methods those that their own object calls, since another object may be held in ways that are not seen."""
         self.given: set[int] = set()
         """``id`` of the parameters of constructors that got something from outside."""
-        self.anyones: set[int] = set()
-        """``id`` of the parameters, of functions that are no module's, that got something from outside: nothing says
-        that it has the dtype of some model."""
         self.changes: set[tuple[int, int]] = set()
         """Releases of torch that changed what an operation met here does to dtypes."""
         self.applied: dict[int, dict[Hashable, Applied | None]] = {}
