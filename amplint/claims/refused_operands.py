@@ -16,7 +16,6 @@ from amplint.claims.low_precision import (
     surest,
     unproven_doubted,
 )
-from amplint.claims.on_host import is_on_host
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import BITS, LOW
@@ -81,13 +80,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
-    if facts.device != "cpu" and any(facts.scenarios[number].autocast for number in lanes):
-        surroundings = Surroundings.of(facts.source.tree)
-        function = surroundings.function(use.node)
-        if any(is_on_host(surroundings, function, operand.node) for operand, _ in operands):
-            lanes = _under_autocast_doubted(facts, lanes, doubts.ON_HOST)
-        if not use.in_module and _is_other_method(facts, use, surroundings):
-            lanes = _under_autocast_doubted(facts, lanes, doubts.METHOD_OF_NO_MODULE)
+    if not use.in_module and _is_other_method(facts, use):
+        lanes = _under_autocast_doubted(facts, lanes, doubts.METHOD_OF_NO_MODULE)
     if not lanes:
         return None
     lanes = surest(lanes)
@@ -103,8 +97,9 @@ def _under_autocast_doubted(facts: FileFacts, lanes: dict[int, Standing], doubt:
     return {n: each.doubted(doubt) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
 
 
-def _is_other_method(facts: FileFacts, use: Use, surroundings: Surroundings) -> bool:
+def _is_other_method(facts: FileFacts, use: Use) -> bool:
     """Whether an operation stands in a method of a class that is neither a module nor an autograd Function."""
+    surroundings = Surroundings.of(facts.source.tree)
     function = surroundings.function(use.node)
     method = function is not None and isinstance(surroundings.parent(function), ast.ClassDef)
     return method and not in_autograd_function(facts, use)

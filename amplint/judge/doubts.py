@@ -66,9 +66,6 @@ CAST_BACK = _possible(
 RUN_BY_NO_MODULE = _possible(
     "run-by-no-module", "AMP102", "No module is seen to run this, and the file itself opens no autocast region."
 )
-ON_HOST = _drop("on-host", "AMP305", "The tensor lies on the host, where autocast for another device does nothing.")
-
-
 ASKED_FOR = _drop(
     "asked-for", "AMP109", "A test around the cast asks for the dtype, or for an option that callers set."
 )
