@@ -275,9 +275,11 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
 
 
 def _counts_little(bound: dict[str, Value]) -> bool:
-    """Whether ``arange`` stays below 256, which every floating dtype counts exactly."""
+    """Whether ``arange`` stays below 256, which every floating dtype counts exactly; of a number that callers choose,
+    the one that they get where they choose none."""
     ends = [bound[name] for name in ("start", "end") if name in bound and not is_none(bound[name])]
-    return all(isinstance(end, Const) and isinstance(end.value, int) and abs(end.value) <= 256 for end in ends)
+    values = [e.value if isinstance(e, Const) else e.usual if isinstance(e, Number) else None for e in ends]
+    return all(isinstance(value, int) and abs(value) <= 256 for value in values)
 
 
 def _kind(value: Value) -> str | None:
