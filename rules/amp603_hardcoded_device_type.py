@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.cuda_regions import cuda_regions
-from amplint.rule import ASSUMED, Cause, Example, Rule, Severity, Suspect
+from amplint.rule import ASSUMED, Cause, Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,8 @@ class HardcodedDeviceType(Rule):
     Reports `torch.autocast("cuda", ...)` and `torch.cuda.amp.autocast(...)` where the function or class around them
     reads `x.device`, or makes or moves tensors to a device that it is given, or where a test rules out only a device
     other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or asks
-    `torch.cuda`, where `enabled` depends on the device, and where the region is switched off by a constant.
+    `torch.cuda`, where `enabled` depends on the device, and where the region is switched off by a constant; only
+    possible where `enabled` is another flag, which may be set for CUDA alone.
 
     Why it is bad
     -------------
@@ -100,8 +101,9 @@ def encode(model, x, device):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = tuple(scenario.name for scenario in facts.scenarios if scenario.autocast)
-        for call, evidence in cuda_regions(facts) if scenarios else ():
+        for call, evidence, switched in cuda_regions(facts) if scenarios else ():
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
             message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
-            yield Suspect(span, span, message, scenarios, ASSUMED, (cause,))
+            suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
+            yield suspect.doubted(doubts.SWITCHED_ON) if switched else suspect

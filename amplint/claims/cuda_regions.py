@@ -28,10 +28,20 @@ def _names_cuda(reference: Reference, around: Surroundings) -> bool:
     device = given.get("device_type", call.args[0] if call.args else None)
     if not legacy and not (isinstance(device, ast.Constant) and device.value == "cuda"):
         return False
-    enabled = given.get("enabled", call.args[0] if legacy and call.args else None)
+    enabled = switch(reference)
     if isinstance(enabled, ast.Constant) and not enabled.value:
         return False
     return enabled is None or not _asks_for_device(enabled, around)
+
+
+def switch(reference: Reference) -> ast.expr | None:
+    """What a region is given to say whether it is on; None where it always is."""
+    call = reference.call
+    legacy = (reference.name or "").startswith("torch.cuda.amp.")
+    if call is None:
+        return None
+    first = call.args[0] if legacy and call.args else None
+    return next((keyword.value for keyword in call.keywords if keyword.arg == "enabled"), first)
 
 
 def _other_device(call: ast.Call, around: Surroundings) -> ast.expr | None:
@@ -117,12 +127,13 @@ def _asks_for_device(enabled: ast.expr, around: Surroundings) -> bool:
     return named or bool(words & {"cpu", *_ACCELERATORS}) or _asks_for_cuda(enabled, around)
 
 
-def cuda_regions(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """The regions for CUDA that the code opens without asking for it, and what shows that it runs on other devices."""
+def cuda_regions(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
+    """The regions for CUDA that the code opens without asking for it, what shows that it runs on other devices, and
+    whether a flag switches the region on."""
     around = Surroundings.of(facts.source.tree)
     for reference in facts.references:
         call = reference.call
         if call is not None and _names_cuda(reference, around) and not _asked(call, around):
             found = _other_device(call, around) or _chosen_outside(call, around, facts.source.tree)
             if found is not None:
-                yield call, found
+                yield call, found, not isinstance(switch(reference), ast.Constant | type(None))

@@ -126,6 +126,9 @@ BUFFER_KEPT_WIDE = _possible(
 NOT_POSITIONS = _drop(
     "not-positions", "AMP306", "Nothing says that the product is of positions, whose angles need them exactly."
 )
+SWITCHED_ON = _possible(
+    "switched-on", "AMP603", "A flag switches the region on, and what sets the flag may do so for CUDA only."
+)
 MANAGED = _likely("managed", "AMP404", "A framework runs the backward pass, and may leave the region for it.")
 
 
