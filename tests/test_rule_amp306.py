@@ -34,8 +34,8 @@ NUMBER = "(torch.log(torch.full((), 10000.0)) / 64)"
 @pytest.mark.parametrize(
     ("returned", "certainty", "said"),
     [
-        (f"torch.exp(-index * {NUMBER})", Certainty.LIKELY, "rounds the exponents of frequencies"),
-        (f"(-index * {NUMBER}).exp()", Certainty.LIKELY, "rounds the exponents of frequencies"),
+        (f"torch.exp(-index * {NUMBER})", Certainty.LIKELY, "rounds the exponents of the frequencies"),
+        (f"(-index * {NUMBER}).exp()", Certainty.LIKELY, "rounds the exponents of the frequencies"),
         (f"torch.sin(index * {NUMBER})", Certainty.PROVEN, "rounds positions above 256"),
         ("torch.exp(index * self.slopes.to(x.dtype))", Certainty.PROVEN, "rounds positions above 256"),
     ],

@@ -111,9 +111,9 @@ def file_of(version: int) -> str:
     for number, pair in enumerate(AUTOCAST.values()):
         lines += [
             f"    def autocast_{number}(self, ids: Tensor):",
-            "        table = torch.ones(4, 4)",
+            "        table = torch.ones(4, 4, device='cuda')",
             "        with torch.autocast('cuda', dtype=torch.float16):",
-            "            low = torch.ones(4, 4) @ torch.ones(4, 4)",
+            "            low = table @ table",
             "        " + pair[version].replace("\n", "\n    "),
             "        return table, low",
             "",
@@ -202,7 +202,7 @@ def project(x: torch.Tensor):
     return torch.mm(x, torch.eye(4))
 
 
-table = torch.zeros(4, 4)
+table = torch.zeros(4, 4, device="cuda")
 with torch.autocast("cuda", dtype=torch.float16):
     low = table @ table
 torch.bmm(low[None], table[None])

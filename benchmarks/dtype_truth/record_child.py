@@ -31,7 +31,7 @@ def record(case: Case, scenario: Scenario, where: Where) -> Recording:
         modeling = Path(sys.modules[model.cls.__module__].__file__ or "")
         built = prepare(model.recipe, scenario, Call("eval-no-grad"), where)
         recorder = Recorder(root)
-        with torch.no_grad(), region(scenario, where), recorder:
+        with torch.no_grad(), region(scenario.autocast, where), recorder:
             built.module(*built.args, **built.kwargs)
     except NotBuilt as error:
         return Recording(case, error=f"not built: {error}")

@@ -31,7 +31,7 @@ def run(recipe: Recipe, scenario: Scenario, case: Case, where: Where) -> Run:
             tensor.retain_grad()
         seed_everything(0)
         with torch.set_grad_enabled(case.call.mode in WITH_GRADIENTS):
-            with region(scenario, where):
+            with region(scenario.autocast, where):
                 result = invoke(case.call, built)
             outputs = [t for t in tensors(result) if t.is_floating_point() or t.is_complex()]
             losses = [o.float().mean() for o in outputs if o.requires_grad and o.is_floating_point()]

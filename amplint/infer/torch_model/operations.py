@@ -85,7 +85,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         written = tuple(arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound)
         place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
         session.recorder.sensitive(node, Sensitive(place, op.name, tuple(operands), written))
-    if policy is not None and session.device != "cpu" and on_host(operands):
+    if policy is not None and session.device != "cpu" and not frame.in_module and on_host(operands):
         policy = None
     if policy == BANNED and frame.constructing is None:
         refused = tuple(n for n, state in enumerate(frame.autocast) if state.on and frame.live >> n & 1)
@@ -314,7 +314,11 @@ def _after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[
 
 
 def on_host(operands: list[Operand]) -> bool:
-    """Whether all operands lie in the host's memory; a scalar alone may, beside others on a device."""
+    """Whether all operands lie in the host's memory, where another device's autocast does not act.
+
+    In a module that says little: what its methods make on no device follows ``torch.set_default_device``, or is moved
+    with the model.
+    """
     return bool(operands) and all(o.value.host for o in operands)
 
 
