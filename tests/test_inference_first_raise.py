@@ -9,9 +9,11 @@ import torch
 from torch import nn
 
 from amplint.claims.conflicts import conflicts
+from amplint.engine import Options, check_file
 from amplint.finding import Certainty
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.plugins import load_rules
 from amplint.source import Source
 
 
@@ -268,3 +270,72 @@ class Net(nn.Module):
 @pytest.mark.parametrize(("passed", "told"), [("x", [11]), ("x.to(self.proj.weight.dtype)", [22])])
 def test_what_one_cast_makes_fail_is_told_where_it_raises_first(passed: str, told: list[int]) -> None:
     assert told_in(NESTED.replace("{passed}", passed)) == told
+
+
+ELSEWHERE = {
+    "norms.py": """\
+import torch
+from torch import nn
+
+
+class Rotate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.proj({turn} @ x.mT)
+""",
+    "net.py": """\
+import torch
+from norms import Rotate
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotate = Rotate()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        y = self.proj(x)
+        {first}
+        self.proj(torch.ones(8, 8))
+        return y.pow(2).mean(-1)
+""",
+}
+
+
+def codes_in(tmp_path: Path, turn: str, first: str) -> list[tuple[str, int]]:
+    for name, text in ELSEWHERE.items():
+        (tmp_path / name).write_text(text.replace("{turn}", turn).replace("{first}", first))
+    rules = tuple(rule for rule in load_rules() if rule.code in ("AMP103", "AMP303"))
+    result = check_file(tmp_path / "net.py", Options(rules=rules))
+    return [(finding.code, finding.span.start.row) for finding in result.findings]
+
+
+@pytest.mark.parametrize(
+    ("turn", "first", "told"),
+    [
+        ("x", "y = self.rotate(y)", [("AMP103", 15)]),
+        ("torch.eye(8)", "z = self.rotate(y)", []),
+        ("torch.eye(8)", "z = self.rotate(y) if len(y) else y", [("AMP103", 15)]),
+        ("x", "pass", [("AMP103", 15)]),
+        ("x", "torch.linalg.inv(y)", []),
+    ],
+)
+def test_what_raises_in_another_file_hides_what_is_behind_it(
+    tmp_path: Path, turn: str, first: str, told: list[tuple[str, int]]
+) -> None:
+    assert codes_in(tmp_path, turn, first) == told
+
+
+@pytest.mark.parametrize(("first", "told"), [("y.sum()", [13]), ("self.proj(torch.ones(8, 8))", [])])
+def test_numeric_claims_are_made_of_what_is_reached(first: str, told: list[int]) -> None:
+    code = ROTATED.replace("{first}", first).replace(
+        "return self.proj(torch.ones(8, 8)) + y", "return y / y.pow(2).mean(-1, keepdim=True).sqrt()"
+    )
+    rules = tuple(rule for rule in load_rules() if rule.code == "AMP303")
+    result = check_file(Source(Path("/project/net.py"), code.encode()), Options(rules=rules))
+    assert [finding.span.start.row for finding in result.findings] == told

@@ -19,15 +19,13 @@ if TYPE_CHECKING:
 class _Failure:
     """An operation that raises in some scenarios, in the branches that ``path`` names by ``id``, outermost first.
 
-    ``sure``: it raises on every path, and ``forced``: whatever callers pass. Else it raises only where what ``maker``
-    made is used, as all that the same call of it made then is: a function, by file and line, None where that is not
-    known.
+    ``sure``: it raises on every path. Else it raises only where what ``maker`` made is used, as all that the same call
+    of it made then is: a function, by file and line, None where that is not known.
     """
 
     node: ast.expr | ast.stmt
     scenarios: frozenset[str]
     sure: bool
-    forced: bool
     maker: tuple[str, int] | None
     path: tuple[int, ...] = ()
 
@@ -47,14 +45,14 @@ class Failures:
         what, found = event.what, self._in.get(event.chain[0].number, [])
         if isinstance(what, Refused):
             scenarios = frozenset(names(what.lanes))
-            self._note(event, _Failure(what.node, scenarios, sure=True, forced=True, maker=None))
+            self._note(event, _Failure(what.node, scenarios, sure=True, maker=None))
         elif isinstance(what, BranchesMet):
             others = [failure for failure in found if failure.path == what.no]
             for failure in [failure for failure in found if failure.path == what.yes]:
                 for other in others:
                     both = failure.scenarios & other.scenarios
                     if both and (failure.sure, failure.maker) == (other.sure, other.maker):
-                        self._note(event, replace(failure, scenarios=both, forced=failure.forced and other.forced))
+                        self._note(event, replace(failure, scenarios=both))
                         break
         elif isinstance(what, Called) and what.again:
             for failure in self._of_call.get(what.call, ()):
@@ -68,7 +66,7 @@ class Failures:
         maker = _maker_of(conflict)
         if definite or maker is not None:
             scenarios = frozenset(conflict.scenarios)
-            self._note(event, _Failure(conflict.node, scenarios, definite, conflict.standing.proven, maker))
+            self._note(event, _Failure(conflict.node, scenarios, definite, maker))
 
     def _note(self, event: Event, failure: _Failure) -> None:
         for running in event.chain:
@@ -85,7 +83,7 @@ class Failures:
         maker = _maker_of(conflict)
         for failure in self._leading(event, conflict.node):
             same = not failure.sure and maker is not None and maker == failure.maker
-            if same or (failure.sure and (failure.forced or not conflict.standing.forced)):
+            if same or failure.sure:
                 found += [id(failure.node)] if rest & failure.scenarios else []
                 rest -= failure.scenarios
         return () if rest else found

@@ -1,0 +1,83 @@
+"""Autocast of another device does not act on what lies in the host's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from amplint.annotate.rows import file_dtypes
+from amplint.infer.lattice.scenarios import CONTROL, find_scenario
+from amplint.source import Source
+
+CODE = """\
+import torch
+
+
+def gram(count, like: torch.Tensor):
+    table = {made}
+    product = table @ table
+    return product
+"""
+
+
+def inferred(made: str, device: str = "cuda") -> tuple[str, ...] | None:
+    scenario = find_scenario("autocast-fp16")
+    assert scenario is not None
+    source = Source(Path("/project/gram.py"), CODE.format(made=made).encode())
+    rows = file_dtypes(source, scenarios=(CONTROL, scenario), device=device, torch_version=(2, 13)).rows
+    return next(row.dtypes[-1] for row in rows if row.span.start.row == 7)
+
+
+@pytest.mark.parametrize(
+    ("made", "dtype"),
+    [
+        ("torch.randn(count, count)", "float32"),
+        ("torch.zeros(count, count, device='cpu')", "float32"),
+        ("torch.zeros(count, count, device=None)", "float32"),
+        ("torch.zeros_like(torch.ones(3, 3))", "float32"),
+        ("torch.ones(count, count).exp().t()", "float32"),
+        ("torch.ones(count, count).to(torch.float32)", "float32"),
+        ("like.float().cpu()", "float32"),
+        ("torch.randn(count, count).cuda()", "float16"),
+        ("torch.randn(count, count).to('cuda')", "float16"),
+        ("torch.randn(count, count).to(like.device)", "float16"),
+        ("torch.randn(count, count, device=like.device)", "float16"),
+        ("torch.zeros_like(like.float())", "float16"),
+        ("torch.ones(count, count) * like.float()", "float16"),
+    ],
+)
+def test_what_is_made_on_no_device_is_not_cast(made: str, dtype: str) -> None:
+    assert inferred(made) == (dtype,)
+    assert inferred(made, device="cpu") == ("float16",)
+
+
+def test_torch_leaves_the_host_alone() -> None:
+    """CUDA's autocast key is on, whether or not there is such a device."""
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+    finally:
+        torch.set_autocast_enabled("cuda", False)
+
+
+MODULE = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        table = torch.ones(4, 4)
+        product = table @ table
+        return product
+"""
+
+
+def test_what_a_module_makes_may_follow_the_default_device() -> None:
+    scenario = find_scenario("autocast-fp16")
+    assert scenario is not None
+    source = Source(Path("/project/net.py"), MODULE.encode())
+    rows = file_dtypes(source, scenarios=(CONTROL, scenario), device="cuda", torch_version=(2, 13)).rows
+    assert {row.dtypes[-1] for row in rows if row.span.start.row == 9} == {("float16",)}
