@@ -215,7 +215,8 @@ def _missing(expected: Confirmed, confirmed: list[Row], path: Path, found: str) 
     wanted = {
         finding["fingerprint"]
         for finding in check([path])
-        if finding["code"] == expected.code and finding["location"]["row"] in expected.rows
+        if finding["code"] == expected.code
+        and any(place["location"]["row"] in expected.rows for place in (finding, *finding["also"]))
     }
     matching = [row for row in confirmed if row["fingerprint"] in wanted and expected.mode in (None, row["mode"])]
     without = [name for name in expected.scenarios if all(row["scenario"] != name for row in matching)]

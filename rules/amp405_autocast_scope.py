@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.autocast_queries import unasked_dtypes
-from amplint.claims.float32_regions import float32_regions
+from amplint.claims.float32_regions import float32_regions, is_float32_without
 from amplint.claims.misused_regions import misused_regions
 from amplint.claims.recomputation import recomputed
 from amplint.claims.scaled_forwards import uncast_forwards
@@ -207,7 +207,8 @@ def _in_float32(facts: FileFacts, around: Surroundings, scenarios: tuple[str, ..
     for call, dtype, source in float32_regions(facts, around):
         if source is None:
             message = "only CUDA's autocast takes float32, elsewhere this warns and is off: pass enabled=False"
-            yield likely_loss(facts, call, message, scenarios)
+            if not is_float32_without(call, facts, around):
+                yield likely_loss(facts, call, message, scenarios)
             continue
         wanted = ast.unparse(dtype)
         message = (

@@ -43,6 +43,7 @@ _QUERIES = frozenset(
         *("get_autocast_gpu_dtype", "get_autocast_cpu_dtype"),
     )
 )
+_DIFFERENTIATORS = frozenset({"torch.autograd.grad", "torch.func.grad", "torch.func.grad_and_value", "torch.func.vjp"})
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 
 
@@ -126,7 +127,7 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if _only_raises(function.backward) or _asks_for_autocast(facts, function.forward):
             continue
-        if not function.sensitive_backward and _is_arithmetic(facts, function.backward):
+        if not function.sensitive_backward and _is_settled(facts, function.forward, function.backward):
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
@@ -156,9 +157,12 @@ def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
     return bool(found) and all(isinstance(around.parent(use), ast.Compare) for use in found)
 
 
-def _is_arithmetic(facts: FileFacts, backward: ast.FunctionDef) -> bool:
-    """Whether a method does only arithmetic, or calls of torch that autocast has no say in."""
+def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
+    """Whether forward has autograd differentiate there and then, and backward does only arithmetic with the result, or
+    calls of torch that autocast has no say in."""
     names = {id(r.node): r.name for r in facts.references}
+    if not any(names.get(id(node)) in _DIFFERENTIATORS for node in ast.walk(forward)):
+        return False
     for node in ast.walk(backward):
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.MatMult, ast.Pow)):
             return False

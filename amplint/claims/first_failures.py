@@ -72,7 +72,9 @@ class Failures:
         for running in event.chain:
             if not running.function:
                 break
-            self._in.setdefault(running.number, []).append(replace(failure, path=running.path))
+            known = self._in.setdefault(running.number, [])
+            if not failure.scenarios <= _covered(known, running.path):
+                known.append(replace(failure, path=running.path))
             if running.path:
                 break
 
@@ -102,6 +104,12 @@ class Failures:
             for failure in self._in.get(running.number, ()):
                 if failure.node is not node and running.path[: len(failure.path)] == failure.path:
                     yield failure
+
+
+def _covered(failures: Iterable[_Failure], path: tuple[int, ...]) -> set[str]:
+    """The scenarios that end before a point of these branches is reached: what raises there hides nothing more."""
+    leading = (each for each in failures if each.sure and path[: len(each.path)] == each.path)
+    return {name for failure in leading for name in failure.scenarios}
 
 
 def _maker_of(conflict: Conflict) -> tuple[str, int] | None:

@@ -9,14 +9,16 @@ from amplint.claims.asked_for_dtype import is_option, mentioned
 from amplint.infer.flow.training.roles import is_autocast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.flow.training.program import Scope
+    from amplint.infer.flow.training.program import Program, Scope
     from amplint.infer.state.facts import FileFacts
     from amplint.infer.syntax.references import Reference
 
 _DTYPE_ATTRIBUTES = frozenset({"dtype", "torch_dtype"})
+_CASTS = frozenset({"float", "double"})
+_NARROWING = frozenset({"half", "bfloat16", "type"})
 FLOAT32 = frozenset(f"torch.{name}" for name in ("float32", "float", "float64", "double"))
 """The dtypes that autocast leaves alone when it is off, and that only CUDA's takes."""
 
@@ -46,6 +48,14 @@ def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
             continue
         if not _is_asked_for(around, call, dtype):
             yield call, dtype, source
+
+
+def is_float32_without(call: ast.Call, facts: FileFacts, around: Surroundings) -> bool:
+    """Whether all that a region in float32 holds is computed in float32 where the region is off, too."""
+    region = next((a for a in around.ancestors(call) if isinstance(a, ast.With)), None)
+    if region is None or not any(item.context_expr is call for item in region.items):
+        return False
+    return _stay_float32(region.body, facts.training.program)
 
 
 def _asked(reference: Reference) -> tuple[ast.Call, str | None, ast.expr] | None:
@@ -111,3 +121,63 @@ def _told_apart(dtype: ast.expr, scope: Scope) -> bool:
         if isinstance(node, ast.Compare) and text in {ast.unparse(part) for part in (node.left, *node.comparators)}:
             return True
     return False
+
+
+def _stay_float32(statements: Iterable[ast.stmt], program: Program) -> bool:
+    """Whether statements compute only from tensors that they cast to float32 or float64 themselves.
+
+    Assignments to variables, returns and bare expressions of torch's functions, methods and operators are followed,
+    with numbers and what was assigned before; anything else may take a tensor from elsewhere.
+    """
+    known: set[str] = set()
+    for statement in statements:
+        value = getattr(statement, "value", None)
+        if not isinstance(statement, ast.Assign | ast.Return | ast.Expr) or value is None:
+            return False
+        if not _stays(value, known, program):
+            return False
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                names = target.elts if isinstance(target, ast.Tuple) else [target]
+                if not all(isinstance(name, ast.Name) for name in names):
+                    return False
+                known |= {name.id for name in names if isinstance(name, ast.Name)}
+    return True
+
+
+def _stays(node: ast.expr, known: set[str], program: Program) -> bool:
+    match node:
+        case ast.Constant():
+            return True
+        case ast.Name(id=name):
+            return name in known
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return all(_stays(part, known, program) for part in parts)
+        case ast.UnaryOp(operand=value) | ast.Subscript(value=value) | ast.Attribute(value=value):
+            return _stays(value, known, program)
+        case ast.BinOp(left=left, right=right):
+            return _stays(left, known, program) and _stays(right, known, program)
+        case ast.Call():
+            return _is_cast(node, program) or _call_stays(node, known, program)
+    return False
+
+
+def _call_stays(call: ast.Call, known: set[str], program: Program) -> bool:
+    """Whether a call is of torch's functions or a tensor's method, and given nothing else: no dtype, for example."""
+    if not all(_stays(value, known, program) for value in (*call.args, *(k.value for k in call.keywords))):
+        return False
+    if (program.name(call.func) or "").startswith("torch."):
+        return True
+    if not isinstance(call.func, ast.Attribute) or call.func.attr in _NARROWING:
+        return False
+    return _stays(call.func.value, known, program)
+
+
+def _is_cast(call: ast.Call, program: Program) -> bool:
+    """``x.float()``, ``x.to(torch.float32)``, ``x.to(x.device, dtype=torch.float32)``, ``x.type(torch.float32)``."""
+    if not isinstance(call.func, ast.Attribute) or program.name(call.func) is not None:
+        return False
+    if call.func.attr in _CASTS:
+        return not call.args and not call.keywords
+    given = (*call.args, *(keyword.value for keyword in call.keywords))
+    return call.func.attr in ("to", "type") and any(program.name(value) in FLOAT32 for value in given)
