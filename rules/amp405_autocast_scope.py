@@ -40,7 +40,7 @@ class AutocastScope(Rule):
     - `with a() and autocast(...)`, which enters one of the two, and an autocast region that is made and never entered;
     - a region in float32: said outright for a device other than CUDA, or by the dtype of a model, config or tensor
       without `enabled`, a test of that dtype, or a comparison with another, unless the caller switches the region on by
-      an argument and passes that tensor;
+      an argument and passes that tensor, or all in it is computed from tensors cast to float32 there;
     - a forward pass outside any region in a file that scales the loss and has no autocast at all;
     - `get_autocast_dtype(...)` compared with a dtype in a function that never asks whether autocast is on: the answer
       is float16 on CUDA when it is off, too;

@@ -51,7 +51,11 @@ OPERANDS_DIFFER, WEIGHTS_DIFFER = "grad @ value.mT", "weights.mT @ grad"
     [
         ("pass", {WEIGHTS_DIFFER}, set()),
         ("value = value.float()", {OPERANDS_DIFFER, WEIGHTS_DIFFER}, set()),
-        ("if self.pad: value = torch.cat([value, torch.zeros(2, 1, 8)], dim=1)", {WEIGHTS_DIFFER}, {OPERANDS_DIFFER}),
+        (
+            "if self.pad: value = torch.cat([value, torch.zeros(2, 1, 8)], dim=1)",
+            {OPERANDS_DIFFER, WEIGHTS_DIFFER},
+            set(),
+        ),
         ("value = x", {OPERANDS_DIFFER, WEIGHTS_DIFFER}, set()),
     ],
 )

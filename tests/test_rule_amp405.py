@@ -39,4 +39,3 @@ def angles(positions, rates, project):
 def test_a_region_in_float32(body: str, found: int) -> None:
     source = Source(Path("/project/angles.py"), CODE.format(body=f"        {body}").encode())
     assert len(check_file(source, Options(RULES)).findings) == found
-    assert len(check_file(source, Options(RULES, pedantic=True)).findings) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.claims.cast_receivers import may_be_device
@@ -50,7 +51,12 @@ def _other_device(call: ast.Call, around: Surroundings) -> ast.expr | None:
     outwards = [a for a in around.ancestors(call) if isinstance(a, FunctionNode | ast.ClassDef)]
     if excluded is not None or not outwards:
         return excluded
-    return next(_devices_from_elsewhere(outwards[-1], around), None)
+    return _device_from_elsewhere(outwards[-1], around)
+
+
+@lru_cache(maxsize=4)
+def _device_from_elsewhere(owner: ast.AST, around: Surroundings) -> ast.expr | None:
+    return next(_devices_from_elsewhere(owner, around), None)
 
 
 def _devices_from_elsewhere(owner: ast.AST, around: Surroundings) -> Iterator[ast.expr]:
