@@ -212,13 +212,19 @@ def _verify(command: _Command) -> subprocess.CompletedProcess[str]:
 
 def _missing(expected: Confirmed, confirmed: list[Row], path: Path, found: str) -> str:
     """What of the expectation is not there; an empty string if all is."""
-    wanted = {
-        finding["fingerprint"]
+    told = {
+        place["location"]["row"]
         for finding in check([path])
         if finding["code"] == expected.code
-        and any(place["location"]["row"] in expected.rows for place in (finding, *finding["also"]))
+        for place in (finding, *finding["also"])
     }
-    matching = [row for row in confirmed if row["fingerprint"] in wanted and expected.mode in (None, row["mode"])]
+    matching = [
+        row
+        for row in confirmed
+        if row["code"] == expected.code
+        and row["location"]["row"] in told.intersection(expected.rows)
+        and expected.mode in (None, row["mode"])
+    ]
     without = [name for name in expected.scenarios if all(row["scenario"] != name for row in matching)]
     if without:
         return f"not confirmed in {', '.join(without)}: {found}"
