@@ -104,8 +104,6 @@ class Mismatch:
     """False where autocast silently undoes what the code asks for."""
     cited: bool = False
     """It is a kernel of another library, by what that library's source says."""
-    of_norm: bool = False
-    """The second operand is a parameter that a norm takes in no narrower dtype than its input."""
     low_default: bool = True
     """Whether the modules of its file may be built under a 16-bit default dtype, where scenarios differ in that."""
     aligned: Span | None = None

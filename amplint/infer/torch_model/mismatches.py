@@ -75,7 +75,7 @@ def check(
         if accepted:
             strengths = tuple(worst[lane] for lane in accepted)
             found = Mismatch(node, op.name, kind, chosen, tuple(operands), tuple(accepted), strengths, cited=cited)
-            record(frame, replace(found, of_norm=chosen[1].name in op.not_narrower))
+            record(frame, found)
             return found.lanes
     _note_callers(frame, node, op, operands)
     return ()
