@@ -212,17 +212,13 @@ def _verify(command: _Command) -> subprocess.CompletedProcess[str]:
 
 def _missing(expected: Confirmed, confirmed: list[Row], path: Path, found: str) -> str:
     """What of the expectation is not there; an empty string if all is."""
-    told = {
-        place["location"]["row"]
-        for finding in check([path])
-        if finding["code"] == expected.code
-        for place in (finding, *finding["also"])
-    }
+    told = [finding for finding in check([path]) if finding["code"] == expected.code]
+    wanted = {finding["fingerprint"] for finding in told if finding["location"]["row"] in expected.rows}
+    also = {place["location"]["row"] for finding in told for place in finding["also"]}.intersection(expected.rows)
     matching = [
         row
         for row in confirmed
-        if row["code"] == expected.code
-        and row["location"]["row"] in told.intersection(expected.rows)
+        if (row["fingerprint"] in wanted or (row["code"] == expected.code and row["location"]["row"] in also))
         and expected.mode in (None, row["mode"])
     ]
     without = [name for name in expected.scenarios if all(row["scenario"] != name for row in matching)]
