@@ -109,7 +109,7 @@ class _Flow(Control[_Run]):
 
     def plain(self, f: _Run, statement: ast.stmt) -> None:
         self._calls(f, statement)
-        self._assign(f, statement)
+        self._assigned(f, statement)
 
     def test(self, f: _Run, test: ast.expr) -> _Casts:
         self._calls(f, test)
@@ -131,7 +131,7 @@ class _Flow(Control[_Run]):
             elif not self._belongs(cast.owner, function.attr):
                 self.cast.append((node, tensor, function.attr, cast))
 
-    def _assign(self, f: _Run, statement: ast.stmt) -> None:
+    def _assigned(self, f: _Run, statement: ast.stmt) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         for target in targets:
             if not isinstance(target, ast.Name) or not isinstance(statement, ast.Assign):

@@ -41,7 +41,7 @@ def judge(facts: FileFacts, found: Mismatch, autocast: Autocast) -> Judged:
     added = any(was_added(operand, sure[0]) for operand in found.pair)
     if _only_by_default(facts, sure) and not added and not found.low_default:
         held.append(doubts.DEFAULT_UNSEEN)
-    definite = all(strengths[lane] >= Strength.ASSUMED for lane in sure)
+    definite = not held and all(strengths[lane] >= Strength.ASSUMED for lane in sure)
     return Judged(tuple(sure), Standing(bool(forced) and not found.cited).doubted(*held), definite)
 
 
