@@ -224,7 +224,7 @@ def _weighed(
     from amplint.claims.conflicts import unreached
 
     behind = unreached(facts, suspect.span)
-    if behind:
+    if behind and rule.code in doubts.FAILS_BEFORE.codes:
         reached = tuple(name for name in suspect.scenarios if name not in behind)
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
     row = suspect.span.start.row

@@ -31,8 +31,8 @@ class UpcastMatmulOperand(Rule):
     operations cast their operands back down; there the rule reports an upcast written in the operand itself, or on
     every operand, as wasted.
 
-    A wasted upcast is shown with `--pedantic` only where no module is seen to run the function and the file names no
-    autocast, and where nothing is left of float32: the result is cast to the dtype of an argument at once.
+    A wasted upcast is shown with `--pedantic` alone where no module is seen to run the function and the file names no
+    autocast, or where nothing is left of float32 anyway: the result is cast to the dtype of an argument at once.
 
     Why it is bad
     -------------

@@ -339,3 +339,42 @@ def test_numeric_claims_are_made_of_what_is_reached(first: str, told: list[int])
     rules = tuple(rule for rule in load_rules() if rule.code == "AMP303")
     result = check_file(Source(Path("/project/net.py"), code.encode()), Options(rules=rules))
     assert [finding.span.start.row for finding in result.findings] == told
+
+
+REPEATED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def scale(self, y):
+        return y / y.pow(2).mean(-1, keepdim=True).sqrt()
+
+    def forward(self, x: torch.Tensor):
+        y = self.proj(x)
+        self.proj(torch.ones(8, 8))
+        return self.scale(y)
+
+    {again}
+"""
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [
+        ("size = 8", []),
+        ("def encode(self, x: torch.Tensor):\n        return self.scale(self.proj(x))", [11]),
+        (
+            "def encode(self, x: torch.Tensor):\n        self.proj(torch.ones(1, 8)); return self.scale(self.proj(x))",
+            [],
+        ),
+    ],
+)
+def test_what_another_caller_reaches_is_told(again: str, told: list[int]) -> None:
+    source = Source(Path("/project/net.py"), REPEATED.replace("{again}", again).encode())
+    rules = tuple(rule for rule in load_rules() if rule.code == "AMP303")
+    assert [finding.span.start.row for finding in check_file(source, Options(rules=rules)).findings] == told

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from itertools import repeat
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 _P = TypeVar("_P", bound="Plain")
 
 
+@dataclass(frozen=True)
 class Plain:
     """Base of data classes whose fields are numbers, texts, other such classes, and tuples and dicts of all these."""
 
     def to_json(self) -> dict[str, Any]:
         """Fields by name; ``json`` makes lists of tuples."""
-        return asdict(self)  # type: ignore[call-overload,no-any-return]
+        return asdict(self)
 
     @classmethod
     def from_json(cls: type[_P], data: Any) -> _P:

@@ -42,6 +42,8 @@ class Activation(Followed[Env]):
     backward: bool
     number = 0
     """Tells activations apart."""
+    uses: dict[int, ast.expr | ast.stmt] | None = None
+    """By ``id``, the uses met here, or in a function that was called here, while nothing had raised in it."""
     traced = False
     """Whether operands disagreed here, or in a function that was called here."""
     caller: Activation | None = None

@@ -85,6 +85,7 @@ class Recorder:
         self._multiplied: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self.unhindered: set[int] = set()
+        self._used_in: dict[int, tuple[ast.expr | ast.stmt, ...]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
@@ -114,12 +115,16 @@ class Recorder:
 
     def ended(self, frame: Activation, call: int) -> None:
         """Note that the call of this number is over, which is not followed again."""
+        if frame.uses:
+            self._used_in[call] = tuple(frame.uses.values())
         if frame.traced:
             self._ended.add(call)
             self.trace.append(_event(frame, Called(call, again=False)))
 
     def repeated(self, frame: Activation, call: int) -> None:
         """Note that a call equals the one of this number, so that the same would happen in it."""
+        for node in self._used_in.get(call, ()):
+            self._reached(frame, node)
         if call in self._ended:
             self._note(frame, Called(call, again=True))
 
@@ -241,17 +246,23 @@ class Recorder:
 
     def use(self, frame: Activation, use: Use) -> None:
         """Note an operation that low precision may not bear, once for each context that it runs in."""
-        around: Activation | None = frame
-        while around is not None and not around.traced:
-            around = around.caller
-        if around is None:
-            self.unhindered.add(id(use.node))
-        elif id(use.node) not in self.unhindered:
-            self.trace.append(_event(frame, Used(use.node)))
+        self._reached(frame, use.node)
         seen = self._uses.setdefault(id(use.node), {})
         if len(seen) < MAX_CONTEXTS:
             key = (use.op, use.live, *(o.value.key for o in use.operands), *use.numbers.items())
             seen.setdefault(key, use)
+
+    def _reached(self, frame: Activation, node: ast.expr | ast.stmt) -> None:
+        """Note that a use is met, and for the calls in which nothing has raised that it is whenever they are made."""
+        around: Activation | None = frame
+        while around is not None and not around.traced:
+            around.uses = around.uses or {}
+            around.uses[id(node)] = node
+            around = around.caller
+        if around is None:
+            self.unhindered.add(id(node))
+        elif id(node) not in self.unhindered:
+            self.trace.append(_event(frame, Used(node)))
 
     @property
     def in_function(self) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Loop = ast.For | ast.AsyncFor | ast.While
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+TRIES = tuple(kind for kind in ast.stmt.__subclasses__() if kind.__name__ in ("Try", "TryStar"))
+"""``try``, and ``try`` with ``except*`` where Python has it."""
 Point = TypeVar("Point")
 """What holds at a point of a function; false where it is not reached."""
 MAX_PASSES = 3
@@ -121,7 +123,16 @@ class Control(Generic[F]):
 
     def __init__(self) -> None:
         self.ways: dict[type[ast.stmt], Callable[[F, Any], None]] = {
-            kind: getattr(self, f"_{kind.__name__.lower()}", self.plain) for kind in ast.stmt.__subclasses__()
+            **dict.fromkeys(ast.stmt.__subclasses__(), self.plain),
+            ast.Return: self._return,
+            ast.Raise: self._raise,
+            ast.Break: self._break,
+            ast.Continue: self._continue,
+            ast.If: self._if,
+            **dict.fromkeys(LOOPS, self._loop),
+            **dict.fromkeys((ast.With, ast.AsyncWith), self._with),
+            ast.Match: self._match,
+            **dict.fromkeys(TRIES, self._try),
         }
 
     # ---- what is up to who follows ------------------------------------------------------------------------------
@@ -256,7 +267,7 @@ class Control(Generic[F]):
         f.go_on(f.met(*ends))
         self.chosen(f, statement, left, *ends)
 
-    def _while(self, f: F, statement: Loop) -> None:
+    def _loop(self, f: F, statement: Loop) -> None:
         """Run a loop, its ``else`` where it ends by itself, and go on where either or a ``break`` leads."""
         rounds = Rounds() if isinstance(statement, ast.While) else self.rounds(f, statement)
         block, breaks, continues = f.block, f.breaks, f.continues
@@ -275,8 +286,6 @@ class Control(Generic[F]):
         if left:
             f.branches -= 1
             f.go_on(f.met(f.end(), *left))
-
-    _for = _asyncfor = _while
 
     def _go_round(self, f: F, statement: Loop, item: Any) -> Any:
         """One pass, to where the next would begin; gives where the loop ends before it."""
@@ -329,8 +338,6 @@ class Control(Generic[F]):
         else:
             self.run(f, statement.body)
         f.context = context
-
-    _asyncwith = _with
 
     def _match(self, f: F, statement: ast.Match) -> None:
         """The cases in order, each from where those before it do not match."""
@@ -393,8 +400,6 @@ class Control(Generic[F]):
         f.branches -= 1
         f.path = path
         f.go_on(usual)
-
-    _trystar = _try
 
     def _handled(self, f: F, statement: ast.Try) -> None:
         """The body, then ``else``; each handler from wherever the body may raise."""

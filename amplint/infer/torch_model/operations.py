@@ -14,6 +14,7 @@ from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made,
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Refused, Sensitive
 from amplint.infer.torch_model import drift, mismatches, upcasts, uses
+from amplint.infer.torch_model.casts_by_autocast import after_autocast, on_host, seen_as, select_on
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -28,9 +29,9 @@ from amplint.infer.torch_model.results import (
 from amplint.infer.torch_model.torch_ops import (
     BANNED,
     FP32,
+    FP32_RESULT,
     LOGARITHMS,
     LOWER,
-    PROMOTE,
     Op,
     Rule,
     Slot,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments
     from amplint.infer.state.frame import Frame
 
-FP32_RESULT = "fp32_out"
 
 _UNUSED_WITH = {"torch.nn.functional.multi_head_attention_forward": ("use_separate_proj_weight", "in_proj_weight")}
 """Operands that an operation does not look at where a flag is given and not False."""
@@ -90,7 +90,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if policy == BANNED and frame.constructing is None:
         refused = tuple(n for n, state in enumerate(frame.autocast) if state.on and frame.live >> n & 1)
         session.recorder.happened(frame, Refused(node, refused))
-    seen = _after_autocast(frame, operands, policy) if policy is not None else operands
+    seen = after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)
         upcasts.undone_upcast(frame, node, op, operands)
@@ -147,7 +147,7 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     policy = op.policy_on(frame.session.device, frame.session.torch_version) if "out" not in bound else None
     inner = (policy == LOWER and op.lacks) or op.name.rpartition(".")[2].rstrip("_") in LOGARITHMS
     policy = FP32 if policy == FP32_RESULT else policy
-    seen = _after_autocast(frame, operands, policy) if policy is not None and not inner else operands
+    seen = after_autocast(frame, operands, policy) if policy is not None and not inner else operands
     uses.note(frame, node, op, seen, numbers, bound, arguments)
 
 
@@ -222,7 +222,7 @@ def _settled(operand: Operand, agreed: list[Lane | None]) -> Operand:
         else:
             left = lane.mask & ~FLOATS
             lanes.append(Lane(left) if left else UNKNOWN_LANE)
-    return _seen_as(operand, tuple(lanes))
+    return seen_as(operand, tuple(lanes))
 
 
 # ---- operands ---------------------------------------------------------------------------------------------------
@@ -292,73 +292,6 @@ def _tensor(frame: Frame, value: Value) -> Tensor | None:
                 return element
         unknown = unknown or not isinstance(option, (Const, Number, DTypeValue))
     return Tensor(frame.session.unknown, None, maybe=True) if unknown else None
-
-
-# ---- autocast ---------------------------------------------------------------------------------------------------
-
-
-def _after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[Operand]:
-    """The operands with the dtypes that the kernel sees."""
-    autocast = frame.autocast
-    if policy == FP32_RESULT or not any(state.low for state in autocast):
-        return operands
-    session = frame.session
-    if policy == BANNED:
-        return [_seen_as(o, _select_on(frame, session.unknown, o.value.dtypes)) for o in operands]
-    if policy == PROMOTE:
-        wide = _widest(operands, session.unknown)
-        return [_seen_as(o, _select_on(frame, _promoted(o.value.dtypes, wide), o.value.dtypes)) for o in operands]
-    target = FLOAT32 if policy == FP32 else None
-    sure = [any(_autocast_casts(o, lane) for o in operands) for lane in range(session.lanes)]
-    return [_seen_as(o, session.autocast_dtypes(o.value.dtypes, autocast, target, sure)) for o in operands]
-
-
-def on_host(operands: list[Operand]) -> bool:
-    """Whether all operands lie in the host's memory, where another device's autocast does not act.
-
-    In a module that says little: what its methods make on no device follows ``torch.set_default_device``, or is moved
-    with the model.
-    """
-    return bool(operands) and all(o.value.host for o in operands)
-
-
-def _seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
-    """An operand with other dtypes."""
-    if dtypes == operand.value.dtypes:
-        return operand
-    return Operand(operand.name, operand.node, replace(operand.value, dtypes=dtypes))
-
-
-def _autocast_casts(operand: Operand, lane: int) -> bool:
-    mask = operand.value.dtypes[lane].mask
-    return bool(mask & AUTOCASTABLE) and not mask & ~AUTOCASTABLE
-
-
-def _widest(operands: list[Operand], unknown: Dtypes) -> Dtypes:
-    lanes = []
-    for number in range(len(unknown)):
-        masks = [o.value.dtypes[number] for o in operands]
-        if any(not lane.known for lane in masks):
-            lanes.append(UNKNOWN_LANE)
-        elif any(lane.mask == FLOAT32 for lane in masks):
-            lanes.append(Lane(FLOAT32))
-        else:
-            mask = 0
-            for lane in masks:
-                mask |= lane.mask & AUTOCASTABLE
-            lanes.append(Lane(mask, None, any(lane.assumed for lane in masks)))
-    return tuple(lanes)
-
-
-def _promoted(dtypes: Dtypes, wide: Dtypes) -> Dtypes:
-    return tuple(w if d.mask & AUTOCASTABLE or not d.mask else d for d, w in zip(dtypes, wide, strict=True))
-
-
-def _select_on(frame: Frame, on: Dtypes, off: Dtypes) -> Dtypes:
-    return tuple(
-        x if state.on else UNKNOWN_LANE if state.unknown else y
-        for x, y, state in zip(on, off, frame.autocast, strict=True)
-    )
 
 
 # ---- results ----------------------------------------------------------------------------------------------------
@@ -466,7 +399,7 @@ class _Result:
         dtypes = dtypes_by_rule(session, op, rule, self.seen, self.numbers)
         if self.policy == FP32_RESULT:
             on = tuple(Lane(FLOAT32 | d.mask & ~AUTOCASTABLE) if d.mask & LOW else d for d in dtypes)
-            dtypes = _select_on(frame, on, dtypes)
+            dtypes = select_on(frame, on, dtypes)
         if under is not None and any(state.low for state in frame.autocast):
             dtypes = dtypes_under(session, op, under, self.before, frame.autocast, dtypes)
         unsure = op.unsure_under.get(session.device) if op.unsure_under else None

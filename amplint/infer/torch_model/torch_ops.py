@@ -20,7 +20,7 @@ from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Union,
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments
 
-LOWER, FP32, PROMOTE, BANNED = "lower", "fp32", "promote", "banned"
+LOWER, FP32, FP32_RESULT, PROMOTE, BANNED = "lower", "fp32", "fp32_out", "promote", "banned"
 Rule = str | tuple["Rule", ...]
 """What gives a result's dtype, by name (see ``amplint.data._rules``); a tuple for a result of several parts."""
 

@@ -1,0 +1,77 @@
+"""The operands of an operation as its kernel sees them, when autocast has cast them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.state.facts import Operand
+from amplint.infer.torch_model.torch_ops import BANNED, FP32, FP32_RESULT, PROMOTE
+
+if TYPE_CHECKING:
+    from amplint.infer.state.frame import Frame
+
+
+def after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[Operand]:
+    """The operands with the dtypes that the kernel sees."""
+    autocast = frame.autocast
+    if policy == FP32_RESULT or not any(state.low for state in autocast):
+        return operands
+    session = frame.session
+    if policy == BANNED:
+        return [seen_as(o, select_on(frame, session.unknown, o.value.dtypes)) for o in operands]
+    if policy == PROMOTE:
+        wide = _widest(operands, session.unknown)
+        return [seen_as(o, select_on(frame, _promoted(o.value.dtypes, wide), o.value.dtypes)) for o in operands]
+    target = FLOAT32 if policy == FP32 else None
+    sure = [any(_autocast_casts(o, lane) for o in operands) for lane in range(session.lanes)]
+    return [seen_as(o, session.autocast_dtypes(o.value.dtypes, autocast, target, sure)) for o in operands]
+
+
+def on_host(operands: list[Operand]) -> bool:
+    """Whether all operands lie in the host's memory, where another device's autocast does not act.
+
+    In a module that says little: what its methods make on no device follows ``torch.set_default_device``, or is moved
+    with the model.
+    """
+    return bool(operands) and all(o.value.host for o in operands)
+
+
+def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
+    """An operand with other dtypes."""
+    if dtypes == operand.value.dtypes:
+        return operand
+    return Operand(operand.name, operand.node, replace(operand.value, dtypes=dtypes))
+
+
+def _autocast_casts(operand: Operand, lane: int) -> bool:
+    mask = operand.value.dtypes[lane].mask
+    return bool(mask & AUTOCASTABLE) and not mask & ~AUTOCASTABLE
+
+
+def _widest(operands: list[Operand], unknown: Dtypes) -> Dtypes:
+    lanes = []
+    for number in range(len(unknown)):
+        masks = [o.value.dtypes[number] for o in operands]
+        if any(not lane.known for lane in masks):
+            lanes.append(UNKNOWN_LANE)
+        elif any(lane.mask == FLOAT32 for lane in masks):
+            lanes.append(Lane(FLOAT32))
+        else:
+            mask = 0
+            for lane in masks:
+                mask |= lane.mask & AUTOCASTABLE
+            lanes.append(Lane(mask, None, any(lane.assumed for lane in masks)))
+    return tuple(lanes)
+
+
+def _promoted(dtypes: Dtypes, wide: Dtypes) -> Dtypes:
+    return tuple(w if d.mask & AUTOCASTABLE or not d.mask else d for d, w in zip(dtypes, wide, strict=True))
+
+
+def select_on(frame: Frame, on: Dtypes, off: Dtypes) -> Dtypes:
+    return tuple(
+        x if state.on else UNKNOWN_LANE if state.unknown else y
+        for x, y, state in zip(on, off, frame.autocast, strict=True)
+    )
