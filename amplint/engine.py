@@ -14,6 +14,7 @@ from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
+from amplint.judge.preview import in_preview
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
+    from amplint.finding import Doubt
     from amplint.infer.state.facts import FileFacts
     from amplint.rule_base import Rule
 
@@ -43,8 +45,8 @@ class Options:
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
     possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place, also where
-    several fail for one cause. Scenarios that are named are meant everywhere; None stands for the default ones, each
-    where the code runs so.
+    several fail for one cause. ``asked``: codes of rules whose kinds in preview (:mod:`amplint.judge.preview`) are told
+    too. Scenarios that are named are meant everywhere; None stands for the default ones, each where the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -54,6 +56,7 @@ class Options:
     pedantic: bool = False
     each_place: bool = False
     dropped: bool = False
+    asked: frozenset[str] = frozenset()
     fix: Applicability | None = None
     write: bool = True
 
@@ -219,7 +222,8 @@ def _weighed(
     """A suspect, doubted where no scenario reaches it.
 
     That is below the main guard (see :mod:`amplint.infer.syntax.script_blocks`), and where only half weights would show
-    it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`).
+    it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`); and where its kind is in
+    preview (see :mod:`amplint.judge.preview`). Who names the scenarios means them everywhere.
     """
     from amplint.claims.conflicts import unreached
 
@@ -229,9 +233,17 @@ def _weighed(
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
     row = suspect.span.start.row
     held = [doubts.BELOW_MAIN_GUARD] if any(first <= row <= last for first, last in blocks) else []
-    if options.scenarios is None and rule.of_weights and suspect.of_weights:
-        held += [doubts.NO_WEIGHTS] if facts.lacks_owner(row, suspect.scenarios) else []
+    if options.scenarios is None:
+        held += _where_nobody_says_how_it_runs(suspect, rule, facts, rule.code in options.asked)
     return suspect.doubted(*held)
+
+
+def _where_nobody_says_how_it_runs(suspect: Suspect, rule: Rule, facts: FileFacts, asked: bool) -> list[Doubt]:
+    half = facts.half_weights_only(suspect.scenarios)
+    held = [doubts.PREVIEW] if not asked and in_preview(rule.code, half) else []
+    if half and rule.of_weights and suspect.of_weights and not facts.runs_on_weights(suspect.span.start.row):
+        held.append(doubts.NO_WEIGHTS)
+    return held
 
 
 def _failing(rule: Rule) -> str:

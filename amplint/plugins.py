@@ -178,6 +178,11 @@ def select_rules(
     return tuple(chosen)
 
 
+def named(rules: Sequence[Rule], selectors: Sequence[str]) -> frozenset[str]:
+    """The codes of the rules that a selector names: by the whole code or the name."""
+    return frozenset(rule.code for rule in rules for one in selectors if one.upper() == rule.code or one == rule.name)
+
+
 def _weight(selector: str, rule: Rule) -> int:
     """How specifically a selector matches a rule; 0 where it does not."""
     if selector.lower() == rule.name:

@@ -187,8 +187,9 @@ def test_an_optimizer_works_on_weights(base: str, leads: bool, tmp_path: Path) -
     source = Source(tmp_path / "mine.py", (text + "            p.data.add_(p.grad)\n").encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     row = len(source.lines)
-    assert facts.lacks_owner(row, ["fp16"]) is not leads
-    assert not facts.lacks_owner(row, ["fp16", "autocast-fp16"])
+    assert facts.runs_on_weights(row) is leads
+    assert facts.half_weights_only(["fp16"])
+    assert not facts.half_weights_only(["fp16", "autocast-fp16"])
 
 
 @pytest.mark.parametrize("static", [True, False])
@@ -197,7 +198,7 @@ def test_a_communication_hook_works_on_gradients_of_weights(static: bool, tmp_pa
     text += "    def run(state, bucket: dist.GradBucket):\n        return bucket.buffer().pow(2).sum()\n"
     source = Source(tmp_path / "hook.py", text.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    assert not facts.lacks_owner(len(source.lines), ["fp16"])
+    assert facts.runs_on_weights(len(source.lines))
 
 
 def test_in_torch_the_weights_decide() -> None:

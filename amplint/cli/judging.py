@@ -12,7 +12,16 @@ import click
 from amplint.config import Config, Configurations, UsageError, find_config, parse_torch_version
 from amplint.engine import Options
 from amplint.infer.lattice.scenarios import DEVICES, Scenario, find_scenario, scenario_names
-from amplint.plugins import PackError, check_selectors, installed_packs, load_rules, named_packs, nearest, select_rules
+from amplint.plugins import (
+    PackError,
+    check_selectors,
+    installed_packs,
+    load_rules,
+    named,
+    named_packs,
+    nearest,
+    select_rules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -204,6 +213,7 @@ def judging_options(
         device=policy,
         torch_version=parse_torch_version(version) if version else None,
         pedantic=pedantic,
+        asked=named(rules, (*chosen, *extend)),
         fix=fix,
         write=write,
     )

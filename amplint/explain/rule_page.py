@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability
+from amplint.judge.preview import of_rule
 from amplint.rule_base import Evidence, documentation
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def _properties(rule: Rule) -> Iterator[str]:
         yield "- Evidence: cited, not reproduced by a run; reported as a warning at most"
     if not rule.default:
         yield f"- Off by default: turn it on with `--extend-select {rule.code}`"
+    for kind in of_rule(rule.code):
+        yield f"- In preview, told with `--extend-select {rule.code}` or in the scenarios that you name: {kind}"
 
 
 def _heading(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ because it may be harmless is a row too, of the effect ``drop``.
 from __future__ import annotations
 
 from amplint.finding import Doubt, Effect
+from amplint.judge.preview import kinds
 
 _OPERANDS = "AMP101 AMP102 AMP103 AMP104 AMP105 AMP106 AMP107 AMP110 AMP204"
 _LOW_PRECISION = "AMP301 AMP302 AMP303 AMP305 AMP306"
@@ -30,6 +31,11 @@ BELOW_MAIN_GUARD = _possible(
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."
+)
+PREVIEW = _possible(
+    "preview",
+    " ".join(dict.fromkeys(kind.code for kind in kinds())),
+    "Too few findings of this kind were right at first sight, as the rule's page says: only who asks for more gets it.",
 )
 
 FAILS_BEFORE = _possible(

@@ -4,6 +4,7 @@
     python benchmarks/judged --fresh --draw FOLDER [--count 120] [--packages 40] [--most 5] [--seed S] [--drawn NAME]
                                       [--figures]
     python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
+    python benchmarks/judged --fresh --kinds
 
 ``--draw`` makes a round, named by the day: packages of ``pool.txt`` that no list of the project has used
 (``benchmarks/used.py``) are downloaded as wheels and checked at default settings, in a random order, until they give
@@ -18,6 +19,8 @@ Two readers judge each finding. They see the row and the package, and neither ea
   would want to know;
 - *arguable*: it is true, but nobody would run it so;
 - *wrong*.
+
+``--kinds`` writes which kinds of findings ``amplint check`` keeps in preview from then on: see ``kinds.py``.
 
 ``--import`` takes a reader's rows into the round. Without either, the figures of all rounds are printed: by reader,
 and pooled by certainty, severity and rule. Pooled, a finding counts for each verdict with the share of its readers who
@@ -35,7 +38,7 @@ from typing import TYPE_CHECKING
 from ecosystem import table
 from figures.results import save, today
 
-from judged import pool, tally
+from judged import kinds, pool, tally
 from judged.rounds import HERE, Rounds, judged_by, read_verdicts
 from judged.rows import RowsError
 
@@ -68,6 +71,11 @@ def main(arguments: Sequence[str]) -> int:
     except RowsError as error:
         print(error, file=sys.stderr)
         return 2
+    if chosen.kinds:
+        every = kinds.kinds(found.values())
+        kinds.write(every)
+        print("\n".join(kinds.lines(every)))
+        return 0
     if not found:
         print("there is no round yet: --draw makes one", file=sys.stderr)
         return 2
@@ -85,6 +93,7 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="judged --fresh", description="Findings in packages never used, judged.")
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--draw", type=Path, metavar="FOLDER", help="make a round, with its packages in FOLDER")
+    asked.add_argument("--kinds", action="store_true", help="write which kinds of findings amplint keeps in preview")
     asked.add_argument(
         "--import", nargs=2, dest="judged", metavar=("JUDGED.jsonl", "READER"), help="take a reader's verdicts"
     )

@@ -409,10 +409,10 @@ class FileFacts:
         """The training steps of the file; followed when first asked for."""
         return Training(self.source.tree, self.references)
 
-    def lacks_owner(self, row: int, scenarios: Iterable[str]) -> bool:
-        """Whether a claim holds with half weights only, and nothing that owns weights is seen to lead to its line."""
+    def half_weights_only(self, scenarios: Iterable[str]) -> bool:
+        """Whether autocast is on in none of the scenarios of that name."""
         named = frozenset(scenarios)
-        return not any(s.autocast for s in self.scenarios if s.name in named) and not self.runs_on_weights(row)
+        return not any(s.autocast for s in self.scenarios if s.name in named)
 
     def runs_on_weights(self, row: int) -> bool:
         """Whether something that owns weights is seen to lead to a line, or that was not asked of this file."""

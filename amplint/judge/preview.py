@@ -1,0 +1,47 @@
+"""Preview: kinds of findings that are told only to who asks for more, since readers called too few of them right.
+
+``amplint/data/preview.json`` has the kinds. ``python benchmarks/judged --fresh --kinds`` writes it from what readers
+said of findings in packages that nobody had looked at before.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+FILE = Path(__file__).resolve().parent.parent / "data" / "preview.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The findings of one rule that hold with half weights only, or those that hold under autocast too.
+
+    ``right`` is the share, 0 to 1, of the ``judged`` findings that readers called right.
+    """
+
+    code: str
+    half_weights_only: bool
+    right: float
+    judged: int
+
+    def __str__(self) -> str:
+        where = "with half weights only" if self.half_weights_only else "under autocast"
+        return f"findings that hold {where} ({self.right:.0%} of {self.judged} were right at first sight)"
+
+
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """The kinds in preview, in the order of their codes."""
+    return tuple(Kind(**row) for row in json.loads(FILE.read_text(encoding="utf-8")))
+
+
+def of_rule(code: str) -> tuple[Kind, ...]:
+    """The kinds of a rule's findings that are in preview."""
+    return tuple(kind for kind in kinds() if kind.code == code)
+
+
+def in_preview(code: str, half_weights_only: bool) -> bool:
+    """Whether findings of a rule that hold with half weights only, or under autocast too, are in preview."""
+    return any(kind.half_weights_only == half_weights_only for kind in of_rule(code))

@@ -1,0 +1,55 @@
+"""The kinds of findings whose share of right ones at first sight is too low: ``amplint.judge.preview`` keeps them back.
+
+A kind is a rule's findings that hold with half weights only, or those that hold under autocast too. Counted are the
+newest fresh rounds that have enough of it, each finding with the share of its readers who called it right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.scenarios import SCENARIOS
+from amplint.judge.preview import FILE, Kind
+from judged.tally import pooled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from judged.rounds import Drawn
+
+AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
+ENOUGH, JUDGED = 0.6, 15
+"""The share of right findings below which a kind is in preview, and how many of it must have been judged to say so."""
+
+
+def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
+    """Every kind of which enough findings were judged, by code. The oldest round is the first."""
+    groups: dict[tuple[str, bool], list[Drawn]] = defaultdict(list)
+    for rows in reversed(list(rounds)):
+        latest: dict[tuple[str, bool], list[Drawn]] = defaultdict(list)
+        for one in rows:
+            if one.verdicts:
+                latest[one.code, not AUTOCAST.intersection(one.scenarios)].append(one)
+        for kind, judged in latest.items():
+            if len(groups[kind]) < JUDGED:
+                groups[kind] += judged
+    return [
+        Kind(code, half, round(pooled(judged)["right"] / len(judged), 3), len(judged))
+        for (code, half), judged in sorted(groups.items())
+        if len(judged) >= JUDGED
+    ]
+
+
+def write(found: Iterable[Kind]) -> None:
+    """Put those below the share into amplint."""
+    rows = [asdict(kind) for kind in found if kind.right < ENOUGH]
+    FILE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def lines(found: Iterable[Kind]) -> Iterator[str]:
+    """A line a kind."""
+    for kind in found:
+        yield f"{kind.code} {'preview' if kind.right < ENOUGH else 'told':7} {kind}"

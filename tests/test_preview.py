@@ -1,0 +1,85 @@
+"""Kinds of findings in preview: told to who names the rule or the scenario, and to who asks for all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import ROOT
+
+from amplint.cli.judging import judging_options
+from amplint.config import Config
+from amplint.engine import check_file
+from amplint.explain.rule_page import rule_page
+from amplint.judge import preview
+from amplint.judge.preview import Kind
+from amplint.plugins import load_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+from judged.kinds import ENOUGH, kinds
+from judged.rounds import Rounds
+
+MODULE = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.proj(x.float())
+"""
+KIND = Kind("AMP102", half_weights_only=True, right=0.2, judged=20)
+
+
+@pytest.fixture(autouse=True)
+def in_preview(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "kinds", lambda: (KIND,))
+
+
+def codes(tmp_path: Path, **options: object) -> dict[str, list[str]]:
+    file = tmp_path / "model.py"
+    file.write_text(MODULE)
+    found = check_file(file, judging_options(Config(), load_rules(), **options)).findings  # type: ignore[arg-type]
+    return {finding.code: [held.doubt.name for held in finding.doubts] for finding in found}
+
+
+def test_a_kind_in_preview_is_merely_possible(tmp_path: Path) -> None:
+    assert codes(tmp_path) == {}
+    assert codes(tmp_path, pedantic=True) == {"AMP102": ["preview"]}
+
+
+@pytest.mark.parametrize(
+    "asked", [{"extend_select": ["AMP102"]}, {"select": ["upcast-matmul-operand"]}, {"scenario": ["bf16"]}]
+)
+def test_it_is_told_to_who_asks_for_it(tmp_path: Path, asked: dict[str, list[str]]) -> None:
+    assert codes(tmp_path, **asked) == {"AMP102": []}
+
+
+def test_a_prefix_asks_for_no_rule(tmp_path: Path) -> None:
+    assert codes(tmp_path, select=["AMP1"]) == {}
+
+
+def test_the_other_kind_of_the_rule_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "kinds", lambda: (Kind("AMP102", half_weights_only=False, right=0.2, judged=20),))
+    assert list(codes(tmp_path)) == ["AMP102"]
+
+
+def test_the_page_of_the_rule_has_the_figure() -> None:
+    page = rule_page(next(rule for rule in load_rules() if rule.code == "AMP102"))
+    assert "with half weights only (20% of 20 were right at first sight)" in page
+
+
+def test_the_kinds_are_those_of_the_rounds() -> None:
+    rounds = Rounds()
+    found = kinds(rounds.load(name) for name in rounds.names())
+    kept = [Kind(**row) for row in json.loads(preview.FILE.read_text(encoding="utf-8"))]
+    assert kept == [kind for kind in found if kind.right < ENOUGH]
