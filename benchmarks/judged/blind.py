@@ -2,7 +2,7 @@
 
     python benchmarks/judged --fresh [--drawn NAME] [--figures]
     python benchmarks/judged --fresh --draw FOLDER [--count 120] [--packages 40] [--most 5] [--seed S] [--drawn NAME]
-                                      [--figures]
+                                      [--extend-select RULES]... [--figures]
     python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
     python benchmarks/judged --fresh --kinds
 
@@ -104,6 +104,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--most", type=int, default=5, help="from a package (default: 5)")
     parser.add_argument("--checked", type=int, default=60, help="packages to check at least (default: 60)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="(default: 0)")
+    parser.add_argument(
+        "--extend-select", action="append", default=[], metavar="RULES", help="draw what is in preview of these, too"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each CPU)")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit of a package (default: 1800)")
     parser.add_argument(
@@ -121,7 +124,14 @@ def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
     if name in rounds.names():
         raise RowsError(f"there is a round {name} already: name this one with --drawn")
     how = pool.Draw(
-        chosen.count, chosen.packages, chosen.most, chosen.checked, chosen.seed, chosen.jobs, chosen.seconds
+        chosen.count,
+        chosen.packages,
+        chosen.most,
+        chosen.checked,
+        chosen.seed,
+        chosen.jobs,
+        chosen.seconds,
+        tuple(chosen.extend_select),
     )
     folder = chosen.draw.resolve()
     drawn, checked = pool.draw(pool.candidates(rounds), folder, how)

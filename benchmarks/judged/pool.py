@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Draw:
     """How to draw: ``count`` findings from at least ``packages`` packages, at most ``most`` of each. At least
-    ``checked`` packages are checked for that, each within ``seconds``."""
+    ``checked`` packages are checked for that, each within ``seconds``, also for the rules ``extra``."""
 
     count: int
     packages: int
@@ -39,6 +39,7 @@ class Draw:
     seed: int
     jobs: int
     seconds: float
+    extra: tuple[str, ...] = ()
 
 
 def candidates(rounds: Rounds) -> list[str]:
@@ -98,7 +99,7 @@ def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]
         if name not in known:
             try:
                 release = Release(name, newest(name, packages))
-                known[name] = check(release, packages / str(release), how.jobs, seconds=how.seconds)
+                known[name] = check(release, packages / str(release), how.jobs, how.extra, how.seconds)
             except (DownloadError, CheckError) as error:
                 print(str(error).splitlines()[0][:300], file=sys.stderr)
                 continue
