@@ -257,7 +257,7 @@ def _accepted(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: di
         if kind is Kind.AUTOCAST_EXIT:
             enough = found >= Strength.CALLER and switched_off(frame, number)
         elif kind is Kind.OUT_VARIANT:
-            lowered = any(autocast_made(operand, number) for operand in pair)
+            lowered = any(operand.value.dtypes[number].certain & LOW for operand in pair)
             enough = frame.autocast[number].on and (found >= Strength.CALLER or lowered)
         elif kind is Kind.INDEX_WRITE:
             lowered = any(autocast_made(operand, number) for operand in pair)
