@@ -53,7 +53,7 @@ def check(
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
     Returns the scenarios that fail. A constructor runs before its module is converted, so nothing in it disagrees yet.
     """
-    if frame.constructing is not None:
+    if frame.making or frame.constructing is not None:
         return ()
     worst: dict[int, Strength] = {}
     chosen: tuple[Operand, Operand] | None = None
@@ -193,7 +193,7 @@ def lacks_kernel(
     """
     session = frame.session
     missing = {BITS[name] for name in op.lacks.get(session.device, ())}
-    if not missing or not operands or frame.constructing is not None or op.runs_large(bound):
+    if not missing or not operands or frame.making or frame.constructing is not None or op.runs_large(bound):
         return ()
     value = operands[0].value
     if value.maybe or value.unsure or value.optional:
