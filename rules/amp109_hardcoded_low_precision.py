@@ -31,12 +31,13 @@ class HardcodedLowPrecision(Rule):
     - `.half()`, `.bfloat16()`, `.to(torch.float16)` and `.type(torch.HalfTensor)` on tensors, and tensors made with
       such a dtype in a shape that is computed, where no test asks for that dtype or for an option;
     - casts to one of them under a test that lets both through;
-    - casts of everything in a state dict, in a dict or nest of tensors, or among a module's buffers to a floating
-      dtype, where integers and masks are not left out.
+    - casts of everything in a state dict, in a nest of tensors, or among a module's buffers to a floating dtype, where
+      integers and masks are not left out.
 
     Of several in one block the first is reported. Files that define kernels are left alone.
 
-    With `--pedantic` also in functions that no module runs and that get no tensor to cast, such as scripts and tests.
+    The first are reported where the function returns what it casts or makes. With `--pedantic` also where it keeps
+    that for itself or hands it to a kernel, and in functions that no module runs and that get no tensor to cast.
 
     Why it is bad
     -------------
@@ -58,13 +59,13 @@ class HardcodedLowPrecision(Rule):
     ```python
     if dtype in (torch.float16, torch.bfloat16):
         cos, sin = cos.half(), sin.half()
-    state = {name: value.half() for name, value in state.items()}
+    state = {name: value.half() for name, value in model.state_dict().items()}
     ```
     Use instead:
     ```python
     if dtype in (torch.float16, torch.bfloat16):
         cos, sin = cos.to(dtype), sin.to(dtype)
-    state = {name: value.half() if value.is_floating_point() else value for name, value in state.items()}
+    state = {name: value.half() if value.is_floating_point() else value for name, value in model.state_dict().items()}
     ```
 
     Fix safety
@@ -176,7 +177,7 @@ def _message(found: FixedHalf) -> str:
         return f"float16 and bfloat16 tensors come here alike, and both become {dtype}"
     if found.half.receiver is None:
         return f"this tensor is made in {dtype} also where the model runs in {meant}"
-    what = "integers" if found.integral else quoted(found.half.receiver) or "the tensor"
+    what = quoted(found.half.receiver) or "the tensor"
     return f"{what} becomes {dtype} also where the model runs in {meant}: cast to the dtype of the model's tensors"
 
 

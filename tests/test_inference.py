@@ -105,6 +105,16 @@ CASES = {
         "def forward(self, x: torch.Tensor):\n    return self.lin(x)",
         "self.lin = nn.Linear(8, 8)\nself.size = self.lin(torch.zeros(1, 8)).shape[-1]",
     ),
+    "so does what it calls": module(
+        "def forward(self, x: torch.Tensor):\n    return self.lin(x)",
+        "self.lin = nn.Linear(8, 8)\nself.size = size_of(self.lin)",
+    )
+    + "\n\ndef size_of(layer):\n    return layer(torch.zeros(1, 8)).shape[-1]\n",
+    "which is something else in forward": module(
+        "def forward(self, x: torch.Tensor):\n    return x, size_of(self.lin)",
+        "self.lin = nn.Linear(8, 8)\nself.size = size_of(self.lin)",
+    )
+    + "\n\ndef size_of(layer):\n    return layer(torch.zeros(1, 8)).shape[-1]  # constant\n",
     "a class method gets the class": module(
         """
         @classmethod

@@ -74,7 +74,6 @@ LOW = {
     "in place of the other": (("if x.dtype == torch.bfloat16:", "    x = x.half()", "return x"), []),
     "under a test in a variable": (("low = dtype == torch.float16", "return x.half() if low else x"), []),
     "made": (("return torch.zeros(len(x), 4, dtype=torch.half)",), [1]),
-    "made by a choice": (("kind = torch.int8 if other else torch.half", "return torch.zeros_like(x, dtype=kind)"), [2]),
     "made by another choice": (
         ("kind = torch.float32 if other else torch.half", "return torch.zeros_like(x, dtype=kind)"),
         [],
@@ -112,15 +111,16 @@ def test_a_function_that_no_module_runs_chooses_for_itself(name: str) -> None:
 
 
 BLANKET = {
-    "a dict": ("{k: v.half() for k, v in other.items()}", True),
+    "any dict": ("{k: v.half() for k, v in other.items()}", False),
+    "what is loaded": ("{k: v.half() for k, v in torch.load('model.pt')['model'].items()}", True),
     "a state dict": ("[v.to(dtype) for v in other.state_dict().values()]", True),
     "a state dict elsewhere": ("{k: v.to('cpu') for k, v in other.state_dict().items()}", False),
     "buffers": ("[b.to(dtype=dtype) for b in self.buffers()]", True),
     "any other dict with a dtype of the caller": ("{k: v.to(dtype) for k, v in other.items()}", False),
     "with a choice": ("{k: v.half() if v.dtype == torch.float32 else v for k, v in other.items()}", False),
-    "by name": ("{k: v if 'index' in k else v.half() for k, v in other.items()}", True),
+    "by name": ("{k: v if 'index' in k else v.half() for k, v in other.state_dict().items()}", True),
     "all tensors of it": (
-        "{k: v.to(x.device).half() if isinstance(v, torch.Tensor) else v for k, v in other.items()}",
+        "{k: v.to(x.device).half() if isinstance(v, torch.Tensor) else v for k, v in other.state_dict().items()}",
         True,
     ),
     "a nest": ("torch.utils._pytree.tree_map(lambda v: v.half(), other)", True),
@@ -142,8 +142,8 @@ def test_blanket_cast(name: str) -> None:
 
 
 def test_blanket_cast_gets_a_test() -> None:
-    text = fixed("AMP109", forward("return {k: v.half() for k, v in other.items()}"))
-    assert "{k: (v.half() if v.is_floating_point() else v) for k, v in other.items()}" in text
+    text = fixed("AMP109", forward("return {k: v.half() for k, v in other.state_dict().items()}"))
+    assert "{k: (v.half() if v.is_floating_point() else v) for k, v in other.state_dict().items()}" in text
 
 
 DISCARDED = {

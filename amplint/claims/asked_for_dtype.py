@@ -53,15 +53,14 @@ def _is_key(node: ast.Constant, around: Surroundings) -> bool:
     return isinstance(parent, ast.Subscript) or (isinstance(parent, ast.Call) and node in parent.args)
 
 
-def asks(test: ast.expr, answer: bool, dtype: str, around: Surroundings, options: bool = True) -> bool:
+def asks(test: ast.expr, answer: bool, dtype: str, around: Surroundings) -> bool:
     """Whether a test, with the answer that leads to a cast to ``dtype``, shows that the cast is meant for what comes.
 
     It asks for that dtype; or the other 16-bit dtype went another way, or is what is replaced; or all that is not
-    bfloat16 becomes bfloat16, which has float32's range; or it asks for an option, which
-    whoever calls this sets, where ``options`` count.
+    bfloat16 becomes bfloat16, which has float32's range; or it asks for an option, which whoever calls this sets.
     """
     named = mentioned(test, around)
-    option = options and not named and is_option(test, around)
+    option = not named and is_option(test, around)
     this, other = dtype in named, OTHER[dtype] in named
     if not _holds(test, answer):
         return (other and not this) or (this and dtype == "bfloat16") or option

@@ -1,4 +1,4 @@
-"""Casts of everything that a dict of tensors, a nest of them, or a module's buffers hold."""
+"""Casts of everything that a model's state, a nest of tensors, or a module's buffers hold."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class BlanketCast:
 
 
 def blanket_casts(tree: ast.Module, around: Surroundings) -> Iterator[BlanketCast]:
-    """The casts to a floating dtype of all buffers, of a state dict or a dict, or of all that a function is mapped
-    over, with no test of what is cast."""
+    """The casts to a floating dtype of all buffers, of a state dict, or of all that a function is mapped over, with no
+    test of what is cast."""
     for node in ast.walk(tree):
         if isinstance(node, ast.For):
             yield from _casts(node.target, node.iter, node.body, around)
@@ -54,41 +54,48 @@ def _applied(function: ast.Lambda, around: Surroundings) -> Iterator[BlanketCast
     name = function.args.args[0].arg
     if source is None or isinstance(source, (ast.Tuple, ast.List)):
         return
-    for node in ast.walk(function.body):
-        if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=of_module):
-            continue
-        if not around.guarded(node, lambda test: _asks(around, test, name)):
-            yield BlanketCast(node, source, name)
+    yield from _in(function.body, source, name, around, any_dtype=of_module)
 
 
 def _casts(
     target: ast.expr, source: ast.expr, body: list[ast.AST] | list[ast.stmt], around: Surroundings
 ) -> Iterator[BlanketCast]:
-    found = _held(target, source)
-    if found is None:
-        return
-    name, of_module = found
-    for node in (node for statement in body for node in ast.walk(statement)):
-        if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=of_module):
+    name = _held(target, source, around)
+    if name is not None:
+        for statement in body:
+            yield from _in(statement, source, name, around, any_dtype=True)
+
+
+def _in(body: ast.AST, source: ast.expr, name: str, around: Surroundings, *, any_dtype: bool) -> Iterator[BlanketCast]:
+    for node in ast.walk(body):
+        if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=any_dtype):
             continue
         if not around.guarded(node, lambda test: _asks(around, test, name)):
             yield BlanketCast(node, source, name)
 
 
-def _held(target: ast.expr, source: ast.expr) -> tuple[str, bool] | None:
-    """The variable that holds each tensor, and whether those surely are a module's buffers or state."""
+def _held(target: ast.expr, source: ast.expr, around: Surroundings) -> str | None:
+    """The variable that holds each tensor of a module's buffers or state."""
     if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute):
         return None
     method, value = source.func.attr, source.func.value
-    paired = method in ("items", "named_buffers")
-    if paired:
+    if method in ("items", "named_buffers"):
         if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
             return None
         target = target.elts[1]
-    if not isinstance(target, ast.Name) or method not in ("items", "values", *_BUFFERS):
+    if method not in _BUFFERS and not (method in ("items", "values") and _is_state(value, around)):
         return None
-    state = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
-    return target.id, method in _BUFFERS or state
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _is_state(node: ast.expr, around: Surroundings) -> bool:
+    """Whether an expression is a module's state, or part of what was loaded, perhaps by way of a variable."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    made = around.only_value(node) if isinstance(node, ast.Name) else node
+    if not isinstance(made, ast.Call):
+        return False
+    return around.torch_name(made.func) == "torch.load" or getattr(made.func, "attr", "") == "state_dict"
 
 
 def _casts_name(around: Surroundings, node: ast.Call, name: str, *, any_dtype: bool) -> bool:

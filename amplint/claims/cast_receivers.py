@@ -37,29 +37,6 @@ def is_tensor(cast: CastCall) -> bool:
     return isinstance(node, ast.BinOp)
 
 
-def shows_tensor(around: Surroundings, node: ast.Call) -> bool:
-    """Whether source shows that what is cast is a tensor: by what made it, what is done with the result, or with it."""
-    assert isinstance(node.func, ast.Attribute)
-    receiver, parent = node.func.value, around.parent(node)
-    if isinstance(receiver, (ast.BinOp, ast.Compare)) or _calls_torch(around, receiver) or _is_slice(receiver):
-        return True
-    if isinstance(receiver, ast.Call) and getattr(receiver.func, "attr", "") in _TENSOR_METHODS:
-        return True
-    if isinstance(parent, ast.BinOp) or (
-        isinstance(parent, ast.Call) and parent.func is not node and _calls_torch(around, parent)
-    ):
-        return True
-    if isinstance(parent, ast.Attribute) and parent.attr in _TENSOR_METHODS | _OF_TENSORS:
-        return True
-    function = around.function(node)
-    if function is None or not isinstance(receiver, (ast.Name, ast.Attribute)):
-        return False
-    text = ast.unparse(receiver)
-    if any(answer and _is_tensor_test(around, test, text) for test, answer in around.tests(node)):
-        return True
-    return any(_treats_as_tensor(around, other) for other in ast.walk(function) if _is_same(other, receiver, text))
-
-
 def may_be_device(around: Surroundings, node: ast.expr) -> bool:
     """Whether what ``to`` gets alone may be a device: a variable that is no dtype, and in no use of it a tensor."""
     function = around.function(node)
@@ -78,17 +55,6 @@ def _asks_about_device(around: Surroundings, use: ast.Name) -> bool:
     parent = around.parent(use)
     name = around.torch_name(parent.func) if isinstance(parent, ast.Call) else ""
     return name in ("torch.device", "torch.autocast", "torch.amp.autocast") or name.startswith("torch.cuda.")
-
-
-def _is_tensor_test(around: Surroundings, test: ast.expr, text: str) -> bool:
-    """``isinstance(x, torch.Tensor)``, ``torch.is_tensor(x)``."""
-    if not isinstance(test, ast.Call) or not test.args or ast.unparse(test.args[0]) != text:
-        return False
-    return around.torch_name(test.func) == "torch.is_tensor" or around.torch_name(test.args[-1]) == "torch.Tensor"
-
-
-def _is_same(node: ast.AST, receiver: ast.expr, text: str) -> bool:
-    return type(node) is type(receiver) and ast.unparse(node) == text
 
 
 def _treats_as_tensor(around: Surroundings, node: ast.AST) -> bool:

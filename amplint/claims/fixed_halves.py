@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.asked_for_dtype import OTHER, asks, mentioned, names_both, tests_of
-from amplint.claims.cast_receivers import is_tensor, shows_tensor
+from amplint.claims.cast_receivers import is_tensor
 from amplint.claims.named_half import NamedHalf, named_halves
-from amplint.infer.lattice.dtypes import BITS, BOOL, INTEGERS
+from amplint.claims.result_uses import uses_behind, viewed
+from amplint.infer.lattice.dtypes import BITS
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 
@@ -21,39 +22,57 @@ if TYPE_CHECKING:
     from amplint.judge.certainty import Standing
 
 _MASKS = {name: BITS[name] for name in OTHER}
+_CARRIERS = (ast.Tuple, ast.List, ast.Dict, ast.IfExp, ast.BinOp, ast.UnaryOp)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedHalf:
     """A named dtype that may be the wrong one, and in which scenarios it is.
 
-    ``alike``: a test lets both 16-bit dtypes through. ``integral``: what is cast are integers.
+    ``alike``: a test lets both 16-bit dtypes through.
     """
 
     half: NamedHalf
     lanes: list[int]
     standing: Standing
     alike: bool = False
-    integral: bool = False
 
 
 def _claim(facts: FileFacts, around: Surroundings, half: NamedHalf, cast: CastCall | None) -> FixedHalf | None:
     """What is wrong with a named dtype; None where nothing is."""
     tests = list(tests_of(around, half.node))
-    asked = any(asks(test, answer, half.dtype, around) for test, answer in tests)
-    if half.choice is not None:
-        asked = asked or asks(*half.choice, half.dtype, around, options=False)
-        tests.append(half.choice)
-    asked = asked or any(answer and _is_of_float32(test, around) for test, answer in tests)
+    asked = any(
+        asks(test, answer, half.dtype, around) or (answer and _is_of_float32(test, around)) for test, answer in tests
+    )
     standing = ASSUMED.doubted(doubts.ASKED_FOR) if asked else ASSUMED
     lanes = _wrong_lanes(facts, half, cast)
     if any(names_both(test, answer, around) for test, answer in tests):
         return FixedHalf(half, lanes or _other_lanes(facts, half), standing, alike=True)
     if not lanes or not _is_of_tensor(around, half, cast):
         return None
-    if half.receiver is None:
-        return FixedHalf(half, lanes, standing)
-    return FixedHalf(half, lanes, standing, integral=cast is not None and _is_integral(cast, lanes[0]))
+    leaves = _is_of_model(facts, half, cast) and _is_returned(around, half.node)
+    return FixedHalf(half, lanes, standing.doubted(*holding({doubts.NO_HARM_SEEN: not leaves})))
+
+
+def _is_returned(around: Surroundings, node: ast.expr) -> bool:
+    """Whether the function returns what an expression makes: in views, containers and sums of it, or in a variable."""
+    outer = _carrier(around, node)
+    statement, function = around.parent(outer), around.function(node)
+    if not isinstance(statement, ast.Assign) or function is None:
+        return isinstance(statement, ast.Return)
+    names = {part.id for target in statement.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    read = (use for name in names for use in uses_behind(function, name, statement.value))
+    return any(isinstance(around.parent(_carrier(around, use)), ast.Return) for use in read)
+
+
+def _carrier(around: Surroundings, node: ast.expr) -> ast.expr:
+    """The outermost expression that holds a tensor as it is, or what is computed from it without a call."""
+    while True:
+        node = viewed(around, node)
+        parent = around.parent(node)
+        if not isinstance(parent, _CARRIERS):
+            return node
+        node = parent
 
 
 def _is_of_float32(test: ast.expr, around: Surroundings) -> bool:
@@ -94,17 +113,12 @@ def _wrong_lanes(facts: FileFacts, half: NamedHalf, cast: CastCall | None) -> li
     return [n for n in lanes if cast.live >> n & 1 and cast.tensor.dtypes[n].mask != mask]
 
 
-def _is_integral(cast: CastCall, lane: int) -> bool:
-    before = cast.tensor.dtypes[lane]
-    return before.known and not before.mask & ~(INTEGERS | BOOL)
-
-
 def _is_of_tensor(around: Surroundings, half: NamedHalf, cast: CastCall | None) -> bool:
     """Whether it is a tensor that gets the dtype, in code that a model runs."""
     function = around.function(half.node)
     if function is None:
         return False
-    if half.receiver is None or (cast is not None and is_tensor(cast)) or shows_tensor(around, half.node):
+    if half.receiver is None or (cast is not None and is_tensor(cast)):
         return True
     return function.name == "forward" and isinstance(half.receiver, ast.Name)
 
@@ -118,8 +132,7 @@ def fixed_halves(facts: FileFacts, around: Surroundings) -> Iterator[FixedHalf]:
         found = _claim(facts, around, half, cast)
         if found is None:
             continue
-        standing = found.standing.doubted(*holding({doubts.OF_NO_MODEL: not _is_of_model(facts, half, cast)}))
-        block = (around.block(half.node), half.dtype, standing.rank)
+        block = (around.block(half.node), half.dtype, found.standing.rank)
         if block not in spoken:
             spoken.add(block)
-            yield replace(found, standing=standing)
+            yield found

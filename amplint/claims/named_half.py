@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from amplint.infer.syntax.bindings import package_of
 
@@ -18,27 +18,23 @@ _NAMED = {"float16": "float16", "half": "float16", "HalfTensor": "float16"}
 _NAMED |= {"bfloat16": "bfloat16", "BFloat16Tensor": "bfloat16"}
 _METHODS = {"half": "float16", "bfloat16": "bfloat16"}
 _CASTS = ("to", "type")
-_NO_FLOATS = frozenset(("uint8", "int8", "int16", "int32", "int64", "long", "int", "short", "bool", "uint16", "uint32"))
 _KERNEL_LANGUAGES = frozenset(("triton", "cutlass", "cuda", "numba", "tilelang", "helion"))
 _REGISTERS = ("Parameter", "Buffer", "register_buffer", "UninitializedParameter")
 _MAKERS = frozenset(("empty", "zeros", "ones", "full", "rand", "randn"))
 _LIKE = frozenset(f"{maker}_like" for maker in _MAKERS)
 _NEW = frozenset(("new_empty", "new_zeros", "new_ones", "new_full"))
-_Choice: TypeAlias = tuple[ast.expr, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedHalf:
     """A call that gives a tensor, or a module, the 16-bit ``dtype`` that the source names.
 
-    ``receiver`` is what is cast; None where a tensor is made. ``choice`` is the test that chose the dtype, with the
-    answer that leads to it, where the other outcome is integers.
+    ``receiver`` is what is cast; None where a tensor is made.
     """
 
     node: ast.Call
     dtype: str
     receiver: ast.expr | None
-    choice: _Choice | None = None
 
 
 def named_halves(facts: FileFacts, around: Surroundings) -> Iterator[NamedHalf]:
@@ -66,9 +62,9 @@ def _cast(node: ast.Call, names: _Names) -> NamedHalf | None:
     if function.attr not in _CASTS:
         return None
     for value in [*node.args[:2], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]:
-        dtype, choice = names.dtype(value)
+        dtype = names.dtype(value)
         if dtype is not None:
-            return NamedHalf(node, dtype, function.value, choice)
+            return NamedHalf(node, dtype, function.value)
     return None
 
 
@@ -87,8 +83,8 @@ def _made(node: ast.Call, names: _Names) -> NamedHalf | None:
         return None
     for keyword in node.keywords:
         if keyword.arg == "dtype":
-            dtype, choice = names.dtype(keyword.value)
-            return NamedHalf(node, dtype, None, choice) if dtype is not None else None
+            dtype = names.dtype(keyword.value)
+            return NamedHalf(node, dtype, None) if dtype is not None else None
     return None
 
 
@@ -119,24 +115,12 @@ class _Names:
         name = self.names.get(id(node), "")
         return name.removeprefix("torch.") if name.startswith("torch.") else None
 
-    def dtype(self, node: ast.expr) -> tuple[str | None, _Choice | None]:
+    def dtype(self, node: ast.expr) -> str | None:
         """The 16-bit dtype that an expression names, itself or through a variable that is assigned once."""
-        named = self._last(node)
-        if named is not None:
-            return _NAMED.get(named), None
-        if isinstance(node, ast.Name):
-            value = self.around.only_value(node)
-            return (None, None) if value is None or self._is_other_name(value) else self.dtype(value)
-        if isinstance(node, ast.IfExp):
-            arms = [(arm, arm is node.body) for arm in (node.body, node.orelse) if self._last(arm) not in _NO_FLOATS]
-            if len(arms) == 1:
-                return self.dtype(arms[0][0])[0], (node.test, arms[0][1])
-        return None, None
+        value = self.around.only_value(node) if isinstance(node, ast.Name) and self._last(node) is None else node
+        return _NAMED.get(self._last(value) or "") if value is not None else None
 
     def _last(self, node: ast.expr) -> str | None:
         """``HalfTensor`` for ``torch.cuda.HalfTensor``."""
         name = self.of_torch(node)
         return name.rpartition(".")[2] if name is not None else None
-
-    def _is_other_name(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and self._last(node) is None

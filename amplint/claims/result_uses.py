@@ -23,7 +23,7 @@ _VIEWS = frozenset(
 
 def uses(around: Surroundings, function: FunctionNode, node: ast.expr) -> Iterator[ast.expr]:
     """Where the result is used: the operation itself, or the variable that keeps it."""
-    node = _viewed(around, node)
+    node = viewed(around, node)
     statement = around.parent(node)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         yield node
@@ -36,10 +36,10 @@ def uses(around: Surroundings, function: FunctionNode, node: ast.expr) -> Iterat
     again = min((n.lineno for n in after if not isinstance(n.ctx, ast.Load)), default=None)
     for name in after:
         if isinstance(name.ctx, ast.Load) and (again is None or name.lineno <= again):
-            yield _viewed(around, name)
+            yield viewed(around, name)
 
 
-def _viewed(around: Surroundings, node: ast.expr) -> ast.expr:
+def viewed(around: Surroundings, node: ast.expr) -> ast.expr:
     """A tensor with the views that are taken of it on the spot."""
     while True:
         parent = around.parent(node)

@@ -75,10 +75,10 @@ RUN_BY_NO_MODULE = _possible(
 ASKED_FOR = _drop(
     "asked-for", "AMP109", "A test around the cast asks for the dtype, or for an option that callers set."
 )
-OF_NO_MODEL = _possible(
-    "of-no-model",
+NO_HARM_SEEN = _possible(
+    "no-harm-seen",
     "AMP109",
-    "No module is seen to run this, and no caller passes what is cast: the function chooses a dtype for itself.",
+    "Nothing shows that the tensor leaves the function in this dtype, or that the function gets one of a model.",
 )
 
 ONLY_RETURNED = _possible(

@@ -81,6 +81,7 @@ def run_function(
     if not isinstance(function.node, ast.Lambda) and function.namespace.body(function.node).defines:
         inner.leaves = []
     inner.adding = frame.adding and constructing is not None
+    inner.making = frame.making or (frame.constructing is not None and classes.is_module(frame.constructing.cls))
     inner.left = (frame, frame.calling) if frame.namespace.own and frame.calling is not None else frame.left
     equal = (
         function.key,
@@ -89,6 +90,7 @@ def run_function(
         inner.live,
         id(inner.region.node) if inner.region is not None else None,
         inner.in_module,
+        inner.making,
         inner.backward,
         session.from_user,
         _found_now(inner) if function.late else (),

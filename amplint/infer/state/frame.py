@@ -53,6 +53,8 @@ class Frame(Activation):
     """The activation in which the function that runs was defined."""
     writes_around = False
     """Whether a variable of a function around this one was assigned to, here or in what was called."""
+    making: bool = False
+    """Whether the constructor of a module led here, before that can be converted."""
     late: frozenset[str] = frozenset()
     """Variables of the functions around the one that runs that may have changed since it was defined."""
 

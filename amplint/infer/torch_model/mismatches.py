@@ -53,7 +53,7 @@ def check(
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
     Returns the scenarios that fail. A constructor runs before its module is converted, so nothing in it disagrees yet.
     """
-    if frame.constructing is not None:
+    if frame.making or frame.constructing is not None:
         return ()
     worst: dict[int, Strength] = {}
     chosen: tuple[Operand, Operand] | None = None
@@ -193,7 +193,7 @@ def lacks_kernel(
     """
     session = frame.session
     missing = {BITS[name] for name in op.lacks.get(session.device, ())}
-    if not missing or not operands or frame.constructing is not None or op.runs_large(bound):
+    if not missing or not operands or frame.making or frame.constructing is not None or op.runs_large(bound):
         return ()
     value = operands[0].value
     if value.maybe or value.unsure or value.optional:
@@ -257,7 +257,7 @@ def _accepted(frame: Frame, kind: Kind, pair: tuple[Operand, Operand], lanes: di
         if kind is Kind.AUTOCAST_EXIT:
             enough = found >= Strength.CALLER and switched_off(frame, number)
         elif kind is Kind.OUT_VARIANT:
-            lowered = any(autocast_made(operand, number) for operand in pair)
+            lowered = any(operand.value.dtypes[number].certain & LOW for operand in pair)
             enough = frame.autocast[number].on and (found >= Strength.CALLER or lowered)
         elif kind is Kind.INDEX_WRITE:
             lowered = any(autocast_made(operand, number) for operand in pair)
