@@ -29,7 +29,7 @@ from amplint.infer.machine.running import run_function
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Class, Function
 from amplint.infer.state.dispatch import evaluate
-from amplint.infer.state.facts import AutogradFunction, DecoratorFact
+from amplint.infer.state.facts import AutogradFunction, DecoratorFact, Sensitive
 from amplint.infer.state.frame import Frame
 from amplint.infer.syntax.bodies import nodes_below
 
@@ -66,8 +66,17 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
         setup_context=_node(cls, "setup_context"),
         sensitive_forward=tuple(in_forward.values()),
         sensitive_backward=tuple(in_backward.values()),
-        rounded=any(_is_rounded(session, value) for value in (result, context.saved, *context.attributes.values())),
+        rounded=any(_is_rounded(session, value) for value in (result, context.saved, *context.attributes.values()))
+        or any(_meets_another(session, operation) for operation in in_backward.values()),
     )
+
+
+def _meets_another(session: Session, operation: Sensitive) -> bool:
+    """Whether an operation of backward is given the gradient and a tensor that may have another dtype, of 16 bit."""
+    values = [operand.value for operand in operation.operands]
+    lanes = [{value.dtypes[lane] for value in values} for lane, state in enumerate(session.ambient) if state.on]
+    met = any(len(together) > 1 and any(lane.mask & LOW for lane in together) for together in lanes)
+    return met and any(value.gradient for value in values)
 
 
 def _is_rounded(session: Session, value: Value | None) -> bool:
@@ -79,34 +88,8 @@ def _is_rounded(session: Session, value: Value | None) -> bool:
         return value.items is None or any(_is_rounded(session, item) for item in value.items)
     if not isinstance(value, Tensor):
         return value is UNKNOWN
-    lanes = [lane for lane, state in enumerate(session.ambient) if state.on]
-    return any(
-        value.dtypes[lane].certain & LOW or not value.dtypes[lane].known or _is_scaled(value.origin, lane)
-        for lane in lanes
-    )
-
-
-def _is_scaled(origin: Origin | None, lane: int) -> bool:
-    """Whether a dtype is that of something of 16 bit and of an argument that may be a number: nothing says that it is a
-    tensor, neither an annotation nor an attribute that the code reads."""
-    parents = origin.parents if origin is not None else ()
-    return any(parent.dtypes[lane].certain & LOW for parent in parents) and any(
-        isinstance(parent.node, ast.arg) and parent.node.annotation is None and not _is_read(parent)
-        for parent in parents
-    )
-
-
-def _is_read(argument: Origin) -> bool:
-    """Whether the code of an argument's function reads an attribute of it."""
-    assert isinstance(argument.node, ast.arg)
-    functions = (
-        n for n in ast.walk(argument.source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-    )
-    function = next(f for f in functions if any(part is argument.node for part in ast.walk(f.args)))
-    return any(
-        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == argument.node.arg
-        for node in ast.walk(function)
-    )
+    lanes = [lane for lane, state in zip(value.dtypes, session.ambient, strict=True) if state.on]
+    return any(lane.certain & LOW or not lane.known for lane in lanes)
 
 
 def confirm(top: Frame, cls: Class) -> bool:

@@ -341,8 +341,8 @@ class Sensitive:
 class AutogradFunction:
     """A subclass of ``torch.autograd.Function``, with the sensitive operations in its bodies and in what they call.
 
-    ``rounded``: autocast has, or may have, rounded something that gets into backward: what forward returns, which gives
-    the gradient its dtype, or what it saves.
+    ``rounded``: autocast has, or may have, rounded something that gets into backward (what forward returns, which gives
+    the gradient its dtype, or what it saves), or the gradient meets what a caller may have made under autocast.
     """
 
     node: ast.ClassDef
