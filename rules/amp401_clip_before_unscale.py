@@ -5,13 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.training_steps import (
-    TRAINING,
-    backward_causes,
-    computes_with_scale,
-    scaled_scenarios,
-    scaler_spelling,
-)
+from amplint.claims.scaled_gradients import scaled_gradients
+from amplint.claims.training_steps import TRAINING, backward_causes, scaled_scenarios, scaler_spelling
 from amplint.rule import Applicability, Example, Gradients, Rule, Severity, Standing, Step, Suspect
 
 if TYPE_CHECKING:
@@ -154,27 +149,9 @@ def train(model, loader, optimizer, scaler: torch.amp.GradScaler, use_amp, accum
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = scaled_scenarios(facts)
-        if not scenarios:
-            return
-        told = False
-        for moment in (*facts.training.moments_of(Step.CLIP), *facts.training.moments_of(Step.NORM)):
-            norm = moment.event.step is Step.NORM
-            if norm and (told or computes_with_scale(moment)):
-                continue
-            found = moment.gradients
-            handled = any(m.event.scope is moment.event.scope for m in facts.training.moments_of(Step.UNSCALE))
-            if Gradients.UNSCALED in found or (handled and found != {Gradients.SCALED}):
-                continue
-            kind = None
-            if Gradients.SCALED in found or (not norm and _stepped_early(facts, moment)):
-                kind = Gradients.SCALED
-            elif Gradients.MANAGED in found and _may_scale(facts):
-                kind = Gradients.MANAGED
-            if kind is None:
-                continue
-            told = told or not norm
+        for moment, kind in scaled_gradients(facts) if scenarios else ():
             span = facts.span(moment.event.node)
-            standing = Standing(forced=found == {Gradients.SCALED})
+            standing = Standing(forced=moment.gradients == {Gradients.SCALED})
             causes = backward_causes(facts, moment, kind)
             yield Suspect(span, span, _message(facts, moment, kind), scenarios, standing, causes, data=moment)
 
@@ -197,30 +174,6 @@ def _message(facts: FileFacts, moment: Moment, kind: Gradients) -> str:
     scaler = scaler_spelling(facts, moment)
     does = "measures" if moment.event.step is Step.NORM else "clips"
     return f"{does} gradients that are still multiplied by the loss scale: call {scaler}.unscale_() before"
-
-
-def _stepped_early(facts: FileFacts, moment: Moment) -> bool:
-    """Whether a function clips what its caller left and then steps with a scaler, in a file that never unscales
-    anywhere else."""
-    steps = facts.training.moments_of(Step.SCALER_STEP)
-    if not any(id(moment.event.node) in state.early_clips for step in steps for state in step.states):
-        return False
-    elsewhere = facts.training.moments_of(Step.UNSCALE, Step.MANAGED_CLIP)
-    return all(other.event.scope is moment.event.scope for other in elsewhere)
-
-
-def _may_scale(facts: FileFacts) -> bool:
-    """Whether an Accelerator or Fabric of the file may be set to float16: its precision is given as no other."""
-    settings = [
-        keyword.value
-        for thing in facts.training.managers
-        if isinstance(thing.node, ast.Call)
-        for keyword in thing.node.keywords
-        if keyword.arg in ("mixed_precision", "precision")
-    ]
-    return any(
-        not isinstance(value, ast.Constant) or "16" in str(value.value).replace("bf16", "") for value in settings
-    )
 
 
 def _unscale_call(facts: FileFacts, moment: Moment) -> str | None:

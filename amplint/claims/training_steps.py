@@ -72,18 +72,3 @@ def scaler_spelling(facts: FileFacts, near: Moment) -> str:
 def uses(facts: FileFacts, place: Place, *steps: Step) -> tuple[Moment, ...]:
     """The events of one scaler."""
     return facts.training.moments_of(*steps, scaler=place)
-
-
-def computes_with_scale(moment: Moment) -> bool:
-    """Whether the function of an event computes with the scale, and so may divide itself."""
-    scope = moment.event.scope
-    scales = {t.id for t, value in scope.assignments if isinstance(t, ast.Name) and _reads(value, {"get_scale"})}
-    return any(
-        _reads(node, {"get_scale", *scales})
-        for node in ast.walk(scope.node)
-        if isinstance(node, ast.BinOp | ast.AugAssign)
-    )
-
-
-def _reads(node: ast.AST, names: set[str]) -> bool:
-    return any(getattr(part, "attr", getattr(part, "id", None)) in names for part in ast.walk(node))
