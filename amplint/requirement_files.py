@@ -89,6 +89,15 @@ def setup_cfg_groups(text: str) -> Iterator[tuple[str, list[str]]]:
             yield name, [row[2] for row in requirement_lines(value)]
 
 
+def metadata_groups(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The same for the metadata of a distribution, whose extras stand in markers."""
+    from email.parser import HeaderParser
+
+    for requirement in HeaderParser().parsestr(text).get_all("Requires-Dist", []):
+        extra = re.search(r"\bextra\s*==\s*['\"]([^'\"]+)", requirement)
+        yield (extra[1] if extra is not None else ""), [requirement]
+
+
 def setup_py_requirements(text: str) -> Iterator[str]:
     """The strings of a setup.py that stand in a list, tuple or set, or are values of a dictionary.
 

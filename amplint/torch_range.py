@@ -2,9 +2,10 @@
 
 From the file's folder upwards, up to the root of a checkout (a folder with ``.git``), the first folder decides in
 which a file says what is required of torch: pyproject.toml (standard tables, then Poetry's), setup.cfg or setup.py,
-before requirements files, before a conda environment. In pyproject.toml and setup.cfg the project's own dependencies
-count before extras and groups; ``requirements.txt`` counts before its likes. Where several requirements count alike,
-such as markers for several Pythons, all of what they allow is supported.
+before requirements files, before a conda environment. For a package that is installed, or lies unpacked, its own
+metadata decides: that of the distribution beside it which lists it. In pyproject.toml, setup.cfg and metadata the
+project's own dependencies count before extras and groups; ``requirements.txt`` counts before its likes. Where several
+requirements count alike, such as markers for several Pythons, all of what they allow is supported.
 
 Of the releases allowed
 
@@ -71,10 +72,25 @@ def _required(folder: str) -> TorchRange | None:
     except OSError:
         names = []
     found = _stated(Path(folder), sorted(names))
-    parent = os.path.dirname(folder)
+    parent, own = os.path.split(folder)
     if found is not None or ".git" in names or parent == folder:
         return found
-    return _required(parent)
+    metadata = _distributions(parent).get(own)
+    return _required(parent) if metadata is None else _read(metadata, _in_metadata)
+
+
+@cache
+def _distributions(folder: str) -> dict[str, Path]:
+    """The packages that are installed or unpacked in a folder, each with the metadata of its distribution."""
+    found: dict[str, Path] = {}
+    for record in sorted(Path(folder).glob("*.dist-info/RECORD")):
+        try:
+            lines = record.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            continue
+        tops = {top for top, below, _ in (line.partition("/") for line in lines) if below}
+        found |= dict.fromkeys(tops, record.with_name("METADATA"))
+    return found
 
 
 def _stated(folder: Path, names: list[str]) -> TorchRange | None:
@@ -143,6 +159,10 @@ def _in_setup_cfg(path: Path) -> list[Requirement]:
 def _in_setup_py(path: Path) -> list[Requirement]:
     text = _text(path)
     return list(_of_torch(requirement_files.setup_py_requirements(text))) if text else []
+
+
+def _in_metadata(path: Path) -> list[Requirement]:
+    return _own_first(requirement_files.metadata_groups(_text(path)))
 
 
 def _in_requirements(path: Path) -> list[Requirement]:

@@ -41,7 +41,8 @@ def unpacked(requirement: str, into: Path, reuse: Path | None = None) -> Path:
 
 
 def newest(name: str, into: Path) -> str:
-    """The version of the newest wheel of a package, whose Python files are unpacked in ``into / "NAME-VERSION"``.
+    """The version of the newest wheel of a package, whose Python files and metadata are unpacked in
+    ``into / "NAME-VERSION"``.
 
     Raises DownloadError.
     """
@@ -55,9 +56,12 @@ def newest(name: str, into: Path) -> str:
     return str(version)
 
 
+_UNPACKED = (".py", ".dist-info/METADATA", ".dist-info/RECORD")
+
+
 def _unpack(wheel: Path, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder, [name for name in archive.namelist() if name.endswith(".py")])
+        archive.extractall(folder, [name for name in archive.namelist() if name.endswith(_UNPACKED)])
 
 
 def wheel_in(requirement: str, folder: Path) -> Path | None:

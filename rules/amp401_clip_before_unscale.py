@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.scaled_gradients import scaled_gradients
 from amplint.claims.training_steps import TRAINING, backward_causes, scaled_scenarios, scaler_spelling
 from amplint.rule import Applicability, Example, Gradients, Rule, Severity, Standing, Step, Suspect
 
@@ -33,21 +34,22 @@ def step_of(train_step):
 
 
 class ClipBeforeUnscale(Rule):
-    """Gradients are clipped between the backward pass of a scaled loss and the scaler's step, without `unscale_`.
+    """Gradients are clipped or measured between the backward pass of a scaled loss and the scaler's step, still scaled.
 
     What it does
     ------------
     Follows a training step through branches, loops and helpers of the same file, and reports `clip_grad_norm_`,
-    `clip_grad_value_` and clamped gradients where a path leads there from `scaler.scale(loss).backward()` and none
-    through `scaler.unscale_(optimizer)`. Reports torch's clipping after `accelerator.backward(loss)` or
-    `fabric.backward(loss)` where float16 may be chosen, as those scale by themselves. A scaler is an object that was
-    made or annotated as a GradScaler, or that is used as only one can be.
+    `clip_grad_value_` and clamped gradients, or norms of gradients where no such clipping is found, where a path leads
+    there from `scaler.scale(loss).backward()` and none through `scaler.unscale_(optimizer)`. Reports torch's clipping
+    after `accelerator.backward(loss)` or `fabric.backward(loss)` where float16 may be chosen, as those scale by
+    themselves. A scaler is an object that was made or annotated as a GradScaler, or that is used as only one can be.
 
     Why it is bad
     -------------
     The gradients are multiplied by a scale of, say, 65536, so nearly every one exceeds the bound: clipping to a norm
     of 1 makes it a norm of 1/65536 once the scaler has divided. Training seems to run, at a learning rate that is
-    thousands of times too small and changes with the scale.
+    thousands of times too small and changes with the scale. A norm that is logged or decides something is as much too
+    large.
 
     How it shows
     ------------
@@ -87,6 +89,7 @@ class ClipBeforeUnscale(Rule):
         "grad.data.clamp_",
         "grad.clip_",
         "grad.data.clip_",
+        "norm(",
     )
     context: ClassVar[tuple[str, ...]] = TRAINING
     claims_failure = False
@@ -146,22 +149,9 @@ def train(model, loader, optimizer, scaler: torch.amp.GradScaler, use_amp, accum
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = scaled_scenarios(facts)
-        if not scenarios:
-            return
-        for moment in facts.training.moments_of(Step.CLIP):
-            found = moment.gradients
-            handled = any(m.event.scope is moment.event.scope for m in facts.training.moments_of(Step.UNSCALE))
-            if Gradients.UNSCALED in found or (handled and found != {Gradients.SCALED}):
-                continue
-            kind = None
-            if Gradients.SCALED in found or _stepped_early(facts, moment):
-                kind = Gradients.SCALED
-            elif Gradients.MANAGED in found and _may_scale(facts):
-                kind = Gradients.MANAGED
-            if kind is None:
-                continue
+        for moment, kind in scaled_gradients(facts) if scenarios else ():
             span = facts.span(moment.event.node)
-            standing = Standing(forced=found == {Gradients.SCALED})
+            standing = Standing(forced=moment.gradients == {Gradients.SCALED})
             causes = backward_causes(facts, moment, kind)
             yield Suspect(span, span, _message(facts, moment, kind), scenarios, standing, causes, data=moment)
 
@@ -182,31 +172,8 @@ def _message(facts: FileFacts, moment: Moment, kind: Gradients) -> str:
             "clips gradients that are still multiplied by the loss scale in float16: clip by what did the backward pass"
         )
     scaler = scaler_spelling(facts, moment)
-    return f"clips gradients that are still multiplied by the loss scale: call {scaler}.unscale_() before"
-
-
-def _stepped_early(facts: FileFacts, moment: Moment) -> bool:
-    """Whether a function clips what its caller left and then steps with a scaler, in a file that never unscales
-    anywhere else."""
-    steps = facts.training.moments_of(Step.SCALER_STEP)
-    if not any(id(moment.event.node) in state.early_clips for step in steps for state in step.states):
-        return False
-    elsewhere = facts.training.moments_of(Step.UNSCALE, Step.MANAGED_CLIP)
-    return all(other.event.scope is moment.event.scope for other in elsewhere)
-
-
-def _may_scale(facts: FileFacts) -> bool:
-    """Whether an Accelerator or Fabric of the file may be set to float16: its precision is given as no other."""
-    settings = [
-        keyword.value
-        for thing in facts.training.managers
-        if isinstance(thing.node, ast.Call)
-        for keyword in thing.node.keywords
-        if keyword.arg in ("mixed_precision", "precision")
-    ]
-    return any(
-        not isinstance(value, ast.Constant) or "16" in str(value.value).replace("bf16", "") for value in settings
-    )
+    does = "measures" if moment.event.step is Step.NORM else "clips"
+    return f"{does} gradients that are still multiplied by the loss scale: call {scaler}.unscale_() before"
 
 
 def _unscale_call(facts: FileFacts, moment: Moment) -> str | None:

@@ -20,9 +20,10 @@ class HardcodedDeviceType(Rule):
     ------------
     Reports `torch.autocast("cuda", ...)` and `torch.cuda.amp.autocast(...)` where the function or class around them
     reads `x.device`, or makes or moves tensors to a device that it is given, or where a test rules out only a device
-    other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or asks
-    `torch.cuda`, where `enabled` depends on the device, and where the region is switched off by a constant; only
-    possible where `enabled` is another flag, which may be set for CUDA alone.
+    other than the CPU (`device != "mps"`). Silent under a test that speaks of CUDA or asks `torch.cuda`, unless its
+    answer is that the device is another one, where `enabled` depends on the device, and where the region is switched
+    off by a constant; only possible where `enabled`, or a test around the region, is another flag, which may be set for
+    CUDA alone.
 
     Why it is bad
     -------------

@@ -140,6 +140,35 @@ def test_the_weightiest_file_of_the_nearest_folder_decides(project: Project) -> 
     assert torch_range(root).stated_in == root / "setup.py"
 
 
+@pytest.mark.parametrize(
+    ("requires", "expected"),
+    [
+        (["numpy (>=1.20)", "torch (<1.13,>=1.10)", 'torch==1.4; extra == "old"'], "1.10 - 1.12"),
+        (["torch==1.13.1; extra == 'torch'", 'torch>=99; python_version < "3" and extra == "x"'], "1.13"),
+        (["torch<2.3,>=2.1; python_version >= '3.9'"], "2.1 - 2.2"),
+        (["pytorch-lightning==1.0"], NEWEST),
+    ],
+)
+def test_a_package_beside_others_is_judged_by_its_own_metadata(
+    project: Project, requires: list[str], expected: str
+) -> None:
+    stated = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+    root = project(
+        {
+            "pyproject.toml": '[project]\ndependencies = ["torch==2.0"]\n',
+            "site/The_Dist-1.0.dist-info/METADATA": f"Name: The-Dist\n{stated}\nRequires-Dist: torch==0.4\n",
+            "site/The_Dist-1.0.dist-info/RECORD": "pack/__init__.py,sha256=x,0\npack/deep/er.py,,\nalone.py,,\n",
+            "site/other-1.0.dist-info/METADATA": "Name: other\nRequires-Dist: torch==1.5\n",
+            "site/other-1.0.dist-info/RECORD": "another/__init__.py,,\n",
+            "site/pack/deep/er.py": "",
+            "site/unlisted/file.py": "",
+        }
+    )
+    assert span(torch_range(root / "site" / "pack" / "deep")) == expected
+    assert span(torch_range(root / "site" / "another")) == "1.5"
+    assert span(torch_range(root / "site" / "unlisted")) == "2.0"
+
+
 def test_releases_to_judge_are_the_last_before_each_change() -> None:
     supported = TorchRange((1, 13), (2, 6))
     assert supported.before([(2, 0), (1, 13), (2, 7), (2, 4), (2, 6)]) == [(2, 5), (2, 3), (1, 13)]

@@ -6,11 +6,12 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amplint.claims.surroundings import FunctionNode, Surroundings, tests_cuda
+from amplint.claims.on_cuda import on_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from amplint.claims.surroundings import FunctionNode, Surroundings
     from amplint.infer.state.facts import FileFacts
     from amplint.infer.syntax.references import Reference
 
@@ -65,7 +66,7 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
         for query in candidates
         if id(query.function) not in aware
         and not around.version_guarded(query.call)
-        and not around.guarded(query.call, tests_cuda)
+        and not on_cuda(query.call, around)
         and not _feeds_cuda(query.call, around, names)
     ]
 

@@ -58,6 +58,8 @@ class _Judged:
         self._before_use: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
         self._failures = Failures()
         self._confirming: dict[int, Conflict] = {}
+        self._chains: dict[int, list[set[int]]] = {}
+        """By operation: the functions that ran, each time that its operands disagreed."""
         for event in facts.trace:
             self._follow(event)
         self.told = tuple(self._told())
@@ -107,6 +109,7 @@ class _Judged:
             failed = self._failed.get(defect)
             if failed is None or not failed.standing.told:
                 self._failed[defect] = conflict
+        self._chains.setdefault(id(found.node), []).append({running.function for running in event.chain})
         old = self._conflicts.get(id(found.node))
         self._conflicts[id(found.node)] = conflict if old is None else _both(old, conflict)
 
@@ -128,7 +131,8 @@ class _Judged:
         """Of what disagrees in a Function so far, forget what does not disagree for any module that applies it."""
         if not event.done:
             inside = {id(node) for node in ast.walk(event.node)}
-            self._confirming = {key: self._conflicts.pop(key) for key in [*self._conflicts] if key in inside}
+            led = [key for key in self._conflicts if all(chain & inside for chain in self._chains[key])]
+            self._confirming = {key: self._conflicts.pop(key) for key in led}
             return
         self._conflicts.update({key: conflict for key, conflict in self._confirming.items() if key in self._conflicts})
 

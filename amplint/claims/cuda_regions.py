@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.claims.cast_receivers import may_be_device
-from amplint.claims.surroundings import FunctionNode, Surroundings, tests_cuda
+from amplint.claims.on_cuda import asks_for_cuda, on_cuda
+from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.infer.flow.training.roles import is_autocast
 
 if TYPE_CHECKING:
@@ -114,23 +115,12 @@ def _says_cuda(node: ast.AST) -> bool:
     return isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value.startswith("cuda")
 
 
-def _asked(node: ast.AST, around: Surroundings) -> bool:
-    return around.guarded(node, lambda test: _asks_for_cuda(test, around))
-
-
-def _asks_for_cuda(test: ast.expr, around: Surroundings) -> bool:
-    """Whether an expression asks ``torch.cuda``, or a tensor or string whether it is of CUDA."""
-    if isinstance(test, ast.Name):
-        test = around.only_value(test) or test
-    return tests_cuda(test) or any(around.torch_name(part).startswith("torch.cuda.") for part in ast.walk(test))
-
-
 def _asks_for_device(enabled: ast.expr, around: Surroundings) -> bool:
     """Whether a region is enabled by the device: of a tensor, compared with its name, or by torch.cuda's answer."""
     parts = list(ast.walk(enabled))
     named = any(isinstance(part, ast.Attribute) and part.attr == "device" for part in parts)
     words = {part.value for part in parts if isinstance(part, ast.Constant)}
-    return named or bool(words & {"cpu", *_ACCELERATORS}) or _asks_for_cuda(enabled, around)
+    return named or bool(words & {"cpu", *_ACCELERATORS}) or asks_for_cuda(enabled, around)
 
 
 def cuda_regions(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
@@ -139,7 +129,8 @@ def cuda_regions(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
     around = Surroundings.of(facts.source.tree)
     for reference in facts.references:
         call = reference.call
-        if call is not None and _names_cuda(reference, around) and not _asked(call, around):
+        if call is not None and _names_cuda(reference, around) and not on_cuda(call, around, where_available=True):
             found = _other_device(call, around) or _chosen_outside(call, around, facts.source.tree)
             if found is not None:
-                yield call, found, not isinstance(switch(reference), ast.Constant | type(None))
+                flags = (answer and isinstance(test, ast.Name | ast.Attribute) for test, answer in around.tests(call))
+                yield call, found, not isinstance(switch(reference), ast.Constant | type(None)) or any(flags)

@@ -114,8 +114,8 @@ def autocast_scenarios(facts: FileFacts) -> tuple[str, ...]:
 def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
     """Functions that autocast reaches and that have neither of the two decorators.
 
-    Autocast decides about an operand of forward whose dtype is known, and about something in backward. What asks for
-    autocast's state itself has its own way with it.
+    Autocast decides about an operand of forward whose dtype is known, and rounds something that gets into backward, or
+    writes it into what does. What asks for autocast's state itself has its own way with it.
     """
     decorated = {r.decorates for r in facts.references if role_of(r.name) is not None} - {None}
     for function in facts.autograd_functions:
@@ -131,7 +131,8 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
-        if any(operation.known for operation in forward):
+        rounded = function.rounded or any(operation.variant for operation in forward)
+        if rounded and any(operation.known for operation in forward):
             yield replace(function, sensitive_forward=forward)
 
 

@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.custom_autograd import autocast_scenarios, role_of
-from amplint.claims.surroundings import FunctionNode, Surroundings, tests_cuda
+from amplint.claims.on_cuda import on_cuda
+from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.claims.suspect import likely_loss
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def fixed_devices(facts: FileFacts) -> Iterator[Suspect]:
             continue
         call = reference.call or _partial(around, reference.node)
         device = _device(call) if call is not None and reference.decorates is None else None
-        if call is None or device is None or around.guarded(call, tests_cuda) or _decorates_here(facts, around, call):
+        if call is None or device is None or on_cuda(call, around) or _decorates_here(facts, around, call):
             continue
         message = f"this {role} takes {device}'s autocast state for every Function, on other devices too"
         yield likely_loss(facts, call, message, autocast_scenarios(facts))

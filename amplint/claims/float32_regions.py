@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.asked_for_dtype import is_option, mentioned
+from amplint.claims.on_cuda import on_cuda
 from amplint.infer.flow.training.roles import is_autocast
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def float32_regions(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
         if region is None:
             continue
         call, device, dtype = region
-        if device == "cuda":
+        if device == "cuda" or on_cuda(call, around):
             continue
         if program.name(dtype) in FLOAT32:
             yield call, dtype, None
@@ -99,7 +100,7 @@ def _dtype_read(node: ast.expr) -> ast.expr | None:
 
 def _settles(test: ast.expr, around: Surroundings) -> bool:
     """Whether a test asks for a dtype, or for an option that may say which one it is."""
-    parts = [part for part in ast.walk(test) if isinstance(part, ast.expr)]
+    parts = [part for part in ast.walk(around.asked(test)) if isinstance(part, ast.expr)]
     return bool(mentioned(test, around)) or is_option(test, around) or any(map(around.is_dtype, parts))
 
 

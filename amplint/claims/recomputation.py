@@ -34,15 +34,19 @@ def recomputed(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.exp
 
 
 def _keeps_state(function: AutogradFunction, around: Surroundings) -> bool:
-    """Whether a Function deals with autocast in any way, itself or by a function of the file that it calls."""
+    """Whether a Function deals with autocast in any way, itself or by what it names and the file defines: functions
+    that it calls, decorators that are made or chosen there."""
     if any("custom_bwd" in (decorator.name or "") for decorator in function.backward_decorators):
         return True
-    called = {n.func.id for n in ast.walk(function.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    named = {n.id: n for n in ast.walk(function.node) if isinstance(n, ast.Name)}
     top = around.ancestors(function.node)
     module = next((ancestor for ancestor in top if isinstance(ancestor, ast.Module)), None)
-    helpers = [s for s in (module.body if module is not None else []) if isinstance(s, FunctionNode)]
-    nodes = [function.node, *(helper for helper in helpers if helper.name in called)]
-    return any("autocast" in around.torch_name(part) for node in nodes for part in ast.walk(node))
+    helpers = [
+        s for s in (module.body if module is not None else []) if isinstance(s, FunctionNode) and s.name in named
+    ]
+    nodes = [function.node, *helpers, *(value for name in named.values() for value in around.given(name))]
+    told = (around.torch_name(part) for node in nodes for part in ast.walk(node))
+    return any("autocast" in name or name.endswith("custom_bwd") for name in told)
 
 
 def _kept(forward: ast.FunctionDef) -> dict[str, ast.stmt]:

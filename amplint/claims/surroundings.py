@@ -196,7 +196,8 @@ class Surroundings:
         return settling[:count]
 
     def tests(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
-        """The tests that decide whether a node is evaluated, each with the answer that leads there.
+        """The tests that decide whether a node is evaluated, or what is beside it in ``and`` and ``or``, each with the
+        answer that leads there.
 
         ``not`` is taken off, and turns the answer round; of ``and`` and ``or`` every part stands alone that is settled.
         """
@@ -205,6 +206,9 @@ class Surroundings:
             if isinstance(ancestor, ast.If | ast.IfExp | ast.While) and child is not ancestor.test:
                 body = ancestor.body if isinstance(ancestor.body, list) else [ancestor.body]
                 yield from _answered(ancestor.test, any(item is child for item in body))
+            if isinstance(ancestor, ast.BoolOp):
+                for value in ancestor.values:
+                    yield from _answered(value, isinstance(ancestor.op, ast.And)) if value is not child else ()
             if isinstance(child, ast.stmt):
                 for before in self._settled(child, ancestor):
                     yield from _answered(before.test, isinstance(before, ast.Assert))
@@ -235,6 +239,10 @@ class Surroundings:
         if isinstance(statement, ast.Assign | ast.AnnAssign | ast.NamedExpr):
             return statement.value
         return None
+
+    def asked(self, test: ast.expr) -> ast.expr:
+        """What a test asks, also where a variable holds the answer."""
+        return (self.only_value(test) or test) if isinstance(test, ast.Name) else test
 
     def version_guarded(self, node: ast.AST) -> bool:
         """Whether the file itself chooses by torch's version or features, or falls back to this after an exception."""
@@ -320,16 +328,6 @@ def _is_annotated_dtype(argument: ast.arg) -> bool:
     return argument.annotation is not None and any(
         last_name(part) == "dtype" for part in ast.walk(argument.annotation) if isinstance(part, ast.expr)
     )
-
-
-def tests_cuda(test: ast.expr) -> bool:
-    """Whether an expression asks if something lies on a CUDA device."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.Attribute) and node.attr == "is_cuda":
-            return True
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
-            return True
-    return False
 
 
 def holds_tensor(annotation: ast.expr) -> bool:

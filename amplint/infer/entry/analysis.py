@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -151,7 +151,7 @@ def _entries(
     yield from _classes_entries(top, local, functions)
     for cls in (*defined, *local):
         if classes.is_autograd_function(cls) and id(cls.node) in session.applied:
-            yield partial(confirm, top, cls)
+            yield partial(_confirm_function, top, cls, functions)
     yield from _again(session)
 
 
@@ -198,6 +198,11 @@ def _classes_entries(
 
 def _enter_function(top: Frame, cls: Class, functions: list[AutogradFunction]) -> None:
     functions.append(autograd_facts(top, cls))
+
+
+def _confirm_function(top: Frame, cls: Class, functions: list[AutogradFunction]) -> None:
+    if not confirm(top, cls):
+        functions[:] = [replace(each, rounded=each.rounded and each.node is not cls.node) for each in functions]
 
 
 def _constructed(defined: list[Class]) -> set[str]:

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutogradContext
 from amplint.infer.lattice.decorators import CustomDecorator, Decorated
+from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.joining import options_of
-from amplint.infer.lattice.values import Builtin, External, Origin, Partial, Sequence, Tensor, TorchName, Union, Value
+from amplint.infer.lattice.values import (
+    UNKNOWN,
+    Builtin,
+    External,
+    Origin,
+    Partial,
+    Sequence,
+    Tensor,
+    TorchName,
+    Union,
+    Value,
+)
 from amplint.infer.machine.calls import MAX_APPLIED, apply_autograd, call_value
 from amplint.infer.machine.entries import argument_values
 from amplint.infer.machine.running import run_function
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Class, Function
 from amplint.infer.state.dispatch import evaluate
-from amplint.infer.state.facts import AutogradFunction, DecoratorFact
+from amplint.infer.state.facts import AutogradFunction, DecoratorFact, Sensitive
 from amplint.infer.state.frame import Frame
 from amplint.infer.syntax.bodies import nodes_below
+
+if TYPE_CHECKING:
+    from amplint.infer.state.session import Session
 
 
 def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
@@ -50,21 +66,45 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
         setup_context=_node(cls, "setup_context"),
         sensitive_forward=tuple(in_forward.values()),
         sensitive_backward=tuple(in_backward.values()),
+        rounded=any(_is_rounded(session, value) for value in (result, context.saved, *context.attributes.values()))
+        or any(_meets_another(session, operation) for operation in in_backward.values()),
     )
 
 
-def confirm(top: Frame, cls: Class) -> None:
-    """Drop what disagrees in a Function for some callers only, and for none of the modules that apply it here.
+def _meets_another(session: Session, operation: Sensitive) -> bool:
+    """Whether an operation of backward is given the gradient and a tensor that may have another dtype, of 16 bit."""
+    values = [operand.value for operand in operation.operands]
+    lanes = [{value.dtypes[lane] for value in values} for lane, state in enumerate(session.ambient) if state.on]
+    met = any(len(together) > 1 and any(lane.mask & LOW for lane in together) for together in lanes)
+    return met and any(value.gradient for value in values)
 
-    That is known where the file applies it in modules alone, each time with operands of known dtypes.
+
+def _is_rounded(session: Session, value: Value | None) -> bool:
+    """Whether autocast may have given a value its dtype: it is a tensor of 16 bit, whatever callers pass, or of an
+    unknown dtype."""
+    if isinstance(value, Union):
+        return any(_is_rounded(session, option) for option in value.options)
+    if isinstance(value, Sequence):
+        return value.items is None or any(_is_rounded(session, item) for item in value.items)
+    if not isinstance(value, Tensor):
+        return value is UNKNOWN
+    lanes = [lane for lane, state in zip(value.dtypes, session.ambient, strict=True) if state.on]
+    return any(lane.certain & LOW or not lane.known for lane in lanes)
+
+
+def confirm(top: Frame, cls: Class) -> bool:
+    """Drop what disagrees in a Function for some callers only, and for none of those that apply it here.
+
+    That is known where the file applies it in modules alone, or where autocast is off, each time with operands of known
+    dtypes. The answer is whether autocast may reach it.
     """
     session = top.session
     applied = list(session.applied.get(id(cls.node), {}).values())
     backward = _method(cls, "backward")
     if not applied or len(applied) > MAX_APPLIED or backward is None or None in applied:
-        return
+        return True
     if {id(how.node) for how in applied if how is not None} != _applications(cls):
-        return
+        return True
     memo, calls = session.memo, session.calls
     session.memo, session.calls = {}, {}
     with session.recorder.confirming(top, cls.node):
@@ -76,6 +116,7 @@ def confirm(top: Frame, cls: Class) -> None:
             _setup_context(frame, cls, context, how.arguments, result)
             _run_backward(frame, cls, backward, context, result)
     session.memo, session.calls = memo, calls
+    return any(how.lanes for how in applied if how is not None)
 
 
 def _applications(cls: Class) -> set[int]:

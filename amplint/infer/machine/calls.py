@@ -253,17 +253,21 @@ MAX_APPLIED = 6
 
 
 def _note_application(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> None:
-    """Note how a module applies a Function of the same file, as far as autocast may act on it."""
-    if not frame.in_module or frame.backward or not frame.namespace.own or cls.namespace is not frame.namespace:
+    """Note how a Function of the same file is applied, as far as autocast may act on it: by a module, or by what keeps
+    autocast from it."""
+    applied = Applied(node, arguments, frame.autocast, frame.live)
+    kept = not applied.lanes and (frame.region or any(state.on for state in frame.autocast))
+    if not (frame.in_module or kept) or frame.backward:
+        return
+    if not frame.namespace.own or cls.namespace is not frame.namespace:
         return
     tensors = [value for value in arguments.positional if isinstance(value, Tensor)]
-    lanes = [number for number, state in enumerate(frame.autocast) if state.on and frame.live >> number & 1]
     told = tensors and not arguments.unknown and UNKNOWN not in arguments.positional
-    known = told and all(tensor.dtypes[number].known for tensor in tensors for number in lanes)
+    known = told and all(tensor.dtypes[number].known for tensor in tensors for number in applied.lanes)
     seen = frame.session.applied.setdefault(id(cls.node), {})
     key = (id(node), tuple(tensor.dtypes for tensor in tensors))
     if key not in seen and len(seen) <= MAX_APPLIED:
-        seen[key] = Applied(node, arguments, frame.autocast, frame.live) if known else None
+        seen[key] = applied if known else None
 
 
 def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: AutogradContext) -> Value:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from amplint.infer.flow.training.training import Training
+from amplint.infer.lattice.dtypes import AUTOCASTABLE
 from amplint.infer.lattice.origins import causes
 from amplint.infer.names.taken_from import TakenFrom
 from amplint.infer.syntax.references import Reference, references
@@ -320,23 +321,29 @@ class Sensitive:
     """An operation that autocast casts or would be expected to: its place, its torch name, what it is given.
 
     ``operands`` have the dtypes before autocast's casts; ``written`` are the expressions of its arguments.
+    ``variant``: it is the ``out=`` or in-place form, whose operands autocast leaves as they are.
     """
 
     cause: Cause
     name: str
     operands: tuple[Operand, ...]
     written: tuple[ast.expr | None, ...]
+    variant: bool
 
     @property
     def known(self) -> bool:
-        """Whether the dtype of an operand is known, or assumed as that of an argument; what made the others may decide
-        itself what autocast does to them."""
-        return any(lane.mask for operand in self.operands for lane in operand.value.dtypes)
+        """Whether an operand is known to be one that autocast casts, or assumed to be as an argument; what made the
+        others may decide itself what autocast does to them."""
+        return any(lane.mask & AUTOCASTABLE for operand in self.operands for lane in operand.value.dtypes)
 
 
 @dataclass(frozen=True, slots=True)
 class AutogradFunction:
-    """A subclass of ``torch.autograd.Function``, with the sensitive operations in its bodies and in what they call."""
+    """A subclass of ``torch.autograd.Function``, with the sensitive operations in its bodies and in what they call.
+
+    ``rounded``: autocast has, or may have, rounded something that gets into backward (what forward returns, which gives
+    the gradient its dtype, or what it saves), or the gradient meets what a caller may have made under autocast.
+    """
 
     node: ast.ClassDef
     forward: ast.FunctionDef | None
@@ -346,6 +353,7 @@ class AutogradFunction:
     setup_context: ast.FunctionDef | None
     sensitive_forward: tuple[Sensitive, ...]
     sensitive_backward: tuple[Sensitive, ...]
+    rounded: bool
 
 
 class Reach(Protocol):

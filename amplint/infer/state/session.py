@@ -90,12 +90,17 @@ class OutOfBudget(Exception):
 
 
 class Applied(NamedTuple):
-    """``Function.apply(...)`` as some module calls it: with what, under which autocast, in which scenarios."""
+    """``Function.apply(...)`` as it is called: with what, under which autocast, in which scenarios."""
 
     node: ast.expr
     arguments: Arguments
     autocast: Autocast
     live: int
+
+    @property
+    def lanes(self) -> list[int]:
+        """The scenarios in which autocast is on."""
+        return [lane for lane, state in enumerate(self.autocast) if state.on and self.live >> lane & 1]
 
 
 class Session:

@@ -80,11 +80,12 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if "out_dtype" in bound and not is_none(bound["out_dtype"]):
         op = _with_out_dtype(op, operands)
     policy = op.policy_on(session.device, session.torch_version) if out is None and op.policy else None
-    lowered = policy == LOWER or mismatches.is_matmul_variant(op, out is not None)
+    variant = mismatches.is_matmul_variant(op, out is not None)
+    lowered = policy == LOWER or variant
     if lowered and session.recorder.in_function and _can_be_lowered(operands) and not _dispatches(op, bound):
         written = tuple(arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound)
         place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
-        session.recorder.sensitive(node, Sensitive(place, op.name, tuple(operands), written))
+        session.recorder.sensitive(node, Sensitive(place, op.name, tuple(operands), written, variant))
     if policy is not None and session.device != "cpu" and not frame.in_module and on_host(operands):
         policy = None
     if policy == BANNED and frame.constructing is None:

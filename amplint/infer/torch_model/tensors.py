@@ -100,6 +100,9 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
                 shifted = arguments.shifted((tensor, method.node))
                 uses.filled(frame, node, op, made, shifted.bind(op.params), shifted)
             return made
+        # with more arguments than torch takes: what was taken for a tensor is none
+        if tensor.maybe and op.strict and len(arguments.positional) >= len(op.params):
+            return UNKNOWN
         return apply(frame, op, arguments.shifted((tensor, method.node)), node)
     return replace(tensor, leaf=False) if name in _ELSEWHERE else UNKNOWN
 

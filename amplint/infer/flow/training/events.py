@@ -16,6 +16,7 @@ _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grad
 _MANAGED_CLIPPERS = (*_CLIPPERS, "clip_gradients", "unscale_gradients")
 _BACKWARD_KEYWORDS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
 _GRADIENT_CLIPPERS = frozenset({"clamp_", "clip_"})
+_NORMS = ("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm")
 
 
 class Events:
@@ -56,6 +57,8 @@ class Events:
             return Event(Step.CLIP, call, scope)
         if attribute in _GRADIENT_CLIPPERS and _of_gradient(receiver):
             return Event(Step.CLIP, call, scope)
+        if attribute == "norm" and _of_gradient(receiver):
+            return Event(Step.NORM, call, scope)
         if attribute == "step" and self._roles.has(receiver, scope, Role.OPTIMIZER):
             return Event(Step.OPTIMIZER_STEP, call, scope, optimizer=self._program.place(receiver, scope))
         if attribute == "zero_grad":
@@ -70,6 +73,8 @@ class Events:
             tensors = call.args[0] if call.args else None
             kinds = self._kinds(tensors, scope) if tensors is not None else (Gradients.PLAIN,)
             return Event(Step.BACKWARD, call, scope, gradients=kinds)
+        if name in _NORMS and call.args and _of_gradient(call.args[0]):
+            return Event(Step.NORM, call, scope)
         if name == "torch.autograd.grad":
             return Event(Step.AUTOGRAD_GRAD, call, scope)
         return None
@@ -122,7 +127,9 @@ def _is_gradient(node: ast.expr, scope: Scope, program: Program) -> bool:
 
 
 def _of_gradient(node: ast.expr) -> bool:
-    """``p.grad`` or ``p.grad.data``."""
-    if isinstance(node, ast.Attribute) and node.attr == "data":
+    """``p.grad``, ``p.grad.data`` or ``p.grad.detach()``."""
+    if isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Attribute):
+        node = node.func
+    if isinstance(node, ast.Attribute) and node.attr in ("data", "detach", "float"):
         node = node.value
     return isinstance(node, ast.Attribute) and node.attr == "grad"

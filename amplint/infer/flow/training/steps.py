@@ -18,6 +18,7 @@ class Step(str, Enum):
     BACKWARD = "backward"
     AUTOGRAD_GRAD = "torch.autograd.grad"
     CLIP = "clipping of gradients"
+    NORM = "norm of gradients"
     MANAGED_CLIP = "clipping by what also unscales"
     UNSCALE = "scaler.unscale_"
     SCALER_STEP = "scaler.step"
