@@ -154,9 +154,10 @@ def compared(release: Release, answer: Answer) -> Compared:
     return Compared(len(keys) - len(different), different)
 
 
-def _key(finding: Finding) -> tuple[str, int, int, str]:
-    """One code is told once at a place."""
-    return finding["filename"], finding["location"]["row"], finding["location"]["column"], finding["code"]
+def _key(finding: Finding) -> tuple[str, int, int, str, int, int]:
+    """One code is told once of an expression."""
+    start, end = finding["location"], finding["end_location"]
+    return finding["filename"], start["row"], start["column"], finding["code"], end["row"], end["column"]
 
 
 def _difference(whole: Finding | None, other: Finding | None) -> str:
@@ -172,13 +173,13 @@ def lines(rows: dict[str, dict[str, Compared]]) -> Iterator[str]:
     width = max(map(len, rows), default=0)
     yield " " * width + "".join(f"  {way}" for way in WAYS)
     for name, row in rows.items():
-        yield f"{name:{width}}" + "".join(f"  {_cell(one):{len(way)}}" for way, one in row.items())
+        yield (f"{name:{width}}" + "".join(f"  {_cell(one):{len(way)}}" for way, one in row.items())).rstrip()
     for name, row in rows.items():
         yield from (f"{name}, {way}: {line}" for way, one in row.items() for line in one.different)
 
 
 def _cell(one: Compared) -> str:
-    return f"{len(one.different)} of {one.all} differ" if one.different else f"{one.all} equal"
+    return f"{len(one.different)} of {one.all} differ" if one.different else f"{one.same} equal" if one.same else "none"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

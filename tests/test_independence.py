@@ -107,7 +107,11 @@ def test_differences_are_told(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
 
     def found(row: int, **other: Any) -> dict[str, Any]:
-        place = {"filename": str(path), "location": {"row": row, "column": 1}}
+        place = {
+            "filename": str(path),
+            "location": {"row": row, "column": 1},
+            "end_location": {"row": row, "column": 9},
+        }
         return {**place, "code": "AMP102", "message": "a message", "certainty": "likely", **other}
 
     release = Release(tmp_path, [path], [found(1), found(2), found(3)], ())
