@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from amplint.infer.lattice.values import TorchName
 from amplint.infer.state.dispatch import evaluate
@@ -25,14 +24,12 @@ _FUNCTIONS = {**{name: place + 1 for name, place in _METHODS.items()}, "embeddin
 _KEYWORDS = ("index", "indices")
 
 
-_known: WeakKeyDictionary[ast.AST, frozenset[str]] = WeakKeyDictionary()
-
-
 def indexing(frame: Frame, function: Function) -> frozenset[str]:
     """The variables of a function that it indexes with and does not bind anew; ``frame`` is the one around it."""
-    found = _known.get(function.node)
+    known = frame.session.indexing
+    found = known.get(function.node)
     if found is None:
-        found = _known[function.node] = _indexing(frame, function.node)
+        found = known[function.node] = _indexing(frame, function.node)
     return found
 
 

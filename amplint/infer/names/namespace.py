@@ -158,9 +158,9 @@ class Namespace:
 
     @property
     def defined(self) -> list[str]:
-        """Names of the functions and classes that the module defines itself, in order."""
+        """Names of the functions and classes that the module defines itself, in order. Raises SourceError."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        return [name for name, bindings in self.bindings.items() if any(isinstance(b, kinds) for b in bindings)]
+        return [name for name in [*self.bindings] if any(isinstance(b, kinds) for b in self.parsed(name))]
 
     def lookup(self, name: str, evaluate: Evaluate) -> Value | None:
         """The value of a module-level name; None where the module does not bind it.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.lattice.values import Mapping
     from amplint.infer.names.definitions import Class, Enclosing
-    from amplint.infer.names.namespace import Project
+    from amplint.infer.names.namespace import Namespace, Project
     from amplint.infer.state.facts import Region
     from amplint.infer.state.record import Recorder
 
@@ -166,6 +166,10 @@ class Session:
         dtypes; None: with what, is not known."""
         self.local_classes: dict[int, Class] = {}
         """Classes defined inside functions, by ``id`` of their node."""
+        self.low_defaults: dict[Namespace, bool] = {}
+        """Whether the modules of a file may be built under a 16-bit default dtype."""
+        self.indexing: dict[ast.AST, frozenset[str]] = {}
+        """The variables that a function indexes with."""
         self.called_under: dict[int, tuple[Autocast, Region | None]] = {}
         """How autocast stood where a function was first called, by ``id`` of its node."""
         self.unknown: Dtypes = (UNKNOWN_LANE,) * self.lanes
@@ -197,15 +201,18 @@ class Session:
 
     @contextmanager
     def own_budget(self) -> Iterator[None]:
-        """Evaluate something of another file, which costs this one nothing: it may have been evaluated before."""
-        steps, limit = self.steps, self.limit
-        self.limit = steps + MAX_BINDING_STEPS
+        """Evaluate something of another file, which costs this one nothing: it may have been evaluated before.
+
+        It neither gains by the calls that this file made so far, nor is it inside of those that run.
+        """
+        steps, limit, calls, running = self.steps, self.limit, self.calls, self.running
+        self.limit, self.calls, self.running = steps + MAX_BINDING_STEPS, {}, {}
         try:
             yield
         except OutOfBudget:
             self.project.cut += 1
         finally:
-            self.steps, self.limit = steps, limit
+            self.steps, self.limit, self.calls, self.running = steps, limit, calls, running
 
     def spend(self, values: int) -> None:
         """Take from the budget what handling so many values inside others costs. Raises OutOfBudget."""

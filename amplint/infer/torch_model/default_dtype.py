@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.values import Builtin, TorchName
@@ -11,6 +11,7 @@ from amplint.infer.names import classes
 from amplint.infer.names.definitions import Class
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
+from amplint.source import SourceError
 
 if TYPE_CHECKING:
     from amplint.infer.names.namespace import Namespace
@@ -20,19 +21,19 @@ _LOADER = "from_pretrained"
 _SETTERS = frozenset(("set_default_dtype", "set_default_torch_dtype", "default_dtype", "torch_dtype", _LOADER))
 """Attributes and keywords of torch and of hubs of models that set a default dtype or load weights."""
 
-_answers: weakref.WeakKeyDictionary[Namespace, bool] = weakref.WeakKeyDictionary()
-
 
 def may_be_low(session: Session, namespace: Namespace) -> bool:
     """Whether a file's modules may be built under a default dtype that is not float32.
 
     Something must say so: the file sets the default dtype, or loads weights, or one of its classes has a loader of
     pretrained weights or a base that is not known. ``module.bfloat16()`` converts whatever dtype a parameter was made
-    in. Where nothing says so, a finding is possible only.
+    in. Where nothing says so, a finding is possible only; a file that does not parse as a whole says nothing.
     """
-    known = _answers.get(namespace)
+    known = session.low_defaults.get(namespace)
     if known is None:
-        known = _answers[namespace] = _is_said(session, namespace)
+        with suppress(SourceError):
+            known = _is_said(session, namespace)
+        known = session.low_defaults[namespace] = bool(known)
     return known
 
 
