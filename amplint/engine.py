@@ -205,18 +205,15 @@ def _judged(
 
 def _by_ways_in(suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`)."""
-    from amplint.project.ways import ways_in
+    from amplint.project.ways import nowhere, ways_in
 
     codes = doubts.NO_WAY_IN.codes
     if not any(s.standing.told and rule.code in codes for rule, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
-    nowhere = [
-        s.standing.told and rule.code in codes and ways.lead_nowhere(s.span.start.row, s.scenarios)
-        for rule, s in suspects
-    ]
     return [
-        (rule, s.doubted(doubts.NO_WAY_IN) if lost else s) for (rule, s), lost in zip(suspects, nowhere, strict=True)
+        (rule, s.doubted(*[doubts.NO_WAY_IN] if s.standing.told and rule.code in codes and nowhere(ways, s) else ()))
+        for rule, s in suspects
     ]
 
 

@@ -180,7 +180,7 @@ class _Judged:
         return all(told.intersection(before) for before in self._behind.get(id(conflict.node), [()]))
 
 
-_judged = lru_cache(maxsize=1)(_Judged)
+_judged = lru_cache(maxsize=2)(_Judged)
 
 
 def _both(a: Conflict, b: Conflict) -> Conflict:

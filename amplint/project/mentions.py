@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
@@ -69,21 +70,25 @@ def _bound(tree: ast.Module) -> tuple[dict[str, str], bool]:
 
 
 def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[tuple[str, bool]]:
-    """Names that the file imports or defines, and attributes of those."""
-    stack = [(tree, False)]
-    while stack:
-        node, called = stack.pop()
-        if isinstance(node, ast.Name) and (unnamed or node.id in imported):
-            yield imported.get(node.id, node.id), called
-        elif isinstance(node, ast.Attribute) and _root(node) in imported:
-            yield node.attr, called
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "super"):
-            continue
-        for name, value in ast.iter_fields(node):
-            if name not in ("annotation", "returns"):
-                parts = value if isinstance(value, list) else (value,)
-                calls = isinstance(node, ast.Call) and name == "func"
-                stack.extend((part, calls) for part in parts if isinstance(part, ast.AST))
+    """Names that the file imports or defines, and attributes of those, each with whether it is called."""
+    nodes = nodes_below(tree)
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    called = {id(call.func) for call in calls}
+    passed_over = {
+        id(part)
+        for outer in (
+            *(call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("isinstance", "super")),
+            *(node.annotation for node in nodes if isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation),
+            *(node.returns for node in nodes if isinstance(node, Function) and node.returns),
+        )
+        for part in ast.walk(outer)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            if (unnamed or node.id in imported) and id(node) not in passed_over:
+                yield imported.get(node.id, node.id), id(node) in called
+        elif isinstance(node, ast.Attribute) and _root(node) in imported and id(node) not in passed_over:
+            yield node.attr, id(node) in called
 
 
 def _root(node: ast.expr) -> str:
@@ -121,7 +126,8 @@ def made_of(cls: ast.ClassDef, method: Function, row: int) -> frozenset[str] | N
     functions = {s.name: s for s in cls.body if isinstance(s, Function)}
     made = _attributes(functions.values())
     used = {attribute for attribute, at in _own_attributes(method) if at <= row}
-    names = {node.id for node in nodes_below(method) if isinstance(node, ast.Name) and node.lineno <= row}
+    names = _mentioned(method, row)
+    used |= names & functions.keys()
     pending = [*used]
     while pending:
         attribute = pending.pop()
@@ -130,12 +136,26 @@ def made_of(cls: ast.ClassDef, method: Function, row: int) -> frozenset[str] | N
             further = {name for name, _ in _own_attributes(inner)} - used
             used |= further
             pending += further
-            names |= {node.id for node in nodes_below(inner) if isinstance(node, ast.Name)}
+            names |= _mentioned(inner)
         elif attribute in made:
             names |= made[attribute]
         elif attribute not in _PLAIN:
             return None
     return frozenset(names)
+
+
+def first_work(function: Function) -> int:
+    """The last line of the first statement that calls something or multiplies matrices: before it, nothing raises."""
+    for statement in function.body:
+        if any(isinstance(node, (ast.Call, ast.MatMult)) for node in ast.walk(statement)):
+            return statement.lineno if hasattr(statement, "body") else statement.end_lineno or statement.lineno
+    return function.lineno
+
+
+def _mentioned(tree: ast.AST, row: float = inf) -> set[str]:
+    """Names and attributes up to a line."""
+    parts = [n for n in nodes_below(tree) if isinstance(n, (ast.Name, ast.Attribute)) and n.lineno <= row]
+    return {part.id if isinstance(part, ast.Name) else part.attr for part in parts}
 
 
 _PLAIN = ("training", "dtype", "device")
@@ -158,8 +178,7 @@ def _attributes(methods: Iterable[Function]) -> dict[str, set[str]]:
         stored: list[tuple[str, set[str]]] = []
         own = method.args.args[0].arg if method.args.args else ""
         for target, value in _stores(method):
-            names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-            names |= {node.attr for node in ast.walk(value) if isinstance(node, ast.Attribute)}
+            names = _mentioned(value)
             for part in ast.walk(target):
                 if isinstance(part, ast.Name):
                     local.setdefault(part.id, set()).update(names)

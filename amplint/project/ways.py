@@ -6,17 +6,30 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
+from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
+from amplint.infer.state.facts import Kind
 from amplint.project.files import mentioning
-from amplint.project.mentions import Definition, Function, Mention, definitions, made_of, mentions, runs_made_of
+from amplint.project.mentions import (
+    Definition,
+    Function,
+    Mention,
+    definitions,
+    first_work,
+    made_of,
+    mentions,
+    runs_made_of,
+)
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from amplint.claims.suspect import Suspect
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
-    from amplint.project.ends import Ends, Judging
+    from amplint.project.ends import Judging
 
 MAX_FILES = 6
 """Files that mention one name; where more do, nothing is asked."""
@@ -44,10 +57,13 @@ def ways_in(facts: FileFacts, judging: Judging) -> Ways:
     """The ways into the code of a file."""
     folder, package = facts.root
     scope = Scope(folder / package.partition(".")[0] if package else folder, bool(package))
-    own = early_ends(facts)
-    return Ways(
-        File(facts.path, facts.source.tree), scope, lambda path: own if path == facts.path else judging.ends(path)
-    )
+    return Ways(facts, scope, judging)
+
+
+def nowhere(ways: Ways, suspect: Suspect) -> bool:
+    """Whether every way to a suspect ends before it, in each of its scenarios."""
+    untyped = isinstance(suspect.data, Conflict) and suspect.data.kind is Kind.CONSTANT
+    return ways.lead_nowhere(suspect.span.start.row, suspect.scenarios, untyped=untyped)
 
 
 class Ways:
@@ -58,28 +74,33 @@ class Ways:
     project mentions, or something at the top level of a file, is for the project's user to reach.
     """
 
-    def __init__(self, file: File, scope: Scope, ends: Callable[[Path], Ends]) -> None:
-        self._file = file
+    def __init__(self, facts: FileFacts, scope: Scope, judging: Judging) -> None:
+        self.path = facts.path
+        self._file = File(facts.path, facts.source.tree)
         self._scope = scope
-        self._ends = ends
-        self.analysed = {file.path}
-        """The files that the answers rest on, beside those that mention anything."""
-        self._parsed: dict[Path, ast.Module | None] = {file.path: file.tree}
-        self._known: dict[tuple[int, str, bool], bool] = {}
+        self._judging = judging
+        self._ends = {facts.path: early_ends(facts)}
+        self._parsed: dict[Path, ast.Module | None] = {facts.path: facts.source.tree}
+        self._known: dict[tuple[int, str, bool, bool], bool] = {}
 
-    def lead_nowhere(self, row: int, scenarios: tuple[str, ...]) -> bool:
-        """Whether every way to a line ends before it in each of the scenarios; one way at least is seen."""
+    def lead_nowhere(self, row: int, scenarios: tuple[str, ...], *, untyped: bool) -> bool:
+        """Whether every way to a line ends before it in each of the scenarios; one way at least is seen.
+
+        ``untyped``: what stands there is about a tensor of the default dtype, which in a constructor is the weights'.
+        """
         target = next((d for d in definitions(self._file.tree).values() if _encloses(d, row)), None)
         if target is None:
             return False
         inner = [node for node in ast.walk(target) if node is not target and isinstance(node, Definition)]
         made = any(_encloses(node, row) for node in inner)
-        return all(self._leads_nowhere(target, name, made) for name in scenarios)
+        named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
+        return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
 
-    def _leads_nowhere(self, target: Definition, scenario: str, made: bool) -> bool:
-        key = (target.lineno, scenario, made)
+    def _leads_nowhere(self, target: Definition, scenario: Scenario, made: bool, untyped: bool) -> bool:
+        constructs = untyped or not scenario.keeps_explicit
+        key = (target.lineno, scenario.name, made, constructs)
         if key not in self._known:
-            walk = _Walk(self, scenario)
+            walk = _Walk(self, scenario, constructs)
             self._known[key] = walk.ends(self._file, target, made=made) and walk.ended
         return self._known[key]
 
@@ -97,8 +118,9 @@ class Ways:
 
     def ends(self, file: File, function: Function) -> Mapping[str, int]:
         """The scenarios in which a function ends early."""
-        self.analysed.add(file.path)
-        return self._ends(file.path).get(function.lineno, {}) if len(self.analysed) <= MAX_ANALYSED else {}
+        if file.path not in self._ends and len(self._ends) <= MAX_ANALYSED:
+            self._ends[file.path] = self._judging.ends(file.path)
+        return self._ends.get(file.path, {}).get(function.lineno, {})
 
     def _tree(self, path: Path) -> ast.Module | None:
         if path not in self._parsed:
@@ -110,10 +132,14 @@ class Ways:
 
 
 class _Walk:
-    """Follows the ways into a definition backwards, in one scenario; ``ended``: one was seen to end."""
+    """Follows the ways into a definition backwards, in one scenario; ``ended``: one was seen to end.
 
-    def __init__(self, ways: Ways, scenario: str) -> None:
+    ``constructs``: a constructor that runs something ends the way, since nothing is cast yet.
+    """
+
+    def __init__(self, ways: Ways, scenario: Scenario, constructs: bool) -> None:
         self.ended = False
+        self._constructs = constructs
         self._ways = ways
         self._scenario = scenario
         self._visited: set[tuple[Path, str, bool]] = set()
@@ -140,7 +166,7 @@ class _Walk:
         """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
         holder, method = mention.definition, mention.method
         assert holder is not None
-        if mention.called and not made and method is not None and method.name == "__init__":
+        if self._constructs and mention.called and not made and method is not None and method.name == "__init__":
             self.ended = True
             return True
         if isinstance(holder, ast.ClassDef) and self._object_ends(file, holder, name):
@@ -163,9 +189,21 @@ class _Walk:
         return all(self._ends_before(file, forward, cls, name) for forward in forwards)
 
     def _ends_before(self, file: File, forward: Function, cls: ast.ClassDef, name: str) -> bool:
-        row = self._ways.ends(file, forward).get(self._scenario)
-        names = made_of(cls, forward, row) if row is not None and forward in cls.body else frozenset()
-        return row is not None and names is not None and name not in names
+        """Whether a ``forward`` ends before it uses what a class makes with a name.
+
+        Under autocast little raises, so that other files are asked about half weights only.
+        """
+        inherits = forward not in cls.body
+        if not inherits and _uses(made_of(cls, forward, first_work(forward)), name):
+            return False
+        if self._scenario.autocast and file.path != self._ways.path:
+            return False
+        row = self._ways.ends(file, forward).get(self._scenario.name)
+        return row is not None and (inherits or not _uses(made_of(cls, forward, row), name))
+
+
+def _uses(names: frozenset[str] | None, name: str) -> bool:
+    return names is None or name in names
 
 
 def _forwards(cls: ast.ClassDef) -> Iterator[Function]:
