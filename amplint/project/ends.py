@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
 
-MAX_BYTES = 200_000
+MAX_BYTES = 40_000
 """Size up to which a file is analysed for another one's claims."""
 
 Ends = dict[int, dict[str, int]]
