@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from amplint.claims.suspect import Suspect
     from amplint.finding import Doubt
     from amplint.infer.state.facts import FileFacts
+    from amplint.project.ends import Judging
     from amplint.rule_base import Rule
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
@@ -169,18 +170,14 @@ def _judged(
     failures: list[str],
 ) -> tuple[list[Finding], FileFacts | None]:
     """What the rules find in one release of torch, and the facts they found it by, None where there are none."""
-    from amplint.infer.entry.analysis import analyse
     from amplint.infer.syntax.script_blocks import untouched_definitions
+    from amplint.project.ends import Judging
 
     scenarios = (CONTROL, *(scenario for scenario in options.judged if scenario != CONTROL))
+    oldest = torch.oldest if options.torch_version or torch.stated_in else None
+    judging = Judging(scenarios, options.device, release, oldest)
     try:
-        facts = analyse(
-            source,
-            scenarios=scenarios,
-            device=options.device,
-            torch_version=release,
-            oldest_torch=torch.oldest if options.torch_version or torch.stated_in else None,
-        )
+        facts = judging.facts(source)
     except RecursionError as error:
         raise SourceError("nested too deeply to be analysed") from error
     except Exception as error:
@@ -197,6 +194,8 @@ def _judged(
             failures.append(_failure(_failing(rule), source.path, error))
             continue
         suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
+    suspects = _by_ways_in(suspects, facts, judging)
+    suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
     from amplint.visit import RuleFailure, run_rules
@@ -205,6 +204,20 @@ def _judged(
     findings = run_rules(source, facts, suspects, broken)
     failures.extend(_failure(_failing(failure.rule), source.path, failure.error) for failure in broken)
     return findings, facts
+
+
+def _by_ways_in(suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging) -> list[tuple[Rule, Suspect]]:
+    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`)."""
+    from amplint.project.ways import nowhere, ways_in
+
+    codes = doubts.NO_WAY_IN.codes
+    if not any(s.standing.told and rule.code in codes for rule, s in suspects):
+        return suspects
+    ways = ways_in(facts, judging)
+    return [
+        (rule, s.doubted(*[doubts.NO_WAY_IN] if s.standing.told and rule.code in codes and nowhere(ways, s) else ()))
+        for rule, s in suspects
+    ]
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:

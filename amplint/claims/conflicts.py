@@ -41,6 +41,20 @@ def unreached(facts: FileFacts, span: Span) -> frozenset[str]:
     return _judged(facts).unreached.get(span, frozenset())
 
 
+def early_ends(facts: FileFacts) -> dict[int, dict[str, int]]:
+    """Functions, by the line of their definition, that end early in some scenarios however they were seen to be called:
+    each scenario with the last line on which they do."""
+    judged = _judged(facts)
+    found = {
+        row: [judged.failures.ends_of(activation, judged.refused) for activation in activations]
+        for row, activations in facts.activations.items()
+    }
+    return {
+        row: {name: max(end[name] for end in ends) for name in ends[0] if all(name in end for end in ends)}
+        for row, ends in found.items()
+    }
+
+
 class _Judged:
     """The mismatches of a file, judged in the order in which they happened.
 
@@ -54,19 +68,20 @@ class _Judged:
         self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
         self._first: dict[int, set[int]] = {}
         self._behind: dict[int, list[Sequence[int]]] = {}
-        self._refused: set[int] = set()
+        self.refused: set[int] = set()
+        """What raises and is told, or stands in another file, by ``id``."""
         self._before_use: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
-        self._failures = Failures()
+        self.failures = Failures()
         self._confirming: dict[int, Conflict] = {}
         self._chains: dict[int, list[set[int]]] = {}
         """By operation: the functions that ran, each time that its operands disagreed."""
         for event in facts.trace:
             self._follow(event)
         self.told = tuple(self._told())
-        told = self._refused | {id(conflict.node) for conflict in self.told if conflict.standing.told}
+        self.refused |= {id(conflict.node) for conflict in self.told if conflict.standing.told}
         self.unreached = {
             facts.span(node): frozenset.intersection(
-                *(frozenset(name for name, what in before.items() if what in told) for before in seen)
+                *(frozenset(name for name, what in before.items() if what in self.refused) for before in seen)
             )
             for node, seen in self._before_use.items()
             if id(node) not in facts.unhindered
@@ -78,12 +93,12 @@ class _Judged:
         elif isinstance(event.what, Confirming):
             self._confirm(event.what)
         elif isinstance(event.what, Used):
-            before = self._failures.scenarios_before(event, event.what.node)
+            before = self.failures.scenarios_before(event, event.what.node)
             self._before_use.setdefault(event.what.node, []).append(before)
         else:
             if isinstance(event.what, Refused):
-                self._refused.add(id(event.what.node))
-            self._failures.follow(event, self._facts.names)
+                self.refused.add(id(event.what.node))
+            self.failures.follow(event, self._facts.names)
 
     def _judge(self, event: Event, found: Mismatch) -> None:
         judged = judge(self._facts, found, event.autocast)
@@ -95,14 +110,14 @@ class _Judged:
         conflict = conflict_of(self._facts, found, event.chain[0].function, lanes, standing)
         if not event.own:
             if standing.told:
-                self._refused.add(id(found.node))
-                self._failures.conflict(event, conflict, definite=definite)
+                self.refused.add(id(found.node))
+                self.failures.conflict(event, conflict, definite=definite)
             return
         self.contexts[id(found)] = conflict
         if standing.told:
-            self._behind.setdefault(id(found.node), []).append(self._failures.before(event, conflict))
+            self._behind.setdefault(id(found.node), []).append(self.failures.before(event, conflict))
             if found.raises and not found.cited:
-                self._failures.conflict(event, conflict, definite=definite)
+                self.failures.conflict(event, conflict, definite=definite)
         self._first.setdefault(id(found.node), set()).add(id(self._failed_before(event, conflict)))
         if conflict.culprit is not None and found.raises and not event.branched:
             defect = (found.kind, conflict.culprit, conflict.function)
@@ -161,7 +176,7 @@ class _Judged:
                     continue
                 spoken[defect] = len(kept)
             kept.append(conflict)
-        told = self._refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
+        told = self.refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
         return (c.doubted(doubts.FAILS_BEFORE) if self._hidden(c, told) else c for c in kept)
 
     def _hidden(self, conflict: Conflict, told: set[int]) -> bool:
@@ -169,7 +184,7 @@ class _Judged:
         return all(told.intersection(before) for before in self._behind.get(id(conflict.node), [()]))
 
 
-_judged = lru_cache(maxsize=1)(_Judged)
+_judged = lru_cache(maxsize=2)(_Judged)
 
 
 def _both(a: Conflict, b: Conflict) -> Conflict:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.state.facts import BranchesMet, Called, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from amplint.claims.conflict import Conflict
     from amplint.infer.state.facts import Event
@@ -20,7 +20,8 @@ class _Failure:
     """An operation that raises in some scenarios, in the branches that ``path`` names by ``id``, outermost first.
 
     ``sure``: it raises on every path. Else it raises only where what ``maker`` made is used, as all that the same call
-    of it made then is: a function, by file and line, None where that is not known.
+    of it made then is: a function, by file and line, None where that is not known. ``row``: the line on which the
+    activation that ends with it stands then.
     """
 
     node: ast.expr | ast.stmt
@@ -28,6 +29,7 @@ class _Failure:
     sure: bool
     maker: tuple[str, int] | None
     path: tuple[int, ...] = ()
+    row: int = 0
 
 
 class Failures:
@@ -74,7 +76,7 @@ class Failures:
                 break
             known = self._in.setdefault(running.number, [])
             if not failure.scenarios <= _covered(known, running.path):
-                known.append(replace(failure, path=running.path))
+                known.append(replace(failure, path=running.path, row=running.row))
             if running.path:
                 break
 
@@ -98,6 +100,15 @@ class Failures:
             for name in failure.scenarios
             if failure.sure
         }
+
+    def ends_of(self, activation: int, told: Container[int]) -> dict[str, int]:
+        """The scenarios in which an activation ends early on every path, each with the line; ``told``: by ``id``, what
+        counts."""
+        found: dict[str, int] = {}
+        for failure in self._in.get(activation, ()):
+            if failure.sure and not failure.path and id(failure.node) in told:
+                found = dict.fromkeys(failure.scenarios, failure.row) | found
+        return found
 
     def _leading(self, event: Event, node: ast.AST) -> Iterator[_Failure]:
         for running in event.chain if self._in else ():

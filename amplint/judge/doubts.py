@@ -43,6 +43,11 @@ FAILS_BEFORE = _possible(
     f"{_OPERANDS} {_LOW_PRECISION}",
     "Another operation raises before this one runs, in every scenario named.",
 )
+NO_WAY_IN = _possible(
+    "no-way-in",
+    f"{_OPERANDS} {_LOW_PRECISION}",
+    "All that is seen to lead here raises before, or is a constructor, which runs before anything is cast.",
+)
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
     f"{_OPERANDS} {_LOW_PRECISION}",

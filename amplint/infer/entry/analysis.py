@@ -115,10 +115,12 @@ def analyse(
         branches=tuple(recorder.differing_branches.values()),
         uses=recorder.uses(),
         unhindered=recorder.unhindered,
+        activations=recorder.activations,
         aligned=tuple(recorder.aligned()),
         oldest=oldest_torch,
         changes=frozenset(session.changes),
         followed=project.followed,
+        root=project.root_of(source.path),
         weight_reach=WeightReach(session, namespace, session.local_classes.values()),
         taken_from=partial(taken_from, namespace),
     )

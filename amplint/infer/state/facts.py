@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from amplint.infer.flow.training.training import Training
@@ -18,8 +19,7 @@ from amplint.infer.syntax.references import Reference, references
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Callable, Iterable, Set
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from amplint.finding import Cause
     from amplint.infer.lattice.dtypes import Autocast, Dtypes
@@ -152,11 +152,13 @@ class Confirming(NamedTuple):
 
 class Running(NamedTuple):
     """An activation of a function while something happened: its number, ``id`` of the function's node (0 at the top
-    level of a module) and the branches that ran and might not, each by ``id`` of its statements."""
+    level of a module), the branches that ran and might not, each by ``id`` of its statements, and the statement that
+    ran, by line."""
 
     number: int
     function: int
     path: tuple[int, ...]
+    row: int
 
 
 class Event(NamedTuple):
@@ -390,10 +392,14 @@ class FileFacts:
     uses: tuple[Use, ...] = ()
     unhindered: Set[int] = frozenset()
     """``id`` of the nodes of uses that were met where nothing had raised."""
+    activations: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """The activations of each function of the file whose body was followed, by the line of its definition."""
     aligned: tuple[Aligned, ...] = ()
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()
+    root: tuple[Path, str] = (Path(), "")
+    """The folder that absolute imports start from, and the dotted name of the package that holds the file."""
     weight_reach: Reach | None = field(default=None, repr=False, compare=False)
     """Whether what stands on a line runs on weights; None where that is not asked."""
     taken_from: Callable[[ast.alias, ast.Import | ast.ImportFrom], TakenFrom] = field(

@@ -70,6 +70,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.trace: list[Event] = []
+        self.activations: dict[int, list[int]] = {}
         self._ended: set[int] = set()
         self.regions: dict[int, Region] = {}
         self.calls: dict[int, TorchCall] = {}
@@ -89,6 +90,11 @@ class Recorder:
         self._sensitive: list[dict[int, Sensitive]] = []
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
+
+    def began(self, frame: Activation, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        """Note that the body of a function of the file that is checked is followed."""
+        if self.concerns(frame):
+            self.activations.setdefault(node.lineno, []).append(frame.number)
 
     def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own
@@ -334,13 +340,20 @@ def _event(frame: Activation, what: Mismatch | Refused | Used | BranchesMet | Ca
     chain, callers = [], []
     activation: Activation | None = frame
     while activation is not None:
-        chain.append(Running(activation.number, activation.function, activation.path))
+        chain.append(Running(activation.number, activation.function, activation.path, _row(activation.statement)))
         activation = activation.caller
     left = frame.left
     while left is not None:
         callers.append(left[0].function)
         left = left[0].left
     return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast, frame.namespace.own)
+
+
+def _row(statement: ast.stmt | None) -> int:
+    """The last line of a statement, of one that holds others the first."""
+    if statement is None:
+        return 0
+    return statement.lineno if hasattr(statement, "body") else statement.end_lineno or statement.lineno
 
 
 def _is_named(cast: ast.Call) -> bool:

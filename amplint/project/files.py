@@ -1,0 +1,51 @@
+"""Which files of a project mention a name: searched as text before anything is parsed."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from amplint import contents
+from amplint.infer.names.namespace import LIBRARY_FOLDERS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_SEARCHED_BYTES = 64_000_000
+"""Source of one project that is searched."""
+
+_TESTS = re.compile(rb"^\s*(?:import|from)\s+(?:pytest|unittest|torch\.testing)\b", re.MULTILINE)
+
+_IMPORTS = rb"\bimport\s*\([^)]*\b%b\b|\bimport\s[^\n(]*\b%b\b|\bimport \*|(?<!self)\.%b\b"
+
+
+@lru_cache(maxsize=1024)
+def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, ...] | None:
+    """The Python files below a folder, or in it alone, that may import a name; None where they are too many to search.
+
+    Tests do not count: what they make is made for the test.
+    """
+    files = _files(folder, whole, age)
+    if files is None:
+        return None
+    imported = re.compile(_IMPORTS % ((re.escape(name),) * 3))
+    return tuple(path for path, data in files if name in data and imported.search(data))
+
+
+@lru_cache(maxsize=1)
+def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes], ...] | None:
+    if folder.name in LIBRARY_FOLDERS:
+        return None
+    found, size = [], 0
+    for path in sorted(folder.rglob("*.py") if whole else folder.glob("*.py")):
+        try:
+            data = contents.read(path)
+        except OSError:
+            continue
+        size += len(data)
+        if size > MAX_SEARCHED_BYTES:
+            return None
+        if not _TESTS.search(data):
+            found.append((path, data))
+    return tuple(found)

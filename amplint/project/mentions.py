@@ -1,0 +1,207 @@
+"""Where a file mentions what it or other files define, and what the attributes of its objects are made of."""
+
+from __future__ import annotations
+
+import ast
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.torch_model.modules import MODULE_METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Mention(NamedTuple):
+    """A mention of a name, in a function or class at the top of a file (None: outside of all) and a method of it.
+
+    ``called``: the name is called there; ``base``: a class derives from it.
+    """
+
+    definition: Definition | None
+    method: Function | None
+    called: bool
+    base: bool
+
+
+def definitions(tree: ast.Module) -> dict[str, Definition]:
+    """The functions and classes at the top of a file; of several with one name the last."""
+    return {s.name: s for s in tree.body if isinstance(s, Definition)}
+
+
+@once_for_each_node
+def mentions(tree: ast.Module) -> dict[str, list[Mention]]:
+    """By name, all mentions but those in annotations and tests of a type, and in the list of what a file exports."""
+    found: dict[str, list[Mention]] = {}
+    imported, unnamed = _bound(tree)
+    for statement in tree.body:
+        definition = statement if isinstance(statement, Definition) else None
+        methods = definition.body if isinstance(definition, ast.ClassDef) else []
+        if _lists_exports(statement):
+            continue
+        for part in ast.iter_child_nodes(statement) if definition is not None else (statement,):
+            method = part if part in methods and isinstance(part, Function) else None
+            base = isinstance(definition, ast.ClassDef) and part in definition.bases
+            for name, called in _names(part, imported, unnamed):
+                found.setdefault(name, []).append(Mention(definition, method, called, base))
+    return found
+
+
+def _lists_exports(statement: ast.stmt) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets)
+
+
+def _bound(tree: ast.Module) -> tuple[dict[str, str], bool]:
+    """What the names that a file imports or defines are where they come from; whether it imports others unnamed."""
+    found: dict[str, str] = {name: name for name in definitions(tree)}
+    unnamed = False
+    for node in nodes_below(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                own = alias.asname or alias.name.partition(".")[0]
+                found[own] = alias.name
+                unnamed = unnamed or alias.name == "*"
+    return found, unnamed
+
+
+def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[tuple[str, bool]]:
+    """Names that the file imports or defines, and attributes of those, each with whether it is called."""
+    nodes = nodes_below(tree)
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    called = {id(call.func) for call in calls}
+    passed_over = {
+        id(part)
+        for outer in (
+            *(call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("isinstance", "super")),
+            *(node.annotation for node in nodes if isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation),
+            *(node.returns for node in nodes if isinstance(node, Function) and node.returns),
+        )
+        for part in ast.walk(outer)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            if (unnamed or node.id in imported) and id(node) not in passed_over:
+                yield imported.get(node.id, node.id), id(node) in called
+        elif isinstance(node, ast.Attribute) and _root(node) in imported and id(node) not in passed_over:
+            yield node.attr, id(node) in called
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def runs_made_of(cls: ast.ClassDef, name: str) -> bool:
+    """Whether a method that others may call runs what is made with a name: not ``forward``, nor private.
+
+    To call torch's own methods of a module, as for its parameters, runs nothing of it.
+    """
+    methods = [s for s in cls.body if isinstance(s, Function)]
+    made = {attribute for attribute, names in _attributes(methods).items() if name in names}
+    for method in methods:
+        if method.name == "forward" or (method.name.startswith("_") and method.name != "__call__"):
+            continue
+        harmless = {
+            id(node.value)
+            for node in nodes_below(method)
+            if isinstance(node, ast.Attribute) and node.attr in MODULE_METHODS
+        }
+        for node in nodes_below(method):
+            if isinstance(node, ast.Attribute) and node.attr in made and id(node) not in harmless:
+                return True
+    return False
+
+
+def made_of(cls: ast.ClassDef, method: Function, row: int) -> frozenset[str] | None:
+    """Names of what the attributes are made of that a method, and those that it calls, use up to a line.
+
+    None where they may be made of anything: something else than the class sets them.
+    """
+    functions = {s.name: s for s in cls.body if isinstance(s, Function)}
+    made = _attributes(functions.values())
+    used = {attribute for attribute, at in _own_attributes(method) if at <= row}
+    names = _mentioned(method, row)
+    used |= names & functions.keys()
+    pending = [*used]
+    while pending:
+        attribute = pending.pop()
+        inner = functions.get(attribute)
+        if inner is not None:
+            further = {name for name, _ in _own_attributes(inner)} - used
+            used |= further
+            pending += further
+            names |= _mentioned(inner)
+        elif attribute in made:
+            names |= made[attribute]
+        elif attribute not in _PLAIN:
+            return None
+    return frozenset(names)
+
+
+def first_work(function: Function) -> int:
+    """The last line of the first statement that calls something or multiplies matrices: before it, nothing raises."""
+    for statement in function.body:
+        if any(isinstance(node, (ast.Call, ast.MatMult)) for node in ast.walk(statement)):
+            return statement.lineno if hasattr(statement, "body") else statement.end_lineno or statement.lineno
+    return function.lineno
+
+
+def _mentioned(tree: ast.AST, row: float = inf) -> set[str]:
+    """Names and attributes up to a line."""
+    parts = [n for n in nodes_below(tree) if isinstance(n, (ast.Name, ast.Attribute)) and n.lineno <= row]
+    return {part.id if isinstance(part, ast.Name) else part.attr for part in parts}
+
+
+_PLAIN = ("training", "dtype", "device")
+"""Attributes of every module that hold no other."""
+_GROWING = ("append", "insert", "extend", "add_module", "update")
+
+
+def _own_attributes(method: Function) -> Iterator[tuple[str, int]]:
+    own = method.args.args[0].arg if method.args.args else ""
+    for node in nodes_below(method):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:
+            yield node.attr, node.lineno
+
+
+def _attributes(methods: Iterable[Function]) -> dict[str, set[str]]:
+    """By attribute, the names that what is stored there, or added to it, is made of, through variables too."""
+    found: dict[str, set[str]] = {}
+    for method in methods:
+        local: dict[str, set[str]] = {}
+        stored: list[tuple[str, set[str]]] = []
+        own = method.args.args[0].arg if method.args.args else ""
+        for target, value in _stores(method):
+            names = _mentioned(value)
+            for part in ast.walk(target):
+                if isinstance(part, ast.Name):
+                    local.setdefault(part.id, set()).update(names)
+                elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == own:
+                    stored.append((part.attr, names))
+        for attribute, names in stored:
+            pending, known = [*names], set(names)
+            while pending:
+                further = local.get(pending.pop(), set()) - known
+                known |= further
+                pending += further
+            found.setdefault(attribute, set()).update(known)
+    return found
+
+
+def _stores(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is assigned, or added to a list, and where."""
+    for node in nodes_below(method):
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            yield node.target, node.value
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            yield node.target, node.iter
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWING:
+            yield from ((node.func.value, given) for given in node.args)

@@ -1,0 +1,214 @@
+"""Whether every way that the project has into some code ends before it, or runs it in a constructor only."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint import contents
+from amplint.claims.conflict import Conflict
+from amplint.claims.conflicts import early_ends
+from amplint.infer.state.facts import Kind
+from amplint.project.files import mentioning
+from amplint.project.mentions import (
+    Definition,
+    Function,
+    Mention,
+    definitions,
+    first_work,
+    made_of,
+    mentions,
+    runs_made_of,
+)
+from amplint.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from amplint.claims.suspect import Suspect
+    from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.state.facts import FileFacts
+    from amplint.project.ends import Judging
+
+MAX_FILES = 6
+"""Files that mention one name; where more do, nothing is asked."""
+MAX_ANALYSED = 4
+"""Other files that are analysed for one file."""
+MAX_DEFINITIONS = 24
+"""Definitions that are looked at for one claim."""
+
+
+class Scope(NamedTuple):
+    """Where the files of a project lie: a folder, with those below it if ``whole``."""
+
+    folder: Path
+    whole: bool
+
+
+class File(NamedTuple):
+    """A file of the project, parsed."""
+
+    path: Path
+    tree: ast.Module
+
+
+def ways_in(facts: FileFacts, judging: Judging) -> Ways:
+    """The ways into the code of a file."""
+    folder, package = facts.root
+    scope = Scope(folder / package.partition(".")[0] if package else folder, bool(package))
+    return Ways(facts, scope, judging)
+
+
+def nowhere(ways: Ways, suspect: Suspect) -> bool:
+    """Whether every way to a suspect ends before it, in each of its scenarios."""
+    untyped = isinstance(suspect.data, Conflict) and suspect.data.kind is Kind.CONSTANT
+    return ways.lead_nowhere(suspect.span.start.row, suspect.scenarios, untyped=untyped)
+
+
+class Ways:
+    """The ways into the code of one file.
+
+    A class is reached where it is made: through the class that makes it, whose ``forward`` may end before it gets
+    there, or by what calls the function that makes it. A function is reached where it is called. What nothing in the
+    project mentions, or something at the top level of a file, is for the project's user to reach.
+    """
+
+    def __init__(self, facts: FileFacts, scope: Scope, judging: Judging) -> None:
+        self.path = facts.path
+        self._file = File(facts.path, facts.source.tree)
+        self._scope = scope
+        self._judging = judging
+        self._ends = {facts.path: early_ends(facts)}
+        self._parsed: dict[Path, ast.Module | None] = {facts.path: facts.source.tree}
+        self._known: dict[tuple[int, str, bool, bool], bool] = {}
+
+    def lead_nowhere(self, row: int, scenarios: tuple[str, ...], *, untyped: bool) -> bool:
+        """Whether every way to a line ends before it in each of the scenarios; one way at least is seen.
+
+        ``untyped``: what stands there is about a tensor of the default dtype, which in a constructor is the weights'.
+        """
+        target = next((d for d in definitions(self._file.tree).values() if _encloses(d, row)), None)
+        if target is None:
+            return False
+        inner = [node for node in ast.walk(target) if node is not target and isinstance(node, Definition)]
+        made = any(_encloses(node, row) for node in inner)
+        named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
+        return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
+
+    def _leads_nowhere(self, target: Definition, scenario: Scenario, made: bool, untyped: bool) -> bool:
+        constructs = untyped or not scenario.keeps_explicit
+        key = (target.lineno, scenario.name, made, constructs)
+        if key not in self._known:
+            walk = _Walk(self, scenario, constructs)
+            self._known[key] = walk.ends(self._file, target, made=made) and walk.ended
+        return self._known[key]
+
+    def users(self, file: File, name: str) -> list[tuple[File, Mention]] | None:
+        """The mentions of what a file defines, its own first; None where they are too many."""
+        paths = mentioning(*self._scope, contents.age(), name.encode())
+        if paths is None or len(paths) > MAX_FILES:
+            return None
+        found = [(file, mention) for mention in mentions(file.tree).get(name, ())]
+        for path in paths:
+            tree = self._tree(path)
+            if path != file.path and tree is not None and name not in definitions(tree):
+                found += [(File(path, tree), mention) for mention in mentions(tree).get(name, ())]
+        return found
+
+    def ends(self, file: File, function: Function) -> Mapping[str, int]:
+        """The scenarios in which a function ends early."""
+        if file.path not in self._ends and len(self._ends) <= MAX_ANALYSED:
+            self._ends[file.path] = self._judging.ends(file.path)
+        return self._ends.get(file.path, {}).get(function.lineno, {})
+
+    def _tree(self, path: Path) -> ast.Module | None:
+        if path not in self._parsed:
+            try:
+                self._parsed[path] = Source(path, contents.read(path)).tree
+            except (OSError, SourceError):
+                self._parsed[path] = None
+        return self._parsed[path]
+
+
+class _Walk:
+    """Follows the ways into a definition backwards, in one scenario; ``ended``: one was seen to end.
+
+    ``constructs``: a constructor that runs something ends the way, since nothing is cast yet.
+    """
+
+    def __init__(self, ways: Ways, scenario: Scenario, constructs: bool) -> None:
+        self.ended = False
+        self._constructs = constructs
+        self._ways = ways
+        self._scenario = scenario
+        self._visited: set[tuple[Path, str, bool]] = set()
+
+    def ends(self, file: File, target: Definition, *, made: bool) -> bool:
+        """Whether every way into a definition ends before it.
+
+        ``made``: what it makes is reached later than it is called, as an object of a class is.
+        """
+        key = (file.path, target.name, made)
+        if key in self._visited:
+            return True
+        self._visited.add(key)
+        if target.decorator_list or len(self._visited) > MAX_DEFINITIONS:
+            return False
+        users = self._ways.users(file, target.name)
+        others = {(user.path, mention): user for user, mention in users or () if mention.definition is not target}
+        if not others or any(mention.definition is None for _, mention in others):
+            return False
+        made = made or isinstance(target, ast.ClassDef)
+        return all(self._ends_at(user, mention, target.name, made) for (_, mention), user in others.items())
+
+    def _ends_at(self, file: File, mention: Mention, name: str, made: bool) -> bool:
+        """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
+        holder, method = mention.definition, mention.method
+        assert holder is not None
+        if self._constructs and mention.called and not made and method is not None and method.name == "__init__":
+            self.ended = True
+            return True
+        if isinstance(holder, ast.ClassDef) and self._object_ends(file, holder, name):
+            self.ended = True
+            return True
+        return self.ends(file, holder, made=made or not mention.called)
+
+    def _object_ends(self, file: File, cls: ast.ClassDef, name: str) -> bool:
+        """Whether calling an object of a class, or of those of its file that derive from it, ends before it uses what
+        is made with a name, and no other method is there to be called that does."""
+        family = [
+            other
+            for other in definitions(file.tree).values()
+            if isinstance(other, ast.ClassDef)
+            and (other is cls or any(isinstance(base, ast.Name) and base.id == cls.name for base in other.bases))
+        ]
+        forwards = [forward for one in family for forward in _forwards(one)]
+        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name):
+            return False
+        return all(self._ends_before(file, forward, cls, name) for forward in forwards)
+
+    def _ends_before(self, file: File, forward: Function, cls: ast.ClassDef, name: str) -> bool:
+        """Whether a ``forward`` ends before it uses what a class makes with a name.
+
+        Under autocast little raises, so that other files are asked about half weights only.
+        """
+        inherits = forward not in cls.body
+        if not inherits and _uses(made_of(cls, forward, first_work(forward)), name):
+            return False
+        if self._scenario.autocast and file.path != self._ways.path:
+            return False
+        row = self._ways.ends(file, forward).get(self._scenario.name)
+        return row is not None and (inherits or not _uses(made_of(cls, forward, row), name))
+
+
+def _uses(names: frozenset[str] | None, name: str) -> bool:
+    return names is None or name in names
+
+
+def _forwards(cls: ast.ClassDef) -> Iterator[Function]:
+    yield from (s for s in cls.body if isinstance(s, ast.FunctionDef) and s.name == "forward")
+
+
+def _encloses(node: ast.stmt, row: int) -> bool:
+    return node.lineno <= row <= (node.end_lineno or row)

@@ -1,0 +1,83 @@
+"""What a project makes and calls decides whether code is reached at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.engine import Options, check_file
+from amplint.plugins import load_rules, select_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULES = select_rules(load_rules(), ("AMP104",), (), ())
+
+NORM = """
+import torch
+from torch import nn
+
+class Norm(nn.GroupNorm):
+    def forward(self, x):
+        return super().forward(x.float()).type(x.dtype)
+
+def norm(channels):
+    return Norm(32, channels)
+
+def size_of(conv):
+    return conv(torch.zeros(1, 3, 64, 64)).numel()
+"""
+MODEL = """
+import torch
+from torch import nn
+from .norm import norm
+
+class Block(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = norm(channels)
+
+    def forward(self, x):
+        return self.norm(x)
+
+class Model(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.embed = nn.Linear(channels, channels)
+        self.blocks = nn.ModuleList([Block(channels)])
+
+    def forward(self, x):
+        FIRST
+        for block in self.blocks:
+            x = block(x)
+        return x
+"""
+RAISES = "x = x + self.embed(torch.arange(8.0, dtype=torch.float32)[None])"
+
+
+def told(folder: Path, **files: str) -> list[str]:
+    package = folder / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    return [
+        finding.code
+        for finding in check_file(package / "norm.py", Options(RULES)).findings
+        if finding.message.startswith("group_norm")
+    ]
+
+
+def test_a_class_that_nothing_makes_is_for_the_user_to_run(tmp_path: Path) -> None:
+    assert told(tmp_path, norm=NORM) == ["AMP104"]
+
+
+@pytest.mark.parametrize(("first", "expected"), [(RAISES, []), ("x = self.embed(x)", ["AMP104"])])
+def test_a_model_that_raises_first_does_not_reach_its_blocks(tmp_path: Path, first: str, expected: list[str]) -> None:
+    assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", first)) == expected
+
+
+def test_another_way_in_counts(tmp_path: Path) -> None:
+    other = "from .norm import norm\n\nlayer = norm(64)\n"
+    assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", RAISES), other=other) == ["AMP104"]
