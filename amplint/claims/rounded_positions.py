@@ -109,8 +109,13 @@ def _turned(node: ast.expr | ast.stmt, around: Surroundings) -> bool:
 
 
 def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:
-    """Whether positions are low precision only because a buffer is, which may have been kept from conversion."""
-    return facts.scenarios[lane].autocast is None and not operand.value.explicit
+    """Whether positions are low precision only because a buffer is, which may have been kept from conversion.
+
+    One made in float32 explicitly is that where explicit dtypes are kept.
+    """
+    kept = (n for n, scenario in enumerate(facts.scenarios) if scenario.keeps_explicit)
+    converted = not operand.value.explicit or any(not operand.value.dtypes[n].mask & LOW for n in kept)
+    return facts.scenarios[lane].autocast is None and converted
 
 
 def rounded_positions(facts: FileFacts) -> Iterator[tuple[list[Rounded], bool]]:
