@@ -40,60 +40,60 @@ _SMALL = (Trait.NEGATIVE, Trait.BOUNDED, Trait.SHARE, Trait.REST)
 
 @dataclass(frozen=True, slots=True)
 class Prone:
-    """An operation, its operand, in which scenarios that is low precision, and what goes wrong."""
+    """An operation, in which scenarios its operand is low precision, and what goes wrong."""
 
     use: Use
-    operand: Operand
     lanes: dict[int, Standing]
     what: str
+
+    @property
+    def operand(self) -> Operand:
+        return self.use.operands[0]
 
     @property
     def is_logarithm(self) -> bool:
         return short_name(self.use.op).rstrip("_") in LOGARITHMS
 
 
-def _hazard(short: str, trait: Trait | None) -> tuple[int, str] | None:
-    """The dtypes in which an operation goes wrong on such values, and what happens."""
+def _hazard(short: str, trait: Trait | None) -> tuple[int, str, bool] | None:
+    """The dtypes in which an operation goes wrong on such values, what happens, and whether that matters always."""
     if short in SUMS and trait is Trait.SQUARE:
-        return FLOAT16, "squares overflow beyond 256"
+        return FLOAT16, "squares overflow beyond 256", False
     if short in SUMS and trait is Trait.BUCKET_SQUARE:
-        return FLOAT16, "gradients times a loss scale overflow it"
+        return FLOAT16, "gradients times a loss scale overflow it", True
     if short in LOGARITHMS and trait is Trait.SHARE:
-        return FLOAT16, "what is below 3e-8 is zero there, and its logarithm infinite"
+        return FLOAT16, "what is below 3e-8 is zero there, and its logarithm infinite", True
     if short in LOGARITHMS and trait is Trait.REST:
-        return LOW, "near 1 that is zero, and its logarithm infinite"
+        return LOW, "near 1 that is zero, and its logarithm infinite", True
     if short in _EXPONENTIALS and trait is Trait.DECAY:
-        return LOW, "exp of exp multiplies the rounding error"
+        return LOW, "exp of exp multiplies the rounding error", True
     if short in _EXPONENTIALS and trait not in _SMALL:
-        return FLOAT16, "it overflows beyond 11"
+        return FLOAT16, "it overflows beyond 11", False
     if short in _ACCUMULATED:
-        return LOW, "rounding adds up"
-    return (LOW, "it is rounded") if short in _ROUNDED else None
+        return LOW, "rounding adds up", trait is not None
+    return (LOW, "it is rounded", False) if short in _ROUNDED else None
 
 
-def _matters(short: str, operand: Operand, use: Use, surroundings: Surroundings, in_function: bool) -> bool:
-    """Whether something is lost that matters, whatever the numbers.
+def _matters(short: str, use: Use, surroundings: Surroundings, in_function: bool) -> bool:
+    """Whether what depends on the numbers is lost for the usual ones.
 
     Residual streams, which normalisation layers get, do exceed 256. What only a caller knows may be a mask or lengths,
     whose running sums are integers; what an autograd Function gets is floating.
     """
-    if operand.value.trait is Trait.SQUARE and short in SUMS:
-        return short == "mean" and normalises(surroundings, use.node, operand.node)
+    operand = use.operands[0]
+    if short == "mean":
+        return normalises(surroundings, use.node, operand.node)
     if short in _ACCUMULATED:
-        passed = any(lane.symbol is not None for lane in operand.value.dtypes)
-        return in_function or operand.value.trait is not None or not passed
-    if short == "softmax":
-        return decides(surroundings, use.node)
-    return short not in _ROUNDED and not (short in _EXPONENTIALS and operand.value.trait is not Trait.DECAY)
+        return in_function or all(lane.symbol is None for lane in operand.value.dtypes)
+    return short == "softmax" and decides(surroundings, use.node)
 
 
 def _prone(facts: FileFacts, use: Use, surroundings: Surroundings) -> Prone | None:
-    short = short_name(use.op).rstrip("_")
-    dtype = use.arguments.get("dtype", Const(None))
-    hazard = _hazard(short, use.operands[0].value.trait) if use.operands else None
+    short, operand = short_name(use.op).rstrip("_"), use.operands[0]
+    dtype, hazard = use.arguments.get("dtype", Const(None)), _hazard(short, operand.value.trait)
     if hazard is None or not (isinstance(dtype, Const) and dtype.value is None):
         return None
-    (failing, what), operand = hazard, use.operands[0]
+    failing, what, always = hazard
     in_function = short in _ACCUMULATED and in_autograd_function(facts, use)
     if operand.value.trait is Trait.BUCKET_SQUARE:
         lanes = _lanes_of_gradient(facts, use, operand)
@@ -102,9 +102,9 @@ def _prone(facts: FileFacts, use: Use, surroundings: Surroundings) -> Prone | No
         lanes = claimed(facts, use, operand, lambda _, bit: bool(bit & failing))
     if operand.value.trait is Trait.SQUARE:
         lanes = assumed(lanes)
-    if lanes and not _matters(short, operand, use, surroundings, in_function):
+    if lanes and not always and not _matters(short, use, surroundings, in_function):
         lanes = doubted(lanes, doubts.VALUES_DECIDE)
-    return Prone(use, operand, surest(lanes), what) if lanes else None
+    return Prone(use, surest(lanes), what) if lanes else None
 
 
 def _lanes_of_gradient(facts: FileFacts, use: Use, operand: Operand) -> dict[int, Standing]:
@@ -122,6 +122,6 @@ def prone_operations(facts: FileFacts) -> Iterator[list[Prone]]:
         return
     surroundings = Surroundings.of(facts.source.tree)
     for uses in by_node(facts.uses):
-        found = [prone for use in uses if (prone := _prone(facts, use, surroundings)) is not None]
+        found = [prone for use in uses if use.operands and (prone := _prone(facts, use, surroundings)) is not None]
         if found:
             yield found

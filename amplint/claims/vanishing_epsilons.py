@@ -74,8 +74,9 @@ def _vanishing(facts: FileFacts, use: Use, consumer: str) -> Vanishing | None:
             continue
         lanes = surest(claimed_lanes(facts, use, use.operands[0], partial(_vanishes, number)))
         half = not any(facts.scenarios[lane].autocast for lane in lanes)
-        cubed = not lanes and consumer == "rsqrt" and trait is Trait.POSITIVE and _is_cubed(number)
-        if cubed:
+        cubed = not lanes and consumer == "rsqrt" and trait is Trait.POSITIVE
+        if cubed and not isinstance(number, Limit) and 0 < number < _FINITE_CUBE:
+            # Autocast computes the root and its gradient in float32.
             lanes = claimed_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16)
             lanes = surest({n: each for n, each in lanes.items() if facts.scenarios[n].autocast is None})
         elif half and trait not in _REACHING_ZERO and consumer not in LOGARITHMS:
@@ -83,11 +84,6 @@ def _vanishing(facts: FileFacts, use: Use, consumer: str) -> Vanishing | None:
         if lanes:
             return Vanishing(use, parameter, lanes, cubed)
     return None
-
-
-def _is_cubed(number: float | Limit) -> bool:
-    """Whether float16 does not hold the cube of a number's inverse root, which autocast computes in float32."""
-    return not isinstance(number, Limit) and 0 < number < _FINITE_CUBE
 
 
 def _vanishes(number: float | Limit, lane: int, bit: int) -> bool:
