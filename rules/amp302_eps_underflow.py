@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, quoted, spelled_number, strongest
+from amplint.claims.low_precision import dtype_expression, quoted, spelled_number, suspect
 from amplint.claims.vanishing_epsilons import Vanishing, vanishing_epsilons
 from amplint.rewriting.nodes import find_expression
 from amplint.rule import Applicability, Example, Rule, Severity, Suspect
@@ -24,8 +24,10 @@ class EpsUnderflow(Rule):
     ------------
     Reports positive numbers below 3e-8 that are added to a float16 tensor or passed to `clamp`, `F.normalize`,
     `F.cosine_similarity` or `logit` of one. Numbers are followed through names, attributes and defaults, and
-    `torch.finfo(torch.float32).tiny` counts as what it is. Under `rsqrt` or a power of -0.5, without autocast, numbers
-    below 6e-4 beside a variance or another number that is not negative are reported as well.
+    `torch.finfo(torch.float32).tiny` counts as what it is. Under `rsqrt`, without autocast, numbers below 6e-4 beside a
+    variance or another number that is not negative are reported as well. In half weights without autocast only what
+    evidently reaches zero is told: shares of a softmax or sigmoid, sums and means of squares, what a logarithm is taken
+    of; the others need `--pedantic`.
 
     Why it is bad
     -------------
@@ -53,7 +55,7 @@ class EpsUnderflow(Rule):
     Fix safety
     ----------
     Unsafe: in float16 the epsilon becomes 6e-5, its smallest number of full precision, which changes results near
-    zero, and under an inverse square root 1e-3. In float32 and bfloat16 nothing changes.
+    zero, and under an inverse square root 6e-4. In float32 and bfloat16 nothing changes.
     """
 
     code: ClassVar[str] = "AMP302"
@@ -123,8 +125,7 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for found in vanishing_epsilons(facts):
-            yield _suspect(facts, found)
+        return (suspect(facts, found, _message) for found in vanishing_epsilons(facts))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
@@ -133,36 +134,21 @@ def reproduce():
         visit.report(suspect, _fix(node, suspect.data, visit))
 
 
-def _suspect(facts: FileFacts, found: list[Vanishing]) -> Suspect:
-    worst, lanes, standing = strongest(found)
-    span = facts.span(worst.use.node)
-    number = worst.use.numbers[worst.parameter]
-    shown = spelled_number(worst.constant, number, "the epsilon")
-    dtype, tensor = dtype_name(worst.operand, lanes), quoted(worst.operand.node, "the tensor")
-    message = f"{shown} rounds to 0 in {dtype}, so {tensor} can still be 0"
-    if worst.cubed:
-        message = f"{shown} is too small beside {dtype} {tensor}: where that is 0, the root's gradient is infinite"
-    return Suspect(
-        span=span,
-        node=span,
-        message=message,
-        scenarios=facts.names(lanes),
-        standing=standing,
-        causes=causes_of(facts, worst.operand, worst.lanes),
-        data=worst,
-    )
+def _message(found: Vanishing, dtype: str) -> str:
+    shown = spelled_number(found.constant, found.use.numbers[found.parameter], "the epsilon")
+    tensor = quoted(found.operand.node, "the tensor")
+    if found.cubed:
+        return f"{shown} is too small beside {dtype} {tensor}: where that is 0, the root's gradient is infinite"
+    return f"{shown} rounds to 0 in {dtype}, so {tensor} can still be 0"
 
 
 def _fix(node: cst.CSTNode, vanishing: Vanishing, visit: Visit) -> Fix | None:
-    """The epsilon, or float16's smallest normal number where that is larger; under a root 1e-3 in float16."""
+    """The epsilon, or the least that float16 bears where that is larger."""
     constant, dtype = vanishing.constant, dtype_expression(vanishing.use, vanishing.operand)
     found = find_expression(visit, node, constant) if constant is not None and dtype is not None else None
     if found is None:
         return None
-    if vanishing.cubed:
-        float16, imports = visit.import_name("torch", "float16")
-        text = f"max({visit.code(found)}, 1e-3 if {dtype} == {float16} else 0.0)"
-    else:
-        finfo, imports = visit.import_name("torch", "finfo")
-        text = f"max({visit.code(found)}, {finfo}({dtype}).tiny)"
+    finfo, imports = visit.import_name("torch", "finfo")
+    least = f"{finfo}({dtype}).max ** (-2 / 3)" if vanishing.cubed else f"{finfo}({dtype}).tiny"
+    text = f"max({visit.code(found)}, {least})"
     return visit.fix(Applicability.UNSAFE, "Use an epsilon that the dtype holds", *imports, visit.replace(found, text))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
+from amplint.claims.low_precision import quoted, suspect
+from amplint.claims.normalising import squared
 from amplint.claims.operands import short_name
-from amplint.claims.prone_operations import SUMS, Prone, prone_operations, squared
+from amplint.claims.prone_operations import SUMS, Prone, prone_operations
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.nodes import find_expression, find_operand
 from amplint.rule import Applicability, Example, Rule, Severity, Suspect
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.rule import Edit, FileFacts, Fix, Visit
-_TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax", "norm", "vector_norm"))
+_TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax"))
 
 
 class OverflowProneOp(Rule):
@@ -25,22 +26,22 @@ class OverflowProneOp(Rule):
 
     What it does
     ------------
-    Reports, where the operand is low precision and nothing upcasts it: `sum` and `mean` of squares over some dimensions
-    in float16 whose root the function takes, as norms do, sums of squares of the gradients that a communication hook
-    gets in float16, and in float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an
-    exponential, and a `softmax` whose shares `topk` or `argmax` then choose by. CUDA's autocast computes these in
-    float32, so the findings are about half weights, regions with autocast off, and devices with other cast lists. Under
-    autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1 less such a low-precision number.
+    Reports, where the operand is low precision and nothing upcasts it: in float16 the `mean` of squares by whose root
+    the function scales what it squared, as normalisation layers do, and sums of squares of the gradients that a
+    communication hook gets; in float16 and bfloat16 `cumsum`, `cumprod` and `logcumsumexp`, the exponential of an
+    exponential, and a `softmax` whose shares `topk` or `argmax` choose by and then weigh what was chosen. CUDA's
+    autocast computes these in float32, so the findings are about half weights, regions with autocast off, and devices
+    with other cast lists. Under autocast as well: the logarithm of a float16 `sigmoid` or `softmax`, and of 1 less such
+    a low-precision number.
 
     With `--pedantic` also where it depends on the numbers whether that matters: any other `softmax`, `log_softmax`,
-    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (distances, losses), norms and sums of squares
-    of gradients of float16 parameters, and in float16 `exp` and its like of numbers that may be large.
+    `logsumexp`, `logsigmoid` and `prod`, other sums and means of squares (norms, distances, losses), running sums of
+    what may be a mask, and in float16 `exp` and its like of numbers that may be large.
 
     Why it is bad
     -------------
     In float16 a square overflows beyond 256 and `exp` beyond 11: a norm of such activations is infinite and what it
-    divides is zero. Below 1.7e-4 a square is zero, and so is the root of a mean that nothing was added to before: what
-    it divides is infinite. bfloat16 has the range and 8 bits: a running sum stops growing at 256 times what it adds, a
+    divides is zero. bfloat16 has the range and 8 bits: a running sum stops growing at 256 times what it adds, a
     decay of 0.999 is 1, and experts whose shares are close are chosen by their order.
 
     How it shows
@@ -70,7 +71,7 @@ class OverflowProneOp(Rule):
     name: ClassVar[str] = "overflow-prone-op"
     severity: ClassVar[Severity] = Severity.WARNING
     tokens: ClassVar[tuple[str, ...]] = (
-        *("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid", "norm(", "log(", "log2("),
+        *("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid", "log(", "log2("),
     )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -143,40 +144,26 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for found in prone_operations(facts):
-            yield _suspect(facts, found)
+        return (suspect(facts, found, _message) for found in prone_operations(facts))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
 
 
-def _suspect(facts: FileFacts, found: list[Prone]) -> Suspect:
-    worst, lanes, standing = strongest(found)
-    span = facts.span(worst.use.node)
-    short = short_name(worst.use.op)
-    given = f"{short} of {dtype_name(worst.operand, lanes)} {quoted(worst.operand.node, 'tensor')}"
-    computed = "" if worst.is_logarithm else " stays in 16 bit"
-    return Suspect(
-        span=span,
-        node=span,
-        message=f"{given}{computed}: {worst.what}",
-        scenarios=facts.names(lanes),
-        standing=standing,
-        causes=causes_of(facts, worst.operand, worst.lanes),
-        data=worst,
-    )
+def _message(found: Prone, dtype: str) -> str:
+    given = f"{short_name(found.use.op)} of {dtype} {quoted(found.operand.node, 'tensor')}"
+    return f"{given}{'' if found.is_logarithm else ' stays in 16 bit'}: {found.what}"
 
 
 def _fix(node: cst.Call, prone: Prone, visit: Visit) -> Fix | None:
-    short = short_name(prone.use.op).rstrip("_")
-    if short_name(prone.use.op).endswith("_") or prone.is_logarithm:
+    short = short_name(prone.use.op)
+    if short.endswith("_") or prone.is_logarithm:
         return None
     edits: list[Edit] = []
     if short in SUMS:
         for part in squared(Surroundings.of(visit.facts.source.tree), prone.operand.node):
             found = find_expression(visit, node, part)
-            if found is not None:
-                edits.append(visit.append(found, ".float()"))
+            edits += [visit.append(found, ".float()")] if found is not None else []
     elif short in _TAKES_DTYPE:
         float32, imports = visit.import_name("torch", "float32")
         edits = [*imports, visit.add_argument(node, f"dtype={float32}")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.judge.doubts import NO_ROOT, NO_WEIGHTS, UNKNOWN_ON_A_PATH
+from amplint.judge.doubts import NO_WEIGHTS, UNKNOWN_ON_A_PATH, VALUES_DECIDE
 
 BENCHMARKS = str(Path(__file__).parent.parent / "benchmarks")
 if BENCHMARKS not in sys.path:
@@ -27,20 +27,20 @@ def labelled(verdict: str, *held: str, package: str = "made_up") -> Labelled:
 
 LABELLED = [
     labelled("right"),
-    labelled("right", "no-root", package="other"),
-    labelled("wrong", "no-root"),
-    labelled("wrong", "no-root", "no-weights"),
-    labelled("arguable", "no-root", "unknown-on-a-path"),
+    labelled("right", "values-decide", package="other"),
+    labelled("wrong", "values-decide"),
+    labelled("wrong", "values-decide", "no-weights"),
+    labelled("arguable", "values-decide", "unknown-on-a-path"),
     labelled("right", "unknown-on-a-path"),
-    labelled("not judged", "no-root", package="third"),
-    labelled("not judged", "no-root", package="fourth"),
+    labelled("not judged", "values-decide", package="third"),
+    labelled("not judged", "values-decide", package="fourth"),
 ]
 
 
 @pytest.mark.parametrize(
     ("row", "alone"),
     [
-        (NO_ROOT, ["right", "wrong", "arguable"]),
+        (VALUES_DECIDE, ["right", "wrong", "arguable"]),
         (NO_WEIGHTS, []),
         (UNKNOWN_ON_A_PATH, ["right"]),
     ],
@@ -52,7 +52,8 @@ def test_a_doubt_decides_where_no_other_one_leaves_as_little(row: Doubt, alone: 
 def test_the_table_counts_verdicts_by_package() -> None:
     text = "\n".join(lines(LABELLED))
     assert text.startswith("6 labelled findings, 2 of them told: right 2\n")
-    assert f"{'no-root':24}{'possible':9}     4      3      1      1         1        2         3  supported\n" in text
+    row = f"{'values-decide':24}{'possible':9}     4      3      1      1         1        2         3  supported\n"
+    assert row in text
     assert "  costs: other 1\n  saves: made-up 2\n" in text
 
 

@@ -39,19 +39,14 @@ def reported(line: str, *, pedantic: bool = False) -> int:
 @pytest.mark.parametrize(
     "line",
     [
-        "return logits.softmax(-1).topk(2)",
-        "return torch.topk(F.softmax(logits, dim=-1), k=2)",
-        "p = logits.softmax(-1)\n        return torch.topk(p.view(-1, 4) + 1, 2)",
-        "best, i = logits.softmax(-1).topk(2)\n        return best, i",
+        "p, i = torch.topk(F.softmax(logits, dim=-1).view(-1, 4), k=2)\n        p /= p.sum()\n        return p, i",
         "best, i = logits.softmax(-1).topk(2)\n        return best / best.sum(-1, keepdim=True), i",
         "best, i = logits.softmax(-1).topk(2)\n        best = best * 2\n        y = best * x\n        return y, i",
         "p = F.softmax(logits, -1)\n        best = torch.argmax(p, 1)\n        return p * F.one_hot(best, 4)",
-        "return logits.pow(2).mean(-1).sqrt()",
-        "return logits * torch.rsqrt((logits - x).square().sum(-1) + 1e-3)",
-        "return (logits[:, 0] ** 2 + x[:, 1] ** 2).sum(-1, keepdim=True).add(1e-3).sqrt()",
-        "return (logits.square().sum(-1) + 1e-3).sqrt()",
-        "v = logits.square().sum(-1)\n        w = v + 1e-3\n        return logits / w.sqrt()",
-        "v = logits.square().sum(-1)\n        return v.clamp(min=1e-3).sqrt()",
+        "return logits * torch.rsqrt((logits - x).square().mean(-1) + 1e-3)",
+        "v = logits.square().mean(-1)\n        w = v + 1e-3\n        return logits / w.sqrt()",
+        "v: torch.Tensor = torch.mean(logits * logits, -1)\n        return (v + 1e-3) ** -0.5 * logits",
+        "s = logits**2\n        v = s.mean(-1).clamp(min=1e-3)\n        return logits * v.pow(-0.5)",
         "return logits.sigmoid().cumsum(-1)",
         "return torch.log(1 - logits.sigmoid())",
         "return torch.exp(-torch.exp(logits))",
@@ -72,7 +67,12 @@ def test_certain_whatever_the_numbers(line: str) -> None:
         "return torch.topk(logits.softmax(-1), 2)[0]",
         "p = F.softmax(logits / 0.7, dim=-1)\n        return torch.multinomial(p, 1)",
         "best, i = logits.softmax(-1).topk(2)\n        best = best.view(-1)\n        return dict(best=best, x=x[i])",
+        "return logits.softmax(-1).topk(2)",
+        "best, i = logits.softmax(-1).topk(2)\n        return best, i",
         "return logits.pow(2).mean(-1)",
+        "return logits.pow(2).mean(-1).sqrt()",
+        "return x / (logits.pow(2).mean(-1, keepdim=True) + 1e-3).sqrt()",
+        "return logits / (logits.pow(2).sum(-1, keepdim=True) + 1e-3).sqrt()",
         "return (logits - x).square().mean()",
         "return torch.exp(logits)",
         "return F.log_softmax(logits, -1)",
@@ -96,22 +96,6 @@ def test_possible_where_it_depends_on_the_numbers(line: str) -> None:
 )
 def test_silent(line: str) -> None:
     assert reported(line, pedantic=False) == 0
-
-
-@pytest.mark.parametrize(
-    ("line", "count"),
-    [
-        ("return sum(p.grad.detach().pow(2).sum() for p in ps)", 1),
-        ("return [p.grad.data.norm(2) for p in ps if p.grad is not None]", 1),
-        ("return [torch.norm(p.grad, dtype=torch.float32) for p in ps]", 0),
-        ("return [p.grad.float().norm() for p in ps]", 0),
-        ("return [p.grad.abs().max() for p in ps]", 0),
-    ],
-)
-def test_gradients_have_the_dtype_of_their_parameters(line: str, count: int) -> None:
-    source = Source(Path("/project/clip.py"), f"import torch\n\n\ndef total(ps):\n    {line}\n".encode())
-    assert len(check_file(source, replace(OPTIONS, pedantic=True)).findings) == count
-    assert check_file(source, OPTIONS).findings == (), "hardly anyone trains float16 parameters"
 
 
 FALLBACK = """\
@@ -171,20 +155,3 @@ class Gate(torch.autograd.Function):
     for returned, count in (("dg.cumsum(-2)", 1), ("dg.float().cumsum(-2)", 0)):
         source = Source(Path("/project/gate.py"), code.format(returned).encode())
         assert len(check_file(source, OPTIONS).findings) == count
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("return x / (logits.pow(2).mean(-1, keepdim=True).sqrt() + 1e-8)", True),
-        ("v = logits.pow(2).mean(-1, keepdim=True)\n        return x / (v**0.5 + 1e-8)", True),
-        ("return x / (logits.pow(2).mean(-1, keepdim=True) + 1e-3).sqrt()", False),
-        ("v = logits.pow(2).mean(-1, keepdim=True) + 1e-3\n        return x / v.sqrt()", False),
-        ("return x / logits.pow(2).mean(-1, keepdim=True).clamp(min=1e-3).sqrt()", False),
-    ],
-)
-def test_small_squares_are_lost_where_nothing_is_added_before_the_root(line: str, said: bool) -> None:
-    source = Source(Path("/project/module.py"), MODULE.format(line).encode())
-    (finding,) = check_file(source, OPTIONS).findings
-    assert "squares overflow beyond 256" in finding.message
-    assert ("are zero below" in finding.message) is said

@@ -45,3 +45,23 @@ def test_what_counts_up(returned: str, certainty: Certainty, said: str) -> None:
     (finding,) = check_file(source, Options(RULES)).findings
     assert finding.certainty is certainty
     assert said in finding.message
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("torch.float32", 0), ("torch.float16", 1)])
+def test_a_buffer_may_be_kept_from_conversion(dtype: str, count: int) -> None:
+    code = f"""\
+import torch
+from torch import nn
+
+
+class Basis(nn.Module):
+    def __init__(self, order):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.register_buffer("rates", torch.arange(1, order, dtype={dtype}))
+
+    def forward(self, x: torch.Tensor):
+        return torch.outer(self.proj(x), self.rates).sin()
+"""
+    found = check_file(Source(Path("/project/basis.py"), code.encode()), Options(RULES)).findings
+    assert len([finding for finding in found if "fp16" in finding.scenarios]) == count

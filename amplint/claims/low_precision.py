@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from amplint.claims.operands import dtype_of_tensor, is_stable, known_floating
+from amplint.claims.suspect import Suspect
 from amplint.infer.lattice.dtypes import bits_of, names_of
 from amplint.infer.lattice.values import Limit
 from amplint.judge import doubts
@@ -28,7 +29,18 @@ class _HasLanes(Protocol):
     def lanes(self) -> dict[int, Standing]: ...
 
 
+class _OfOperand(_HasLanes, Protocol):
+    """What claims something of an operand."""
+
+    @property
+    def use(self) -> Use: ...
+
+    @property
+    def operand(self) -> Operand: ...
+
+
 Claim = TypeVar("Claim", bound=_HasLanes)
+OfOperand = TypeVar("OfOperand", bound=_OfOperand)
 
 
 def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int, int], bool]) -> dict[int, Standing]:
@@ -97,6 +109,14 @@ def strongest(found: Sequence[Claim]) -> tuple[Claim, list[int], Standing]:
     standing = next(iter(worst.lanes.values()))
     lanes = {number for claim in found for number, each in claim.lanes.items() if each.rank == standing.rank}
     return worst, sorted(lanes), standing
+
+
+def suspect(facts: FileFacts, found: Sequence[OfOperand], message: Callable[[OfOperand, str], str]) -> Suspect:
+    """The surest of what one node does; ``message`` takes that and the operand's dtype."""
+    worst, lanes, standing = strongest(found)
+    span, said = facts.span(worst.use.node), message(worst, dtype_name(worst.operand, lanes))
+    causes = causes_of(facts, worst.operand, worst.lanes)
+    return Suspect(span, span, said, facts.names(lanes), standing, causes, data=worst)
 
 
 def by_node(uses: Iterable[Use]) -> Iterable[list[Use]]:

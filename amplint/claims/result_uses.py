@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.syntax.bodies import once_for_each_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from amplint.claims.surroundings import FunctionNode, Surroundings
 
@@ -64,6 +64,20 @@ def uses_behind(function: ast.AST, name: str, behind: ast.expr) -> Iterator[ast.
             yield use
         elif isinstance(use.ctx, ast.Store) and rebound is None:
             rebound = use.lineno
+
+
+def computed_from(function: ast.AST, node: ast.AST) -> Callable[[ast.AST], bool]:
+    """Tells of a tree of a function whether an expression, or a variable that is computed from it, stands there."""
+    reached: set[str] = set()
+
+    def holds(tree: ast.AST) -> bool:
+        return any(n is node or (isinstance(n, ast.Name) and n.id in reached) for n in ast.walk(tree))
+
+    for statement in [n for n in ast.walk(function) if isinstance(n, ast.Assign | ast.AnnAssign | ast.AugAssign)]:
+        if statement.value is not None and holds(statement.value):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            reached |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self"}
+    return holds
 
 
 @once_for_each_node

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import assumed, by_node, claimed_lanes, surest
 from amplint.claims.operands import short_name
+from amplint.claims.result_uses import computed_from
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.values import Trait
@@ -102,22 +103,19 @@ def _turned(node: ast.expr | ast.stmt, around: Surroundings) -> bool:
     function = around.function(node)
     if function is None:
         return False
-    reached: set[str] = set()
-
-    def holds(tree: ast.AST) -> bool:
-        return any(n is node or (isinstance(n, ast.Name) and n.id in reached) for n in ast.walk(tree))
-
-    for statement in [n for n in ast.walk(function) if isinstance(n, (ast.Assign, ast.AugAssign))]:
-        if holds(statement.value):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            reached |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self"}
+    holds = computed_from(function, node)
     calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
     return any(_TURNS.match(around.called(call)) and holds(call) for call in calls)
 
 
 def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:
-    """Whether positions are low precision only because a buffer is, which may have been kept from conversion."""
-    return facts.scenarios[lane].autocast is None and not operand.value.explicit
+    """Whether positions are low precision only because a buffer is, which may have been kept from conversion.
+
+    One made in float32 explicitly is that where explicit dtypes are kept.
+    """
+    kept = (n for n, scenario in enumerate(facts.scenarios) if scenario.keeps_explicit)
+    converted = not operand.value.explicit or any(not operand.value.dtypes[n].mask & LOW for n in kept)
+    return facts.scenarios[lane].autocast is None and converted
 
 
 def rounded_positions(facts: FileFacts) -> Iterator[tuple[list[Rounded], bool]]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from amplint.claims.low_precision import by_node, claimed_lanes, surest
+from amplint.claims.low_precision import by_node, claimed_lanes, doubted, surest
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from amplint.infer.lattice.values import Limit, Trait
+from amplint.infer.torch_model.torch_ops import LOGARITHMS
+from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +37,7 @@ _GUARDS = {
 """By which parameter operations get an epsilon."""
 _VANISHING = ("tiny", "smallest_normal", "smallest_subnormal")
 _WIDE = BFLOAT16 | FLOAT32 | FLOAT64
+_REACHING_ZERO = (Trait.SHARE, Trait.REST, Trait.SPREAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Vanishing:
     use: Use
     parameter: str
     lanes: dict[int, Standing]
-    cubed: bool = False
+    cubed: bool
 
     @property
     def operand(self) -> Operand:
@@ -59,62 +62,28 @@ class Vanishing:
         return self.use.nodes.get(self.parameter)
 
 
-def _vanishing(facts: FileFacts, use: Use) -> Vanishing | None:
-    for parameter in _GUARDS.get(short_name(use.op).rstrip("_"), ()):
-        number = use.numbers.get(parameter)
-        if number is None or not use.operands or _is_learned(use.operands[0]):
-            continue
-        lanes = claimed_lanes(facts, use, use.operands[0], partial(_vanishes, number))
-        if lanes:
-            return Vanishing(use, parameter, surest(lanes))
-    return None
+def _vanishing(facts: FileFacts, use: Use, consumer: str) -> Vanishing | None:
+    """The epsilon of an operation whose result ``consumer`` gets.
 
-
-def _is_learned(operand: Operand) -> bool:
-    """Whether a tensor is computed from parameters of modules alone: no data makes it zero."""
-    pending = [operand.value.origin]
-    while pending:
-        origin = pending.pop()
-        if origin is None or not (origin.parents or origin.parameter):
-            return False
-        pending += () if origin.parameter else origin.parents
-    return True
-
-
-def _cubed(facts: FileFacts, use: Use) -> Vanishing | None:
-    """A sum whose inverse square root, cubed, float16 does not hold where the tensor is zero, which it may be.
-
-    Autocast computes the root and its gradient in float32.
+    Most tensors of half weights keep away from zero: distances, counts, densities. Under autocast a matmul or a layer
+    rounds to zero what was none.
     """
-    if short_name(use.op) != "add" or not use.operands or use.operands[0].value.trait is not Trait.POSITIVE:
-        return None
-    for parameter in _GUARDS["add"]:
-        number = use.numbers.get(parameter)
-        if isinstance(number, float) and 0 < number < _FINITE_CUBE:
+    for parameter in _GUARDS.get(short_name(use.op).rstrip("_"), ()) if use.operands else ():
+        number, trait = use.numbers.get(parameter), use.operands[0].value.trait
+        if number is None:
+            continue
+        lanes = surest(claimed_lanes(facts, use, use.operands[0], partial(_vanishes, number)))
+        half = not any(facts.scenarios[lane].autocast for lane in lanes)
+        cubed = not lanes and consumer == "rsqrt" and trait is Trait.POSITIVE
+        if cubed and not isinstance(number, Limit) and 0 < number < _FINITE_CUBE:
+            # Autocast computes the root and its gradient in float32.
             lanes = claimed_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16)
-            lanes = {n: standing for n, standing in lanes.items() if facts.scenarios[n].autocast is None}
-            return Vanishing(use, parameter, surest(lanes), cubed=True) if lanes else None
+            lanes = surest({n: each for n, each in lanes.items() if facts.scenarios[n].autocast is None})
+        elif half and trait not in _REACHING_ZERO and consumer not in LOGARITHMS:
+            lanes = doubted(lanes, doubts.VALUES_DECIDE)
+        if lanes:
+            return Vanishing(use, parameter, lanes, cubed)
     return None
-
-
-def _is_inverse_root(surroundings: Surroundings, node: ast.expr | ast.stmt) -> bool:
-    """Whether a sum is the operand of ``rsqrt`` or of a power of -0.5."""
-    parent = surroundings.parent(node)
-    if isinstance(parent, ast.BinOp):
-        return isinstance(parent.op, ast.Pow) and parent.left is node and _is_minus_half(parent.right)
-    if isinstance(parent, ast.Attribute):
-        call = surroundings.parent(parent)
-        if parent.attr == "pow" and isinstance(call, ast.Call) and call.args:
-            return _is_minus_half(call.args[0])
-        return parent.attr == "rsqrt"
-    if isinstance(parent, ast.Call) and node in parent.args:
-        name = surroundings.called(parent)
-        return name == "rsqrt" or (name == "pow" and len(parent.args) > 1 and _is_minus_half(parent.args[1]))
-    return False
-
-
-def _is_minus_half(node: ast.expr) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and node.operand.value == 0.5
 
 
 def _vanishes(number: float | Limit, lane: int, bit: int) -> bool:
@@ -134,8 +103,9 @@ def vanishing_epsilons(facts: FileFacts) -> Iterator[list[Vanishing]]:
         return
     surroundings = Surroundings.of(facts.source.tree)
     for uses in by_node(facts.uses):
-        found = [vanishing for use in uses if (vanishing := _vanishing(facts, use)) is not None]
-        if not found and _is_inverse_root(surroundings, uses[0].node):
-            found = [cubed for use in uses if (cubed := _cubed(facts, use)) is not None]
+        call = surroundings.parent(uses[0].node)
+        call = surroundings.parent(call) if isinstance(call, ast.Attribute) else call
+        consumer = surroundings.called(call).rstrip("_") if isinstance(call, ast.Call) else ""
+        found = [each for use in uses if (each := _vanishing(facts, use, consumer)) is not None]
         if found:
             yield found

@@ -105,20 +105,8 @@ OUTSIDE_A_MODULE = _possible(
     "A caller decides the dtype, and no module is seen that would pass low precision.",
 )
 
-MAY_COUNT = _drop("may-count", "AMP303", "A caller may pass a mask or lengths, whose sums are integers.")
-NEEDS_LOSS_SCALE = _possible(
-    "needs-loss-scale",
-    "AMP303",
-    "Gradients are so large only with a loss scale on them, which no GradScaler keeps for float16 parameters.",
-)
-NO_ROOT = _possible(
-    "no-root",
-    "AMP303",
-    "No root of the sum over a dimension is taken: it need not be the scale of a layer, which is large.",
-)
-NO_CHOICE = _possible("no-choice", "AMP303", "The chosen shares are not seen to decide anything.")
 VALUES_DECIDE = _possible(
-    "values-decide", "AMP303", "The dtype alone does not say that anything is lost: the values decide."
+    "values-decide", "AMP302 AMP303", "The dtype alone does not say that anything is lost: the values decide."
 )
 
 MAY_BE_INTEGERS = _possible("may-be-integers", "AMP305", "Nothing says that the tensor holds floating numbers.")

@@ -15,14 +15,17 @@ _ALWAYS: dict[str, Trait] = {
     **dict.fromkeys(("max", "amax", "logsumexp"), Trait.LARGEST),
     **dict.fromkeys(("logsigmoid", "log_softmax"), Trait.NEGATIVE),
 }
-_COMPUTED = frozenset(("square", "mul", "multiply", "pow", "sub", "subtract", "add", "div", "neg", "negative"))
+_COMPUTED = frozenset(
+    ("square", "mul", "multiply", "pow", "sub", "subtract", "add", "div", "neg", "negative", "sum", "mean")
+)
 GIVING = _ALWAYS.keys() | _COMPUTED
 """Short names of operations whose results have traits."""
 
-_SIGNS = {Trait.SQUARE: 1, Trait.POSITIVE: 1, Trait.NEGATIVE: -1, Trait.EXPONENTIAL: 1, Trait.DECAY: -1}
+_SPREADS = (Trait.SQUARE, Trait.SPREAD)
+_NOT_NEGATIVE = (*_SPREADS, Trait.POSITIVE)
+_SIGNS = {**dict.fromkeys(_NOT_NEGATIVE, 1), Trait.NEGATIVE: -1, Trait.EXPONENTIAL: 1, Trait.DECAY: -1}
 SMALL = (Trait.BOUNDED, Trait.SHARE, Trait.REST)
 """Traits of numbers that are small whatever the input."""
-_SQUARES = {Trait.GRADIENT: Trait.GRADIENT_SQUARE, Trait.BUCKET: Trait.BUCKET_SQUARE}
 _EXPONENTIAL = (Trait.EXPONENTIAL, Trait.DECAY)
 
 
@@ -34,6 +37,8 @@ def trait_of(short: str, operands: list[tuple[Trait | None, ast.expr | None]], b
     first, node = operands[0]
     if short in ("neg", "negative"):
         return negated(first)
+    if short in ("sum", "mean"):
+        return Trait.SPREAD if first in _SPREADS else None
     if short in ("pow", "square"):
         base = bound.get("self", bound.get("input"))
         if isinstance(base, Const) and isinstance(base.value, int | float) and base.value > 0:
@@ -45,7 +50,7 @@ def trait_of(short: str, operands: list[tuple[Trait | None, ast.expr | None]], b
         left = first is Trait.SHARE and short in ("sub", "subtract", "rsub")
         return Trait.REST if left else Trait.BOUNDED
     if len(operands) == 1:
-        return first if first is not Trait.SQUARE else Trait.POSITIVE
+        return first if first not in _SPREADS else Trait.POSITIVE
     second, other = operands[1]
     if short in ("sub", "subtract") and second is Trait.LARGEST:
         return Trait.NEGATIVE
@@ -62,8 +67,8 @@ def trait_of(short: str, operands: list[tuple[Trait | None, ast.expr | None]], b
 
 
 def _squared(trait: Trait | None) -> Trait:
-    if trait in _SQUARES:
-        return _SQUARES[trait]
+    if trait is Trait.BUCKET:
+        return Trait.BUCKET_SQUARE
     return Trait.BOUNDED if trait in SMALL else Trait.SQUARE
 
 
@@ -71,7 +76,7 @@ def negated(trait: Trait | None) -> Trait | None:
     """What the negative of values is like."""
     if trait in _EXPONENTIAL:
         return Trait.DECAY if trait is Trait.EXPONENTIAL else Trait.EXPONENTIAL
-    if trait in (Trait.SQUARE, Trait.POSITIVE):
+    if trait in _NOT_NEGATIVE:
         return Trait.NEGATIVE
     if trait in SMALL:
         return Trait.BOUNDED

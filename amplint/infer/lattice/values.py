@@ -235,6 +235,7 @@ class Trait(Enum):
 
     COUNT = "counts up: positions, shifted or scaled by a number"
     SQUARE = "squares"
+    SPREAD = "sums and means of squares"
     POSITIVE = "not negative"
     NEGATIVE = "not positive"
     BOUNDED = "small whatever the input"
@@ -243,10 +244,8 @@ class Trait(Enum):
     LARGEST = "the largest of others, or above"
     EXPONENTIAL = "exponentials, not negative"
     DECAY = "negated exponentials"
-    GRADIENT = "gradients of parameters"
-    GRADIENT_SQUARE = "squares of such gradients"
     BUCKET = "gradients that are on their way between processes"
-    BUCKET_SQUARE = "squares of such gradients in a bucket"
+    BUCKET_SQUARE = "squares of such gradients"
 
 
 @unchanging(frozen=True, slots=True, eq=False)

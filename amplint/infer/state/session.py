@@ -264,7 +264,7 @@ class Session:
             lanes.append(Lane(mask, symbol, assumed=scenario.name != "fp32"))
         return Tensor(tuple(lanes), 1 if annotated else None, maybe=not annotated)
 
-    def gradient(self, trait: Trait = Trait.GRADIENT) -> Tensor:
+    def gradient(self, trait: Trait | None = None) -> Tensor:
         """The gradient of something that the inference does not see: of a parameter, most likely, and of its dtype."""
         lanes = (Lane(BITS[scenario.parameters], None, assumed=True, open=True) for scenario in self.scenarios)
         return Tensor(tuple(lanes), maybe=True, trait=trait)

@@ -32,8 +32,7 @@ def after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[O
 def on_host(operands: list[Operand]) -> bool:
     """Whether all operands lie in the host's memory, where another device's autocast does not act.
 
-    In a module that says little: what its methods make on no device follows ``torch.set_default_device``, or is moved
-    with the model.
+    What methods of modules make on no device does not count: it may be moved with the model.
     """
     return bool(operands) and all(o.value.host for o in operands)
 

@@ -19,7 +19,6 @@ from amplint.infer.lattice.values import (
     Origin,
     Tensor,
     TensorMethod,
-    Trait,
     Value,
 )
 from amplint.infer.names.texts import spelled
@@ -68,8 +67,7 @@ def _of_given(frame: Frame, given: Origin, name: str, node: ast.expr) -> Value:
 def _read(frame: Frame, tensor: Tensor, op: Op, node: ast.expr) -> Value:
     """An attribute that is no method."""
     if op.passes:
-        trait = Trait.GRADIENT if op.name == "torch.Tensor.grad" else tensor.trait
-        return replace(tensor, leaf=False, maybe=tensor.maybe or trait is Trait.GRADIENT, trait=trait)
+        return replace(tensor, leaf=False, maybe=tensor.maybe or op.name == "torch.Tensor.grad")
     if isinstance(op.result, str) and op.result.startswith(PYTHON):
         return python_result(op.result, [])
     return apply(frame, op, Arguments([tensor], {}, {}), node)

@@ -31,6 +31,7 @@ from amplint.infer.lattice.values import (
     Trait,
     Value,
 )
+from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import spelled
@@ -305,7 +306,10 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
     device = arguments.keywords.get("device", NONE)
     if isinstance(device, Device):
         return replace(made, host=device.type == "cpu")
-    return replace(made, host=not arguments.unknown and isinstance(device, Const) and device.value in (None, "cpu"))
+    if not isinstance(device, Const) or arguments.unknown:
+        return made
+    moved = frame.owner is not None and is_module(frame.owner)
+    return replace(made, host=device.value == "cpu" or (device.value is None and not moved))
 
 
 def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
