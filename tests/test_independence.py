@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -135,3 +136,10 @@ def test_another_file_that_does_not_parse_as_a_whole_says_nothing(package: Path)
     with (package / "block.py").open("a") as file:
         file.write("\ndef broken(:\n")
     assert told(package / "user.py") == []
+
+
+def test_modules_of_the_current_folder_are_not_imported(package: Path) -> None:
+    (package / "json.py").write_text("raise SystemExit('user code ran')\n")
+    command = [sys.executable, "-m", "amplint", "check", "user.py", "--isolated", "--pedantic"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=package)
+    assert (done.returncode, "AMP110" in done.stdout) == (1, True), done.stderr
