@@ -297,6 +297,11 @@ def each(function: Callable[[Lane], Lane], dtypes: Dtypes) -> Dtypes:
     return tuple(map(function, dtypes))
 
 
+def unbounded(dtypes: Dtypes) -> Dtypes:
+    """The same where an operand may be no tensor, but an object that decides what comes out."""
+    return tuple(lane._replace(bounded=False) if lane.bounded else lane for lane in dtypes)
+
+
 def promote_lanes(a: Lane, a_dim: int | None, b: Lane, b_dim: int | None) -> Lane:
     """The result of arithmetic between two tensors in one scenario.
 
