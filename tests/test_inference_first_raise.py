@@ -419,3 +419,34 @@ def test_what_is_at_least_float32_raises_beside_half_weights(both: str, told: li
         raises(torch.arange(3))
     if told == [16]:
         assert [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")] == [16]
+
+
+SEVERAL = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.last = nn.Linear(8, 8)
+
+    def part(self, x, state):
+        y = self.first(x)
+        return y + self.last(state)
+
+    def forward(self, index: torch.Tensor):
+        wide, other, low = torch.zeros(8, 8), torch.ones(8, 8), self.first.weight
+        if index.sum() > 1:
+            return self.part(wide, other)
+        return self.part(low, other if index.sum() else low)
+"""
+
+
+def test_an_operation_is_as_sure_as_where_it_is_reached() -> None:
+    """The call in which both operands surely fail ends at the first one."""
+    source = Source(Path("/project/net.py"), SEVERAL.encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    found = {facts.span(conflict.node).start.row: conflict.standing.certainty for conflict in conflicts(facts)}
+    assert found == {12: Certainty.PROVEN, 13: Certainty.LIKELY}
