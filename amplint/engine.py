@@ -137,15 +137,13 @@ def _findings(source: Source, options: Options, failures: list[str], followed: s
     if not rules:
         return []
     torch = options.torch_for(source.path)
-    findings, facts = _judged(source, options, rules, torch, torch.newest, failures)
+    findings, facts = _judged(source, options, rules, torch, torch.newest, failures, followed)
     if facts is None:
         return []
-    followed |= facts.followed
     changes = {release for rule in rules for release in rule.changes} | facts.changes
     for release in torch.before(changes):
         told = {(finding.code, finding.span) for finding in findings}
-        older, known = _judged(source, options, rules, torch, release, failures)
-        followed |= known.followed if known is not None else set()
+        older, _ = _judged(source, options, rules, torch, release, failures, followed)
         allowed = (
             f", in torch {release[0]}.{release[1]}, which {torch.stated_in.name} allows" if torch.stated_in else ""
         )
@@ -168,8 +166,12 @@ def _judged(
     torch: TorchRange,
     release: tuple[int, int],
     failures: list[str],
+    followed: set[Path],
 ) -> tuple[list[Finding], FileFacts | None]:
-    """What the rules find in one release of torch, and the facts they found it by, None where there are none."""
+    """What the rules find in one release of torch, and the facts they found it by, None where there are none.
+
+    ``followed`` gets the other files that decided it.
+    """
     from amplint.infer.syntax.script_blocks import untouched_definitions
     from amplint.project.ends import Judging
 
@@ -194,7 +196,8 @@ def _judged(
             failures.append(_failure(_failing(rule), source.path, error))
             continue
         suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
-    suspects = _by_ways_in(suspects, facts, judging)
+    followed |= facts.followed
+    suspects = _by_ways_in(suspects, facts, judging, followed)
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
@@ -206,7 +209,9 @@ def _judged(
     return findings, facts
 
 
-def _by_ways_in(suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging) -> list[tuple[Rule, Suspect]]:
+def _by_ways_in(
+    suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging, followed: set[Path]
+) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`)."""
     from amplint.project.ways import nowhere, ways_in
 
@@ -214,10 +219,12 @@ def _by_ways_in(suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging:
     if not any(s.standing.told and rule.code in codes for rule, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
-    return [
+    weighed = [
         (rule, s.doubted(*[doubts.NO_WAY_IN] if s.standing.told and rule.code in codes and nowhere(ways, s) else ()))
         for rule, s in suspects
     ]
+    followed |= ways.asked
+    return weighed
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:

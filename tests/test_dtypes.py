@@ -13,6 +13,7 @@ from amplint.infer.lattice.dtypes import (
     ALIASES,
     AUTOCASTABLE,
     BITS,
+    BOUNDED_LANE,
     COMPLEX,
     NAMES,
     UNKNOWN_LANE,
@@ -27,6 +28,7 @@ from amplint.infer.lattice.dtypes import (
     real_of,
     result_type,
 )
+from amplint.infer.lattice.strength import strength
 
 PAIRS = list(itertools.product(NAMES, NAMES))
 masks = st.integers(min_value=1, max_value=(1 << len(NAMES)) - 1)
@@ -96,6 +98,40 @@ def test_unknown_stays_unknown() -> None:
     float32 = Lane(BITS["float32"])
     assert not promote_lanes(UNKNOWN_LANE, 1, float32, 1).known
     assert not join_lanes(UNKNOWN_LANE, float32).known
+
+
+@pytest.mark.parametrize("wide", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize(("dim", "other_dim"), [*itertools.product([0, 1, None], repeat=2)])
+def test_float32_beside_something_unknown_is_float32_or_wider(
+    wide: str, dim: int | None, other_dim: int | None
+) -> None:
+    """It is said to be where no dtype makes it narrower, unless it raises or is wider in the float32 control too."""
+    given = Lane(BITS[wide] | BITS["float32"])
+    result = promote_lanes(given, dim, UNKNOWN_LANE, other_dim)
+    narrower = [
+        name
+        for name in NAMES
+        for x_dim in ([0, 1] if dim is None else [dim])
+        for y_dim in ([0, 1] if other_dim is None else [other_dim])
+        if not Lane(
+            bit(torch.result_type(torch.empty((1,) * x_dim), torch.empty((1,) * y_dim, dtype=dtype(name))))
+            | BITS["float32"]
+        ).wide
+    ]
+    assert result.bounded == (not narrower)
+    assert promote_lanes(UNKNOWN_LANE, other_dim, given, dim).bounded == result.bounded
+    assert join_lanes(result, given).bounded == result.bounded
+    assert not join_lanes(result, Lane(BITS["float16"])).bounded
+    assert not promote_lanes(given._replace(assumed=True), dim, UNKNOWN_LANE, other_dim).bounded
+
+
+@pytest.mark.parametrize(
+    ("of", "met"), [*itertools.product(["float16", "bfloat16", "float32", "float64"], [False, True])]
+)
+def test_what_is_float32_or_wider_surely_differs_from_16_bit_only(of: str, met: bool) -> None:
+    other = Lane(BITS[of], assumed=met)
+    assert strength(BOUNDED_LANE, other) == strength(other, BOUNDED_LANE)
+    assert bool(strength(BOUNDED_LANE, other)) == (of in ("float16", "bfloat16") and not met)
 
 
 def test_what_no_caller_can_change_is_no_longer_assumed() -> None:

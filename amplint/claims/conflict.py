@@ -111,7 +111,7 @@ def _culprit(found: Mismatch, lane: int) -> Place | None:
 def _different_dtypes(left: Operand, right: Operand, lane: int) -> tuple[str, str]:
     """A pair of different dtypes that the two operands can have; of several, one in which a gradient is low."""
     a, b = left.value.dtypes[lane], right.value.dtypes[lane]
-    pairs = [(x, y) for x in bits_of(a.mask) for y in bits_of(b.mask) if x != y]
+    pairs = [(x, y) for x in bits_of(a.named) for y in bits_of(b.named) if x != y]
     if not pairs:
         return "/".join(names_of(a.mask)), "/".join(names_of(b.mask))
     if right.value.gradient:

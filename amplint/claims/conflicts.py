@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 from amplint.claims.conflict import Conflict, conflict_of
@@ -67,7 +67,7 @@ class _Judged:
         self._conflicts: dict[int, Conflict] = {}
         self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
         self._first: dict[int, set[int]] = {}
-        self._behind: dict[int, list[Sequence[int]]] = {}
+        self._seen: dict[int, list[tuple[Conflict, Sequence[int]]]] = {}
         self.refused: set[int] = set()
         """What raises and is told, or stands in another file, by ``id``."""
         self._before_use: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
@@ -115,7 +115,7 @@ class _Judged:
             return
         self.contexts[id(found)] = conflict
         if standing.told:
-            self._behind.setdefault(id(found.node), []).append(self.failures.before(event, conflict))
+            self._seen.setdefault(id(found.node), []).append((conflict, self.failures.before(event, conflict)))
             if found.raises and not found.cited:
                 self.failures.conflict(event, conflict, definite=definite)
         self._first.setdefault(id(found.node), set()).add(id(self._failed_before(event, conflict)))
@@ -177,11 +177,16 @@ class _Judged:
                 spoken[defect] = len(kept)
             kept.append(conflict)
         told = self.refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
-        return (c.doubted(doubts.FAILS_BEFORE) if self._hidden(c, told) else c for c in kept)
+        return (self._reached(conflict, told) for conflict in kept)
 
-    def _hidden(self, conflict: Conflict, told: set[int]) -> bool:
-        """Whether something that is told raises before an operation wherever that was seen."""
-        return all(told.intersection(before) for before in self._behind.get(id(conflict.node), [()]))
+    def _reached(self, conflict: Conflict, told: set[int]) -> Conflict:
+        """What is left of a conflict where nothing that is told raises before it; doubted where that is nowhere."""
+        seen = self._seen.get(id(conflict.node), [])
+        reached = [found for found, before in seen if not told.intersection(before)]
+        if len(reached) == len(seen):
+            return conflict
+        left = reduce(_both, reached) if reached else conflict.doubted(doubts.FAILS_BEFORE)
+        return replace(left, also=conflict.also)
 
 
 _judged = lru_cache(maxsize=2)(_Judged)

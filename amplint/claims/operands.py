@@ -183,7 +183,7 @@ def is_stable(node: ast.expr) -> bool:
 
 def dtype_in(operand: Operand, lane: int) -> str:
     """The name of an operand's dtype in one scenario, by its number."""
-    return names_of(operand.value.dtypes[lane].mask)[0]
+    return names_of(operand.value.dtypes[lane].named)[0]
 
 
 def known_floating(operand: Operand) -> bool:

@@ -83,6 +83,11 @@ class Ways:
         self._parsed: dict[Path, ast.Module | None] = {facts.path: facts.source.tree}
         self._known: dict[tuple[int, str, bool, bool], bool] = {}
 
+    @property
+    def asked(self) -> set[Path]:
+        """The other files that were asked so far."""
+        return self._parsed.keys() - {self.path}
+
     def lead_nowhere(self, row: int, scenarios: tuple[str, ...], *, untyped: bool) -> bool:
         """Whether every way to a line ends before it in each of the scenarios; one way at least is seen.
 

@@ -55,6 +55,7 @@ LOW = FLOAT16 | BFLOAT16
 AUTOCASTABLE = LOW | FLOAT32
 FLOATS = AUTOCASTABLE | FLOAT64
 COMPLEX = BITS["complex32"] | BITS["complex64"] | BITS["complex128"]
+_WIDE = FLOAT32 | FLOAT64 | COMPLEX & ~BITS["complex32"]
 
 CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "int", "long", "short", "bool")} | {
     "byte": BITS["uint8"],
@@ -94,7 +95,8 @@ class Lane(NamedTuple):
 
     ``assumed``: the mask is what a caller is taken to pass, not what the code forces. ``open``: other dtypes than those
     of the mask are possible too, on paths that the inference cannot follow; with an empty mask nothing is known.
-    ``forced``: of an assumed mask, what the code itself gives on some path.
+    ``forced``: of an assumed mask, what the code itself gives on some path. ``bounded``: of an open one, whatever is
+    possible holds float32: what a float32 tensor promotes to beside anything.
     """
 
     mask: int = UNKNOWN_MASK
@@ -102,6 +104,7 @@ class Lane(NamedTuple):
     assumed: bool = False
     open: bool = False
     forced: int = UNKNOWN_MASK
+    bounded: bool = False
 
     @property
     def certain(self) -> int:
@@ -118,8 +121,19 @@ class Lane(NamedTuple):
         """Every possible dtype is in the mask."""
         return self.mask != 0 and not self.open
 
+    @property
+    def wide(self) -> bool:
+        """The code makes it float32, or what holds float32: never an integer or 16 bit, whatever callers pass."""
+        return self.bounded or (bool(self.mask & FLOAT32) and not (self.mask & ~_WIDE or self.open or self.assumed))
+
+    @property
+    def named(self) -> int:
+        """The dtypes to name it by: the narrowest possible one where it is only bounded."""
+        return self.mask or (FLOAT32 if self.bounded else UNKNOWN_MASK)
+
 
 UNKNOWN_LANE = Lane(open=True)
+BOUNDED_LANE = Lane(open=True, bounded=True)
 Dtypes = tuple[Lane, ...]
 
 
@@ -250,7 +264,9 @@ def join_lanes(a: Lane, b: Lane) -> Lane:
     symbol = a.symbol if a.symbol is b.symbol else None
     if symbol is None and mask & (mask - 1):
         symbol = _derive("join", a, b)
-    return Lane(mask, symbol, assumed, a.open or b.open, a.certain | b.certain if assumed else UNKNOWN_MASK)
+    unseen = a.open or b.open
+    forced = a.certain | b.certain if assumed else UNKNOWN_MASK
+    return Lane(mask, symbol, assumed, unseen, forced, unseen and a.wide and b.wide)
 
 
 def equal_lanes(a: Lane, b: Lane) -> Lane:
@@ -281,6 +297,11 @@ def each(function: Callable[[Lane], Lane], dtypes: Dtypes) -> Dtypes:
     return tuple(map(function, dtypes))
 
 
+def unbounded(dtypes: Dtypes) -> Dtypes:
+    """The same where an operand may be no tensor, but an object that decides what comes out."""
+    return tuple(lane._replace(bounded=False) if lane.bounded else lane for lane in dtypes)
+
+
 def promote_lanes(a: Lane, a_dim: int | None, b: Lane, b_dim: int | None) -> Lane:
     """The result of arithmetic between two tensors in one scenario.
 
@@ -291,13 +312,14 @@ def promote_lanes(a: Lane, a_dim: int | None, b: Lane, b_dim: int | None) -> Lan
     if a == b and a.symbol is not None and a_dim == b_dim and (a.assumed or a.mask & LOW != LOW):
         return a
     mask = result_type(a.mask, a_dim, b.mask, b_dim)
+    bounded = (a.wide and (a_dim == 1 or b_dim == 0)) or (b.wide and (b_dim == 1 or a_dim == 0))
     if not mask:
-        return UNKNOWN_LANE
+        return BOUNDED_LANE if bounded else UNKNOWN_LANE
     unsure = (a_dim is None or b_dim is None) and mask != result_type(a.mask, a_dim or 1, b.mask, b_dim or 1)
     if unsure:
         return UNKNOWN_LANE
     if a.open or b.open:
-        return Lane(mask, _derive("promotion", a, b), a.assumed or b.assumed, True)
+        return Lane(mask, _derive("promotion", a, b), a.assumed or b.assumed, True, bounded=bounded)
     assumed = False
     if a.assumed or b.assumed:
         widest = result_type(_caller_range(a), a_dim, _caller_range(b), b_dim)

@@ -33,7 +33,8 @@ def lineage(origin: Origin | None, lane: int) -> Iterator[Origin]:
     while origin is not None:
         yield origin
         wanted = origin.dtypes[lane]
-        parent = next((p for p in origin.parents if p.dtypes[lane] == wanted), None)
+        passed = (p for p in origin.parents if p.dtypes[lane] == wanted or (wanted.bounded and p.dtypes[lane].wide))
+        parent = next(passed, None)
         if parent is None:
             joined = [p for p in origin.parents if p.dtypes[lane].mask & wanted.mask]
             if origin.what or not joined:
@@ -49,7 +50,7 @@ def causes(path: Path, tensors: Iterable[Tensor], lane: int) -> tuple[Cause, ...
         origin = deciding(tensor.origin, lane)
         if origin is None or not origin.what:
             continue
-        dtype = " or ".join(names_of(origin.dtypes[lane].mask)) or "unknown dtype"
+        dtype = " or ".join(names_of(origin.dtypes[lane].named)) or "unknown dtype"
         by_autocast = ", by autocast" if origin.autocast >> lane & 1 else ""
         cause = Cause(Path(origin.filename), origin.span, f"{dtype}: {origin.what}{by_autocast}")
         if cause not in found:

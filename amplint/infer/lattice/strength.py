@@ -29,6 +29,8 @@ class Strength(IntEnum):
 
 def strength(a: Lane, b: Lane) -> Strength:
     """How surely two operands' dtypes differ, going by what is known of each."""
+    if any(x.bounded and y.known and not (y.assumed or y.mask & ~LOW) for x, y in ((a, b), (b, a))):
+        return Strength.FORCED
     if (a.symbol is not None and a.symbol is b.symbol) or not a.mask or not b.mask:
         return Strength.NONE
     if (a.mask | b.mask) & ~FLOATS:

@@ -9,6 +9,7 @@ from operator import mul, truediv
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
+from amplint.infer.lattice.dtypes import unbounded
 from amplint.infer.lattice.joining import concatenated, element_of, is_none, number_kind, options_of, unite
 from amplint.infer.lattice.traits import negated
 from amplint.infer.lattice.values import UNKNOWN, Const, Limit, Number, Sequence, Tensor, Union, Value, extreme
@@ -56,7 +57,9 @@ def binary_operator(
         return Number("int")
     name = _BINARY[type(op)]
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        return apply_named(frame, f"torch.{name}", Arguments([left, right], {}, {0: a, 1: b}), node)
+        result = apply_named(frame, f"torch.{name}", Arguments([left, right], {}, {0: a, 1: b}), node)
+        tensors = all(isinstance(operand, (Tensor, Const, Number)) for operand in (left, right))
+        return result if tensors or not isinstance(result, Tensor) else replace(result, dtypes=unbounded(result.dtypes))
     if isinstance(left, (Const, Number)) and isinstance(right, (Const, Number)):
         kinds = number_kind(left), number_kind(right)
         if None not in kinds:

@@ -147,6 +147,6 @@ def _all_alike(a: tuple[Value, ...] | list[Value], b: tuple[Value, ...] | list[V
 
 
 def _of_tensor(tensor: Tensor) -> tuple[object, ...]:
-    lanes = tuple((lane.mask, lane.assumed, lane.open) for lane in tensor.dtypes)
+    lanes = tuple((lane.mask, lane.assumed, lane.open, lane.bounded) for lane in tensor.dtypes)
     flags = (tensor.maybe, tensor.explicit, tensor.gradient, tensor.optional, tensor.unsure)
     return (lanes, tensor.dim, flags, tensor.trait)

@@ -327,5 +327,5 @@ class Session:
                     kept = lane.mask & ~AUTOCASTABLE
                     lanes.append(Lane(to) if not kept else Lane(to | kept, None, lane.assumed, lane.open))
                 else:
-                    lanes.append(lane)
+                    lanes.append(lane._replace(bounded=False) if lane.bounded else lane)
         return tuple(lanes)
