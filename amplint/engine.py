@@ -172,7 +172,7 @@ def _judged(
 
     ``followed`` gets the other files that decided it.
     """
-    from amplint.infer.syntax.script_blocks import untouched_definitions
+    from amplint.infer.syntax.scripts import run_in_full_precision
     from amplint.project.ends import Judging
 
     scenarios = (CONTROL, *(scenario for scenario in options.judged if scenario != CONTROL))
@@ -186,7 +186,7 @@ def _judged(
         failures.append(_failure("internal error in the inference", source.path, error))
         return [], None
     suspects: list[tuple[Rule, Suspect]] = []
-    blocks = untouched_definitions(facts.source.tree)
+    blocks = run_in_full_precision(facts.source.tree)
     for rule in rules:
         try:
             found = [_weighed(one, rule, facts, options, blocks) for one in _standing(rule.suspects(facts), options)]
@@ -241,9 +241,9 @@ def _weighed(
 ) -> Suspect:
     """A suspect, doubted where no scenario reaches it.
 
-    That is below the main guard (see :mod:`amplint.infer.syntax.script_blocks`), and where only half weights would show
-    it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`); and where its kind is in
-    preview (see :mod:`amplint.judge.preview`). Who names the scenarios means them everywhere.
+    That is what only a script or a test runs (see :mod:`amplint.infer.syntax.scripts`), and where only half weights
+    show it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`); and where its kind
+    is in preview (see :mod:`amplint.judge.preview`). Who names the scenarios means them everywhere.
     """
     from amplint.claims.conflicts import unreached
 
@@ -252,7 +252,7 @@ def _weighed(
         reached = tuple(name for name in suspect.scenarios if name not in behind)
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
     row = suspect.span.start.row
-    held = [doubts.BELOW_MAIN_GUARD] if any(first <= row <= last for first, last in blocks) else []
+    held = [doubts.RUN_IN_FULL_PRECISION] if any(first <= row <= last for first, last in blocks) else []
     if options.scenarios is None:
         held += _where_nobody_says_how_it_runs(suspect, rule, facts, rule.code in options.asked)
     return suspect.doubted(*held)

@@ -26,8 +26,8 @@ def _likely(name: str, codes: str, message: str) -> Doubt:
     return Doubt(name, tuple(codes.split()), Effect.LIKELY, message)
 
 
-BELOW_MAIN_GUARD = _possible(
-    "below-main-guard", "", "Only the script below the main guard runs this, and it asks for no low precision."
+RUN_IN_FULL_PRECISION = _possible(
+    "run-in-full-precision", "", "Only a script or a test in this file runs this, and it asks for no low precision."
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."

@@ -1,0 +1,55 @@
+"""What only a script or a test of the file runs: no import does, so that alone decides its precision."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.references import references
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+_OF_TORCH = ("autocast", "GradScaler", "float16", "bfloat16", "half", "set_default_dtype")
+_PRECISION = frozenset(("half", "bfloat16", "autocast", "precision", "mixed_precision", "fp16", "bf16"))
+"""Parts of torch, and attributes and keywords, by which code asks for low precision."""
+_DTYPES = frozenset(("dtype", "torch_dtype"))
+_TEST_RUNNERS = frozenset(("pytest", "unittest"))
+
+
+def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
+    """First and last lines of the classes and functions that only a script or test of this file runs, which gives them
+    no low precision.
+
+    A script is a block ``if __name__ == "__main__":``; where it mentions a dtype or autocast, it may give them one. A
+    test is a file that imports a test runner, and gives one where it names a 16-bit dtype or autocast.
+    """
+    scripts = [item for item in tree.body if isinstance(item, ast.If) and "__main__" in ast.unparse(item.test)]
+    test = any(_runs_tests(item) for item in tree.body)
+    names = {id(reference.node): reference.name for reference in references(tree)} if scripts or test else {}
+    bodies = [script.body for script in scripts if not _asks(script, names, _PRECISION | _DTYPES)]
+    bodies += [tree.body] if test and not _asks(tree, names, _PRECISION) else []
+    return tuple(
+        (defined.lineno, defined.end_lineno or defined.lineno)
+        for body in bodies
+        for defined in body
+        if isinstance(defined, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    )
+
+
+def _runs_tests(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.ImportFrom):
+        return not statement.level and statement.module in _TEST_RUNNERS
+    return isinstance(statement, ast.Import) and any(alias.name in _TEST_RUNNERS for alias in statement.names)
+
+
+def _asks(block: ast.AST, names: dict[int, str], words: AbstractSet[str]) -> bool:
+    """Whether a block names a dtype or autocast, or passes a precision."""
+    for node in nodes_below(block):
+        if any(part in _OF_TORCH for part in names.get(id(node), "").split(".")):
+            return True
+        word = node.attr if isinstance(node, ast.Attribute) else node.arg if isinstance(node, ast.keyword) else None
+        if word in words:
+            return True
+    return False
