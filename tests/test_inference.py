@@ -368,6 +368,23 @@ CASES = {
             return self.lin(x.masked_fill(mask, 0.0))
         """
     ),
+    "a parameter that a helper makes": HEADER
+    + textwrap.dedent(
+        """
+        def scaled(*shape):
+            return nn.Parameter(torch.randn(*shape) * 1e-2)
+
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(8, 8)
+                self.weight = scaled(8, 8)
+
+            def forward(self, x: torch.Tensor):
+                return self.lin(x) @ self.weight
+        """
+    ).lstrip(),
     "a converted layer": module(
         "def forward(self, x: torch.Tensor):\n    return self.head(x.float())",
         "self.head = nn.Linear(8, 8)",

@@ -70,7 +70,7 @@ def _hazard(short: str, trait: Trait | None) -> tuple[int, str, bool] | None:
     if short in _EXPONENTIALS and trait not in _SMALL:
         return FLOAT16, "it overflows beyond 11", False
     if short in _ACCUMULATED:
-        return LOW, "rounding adds up", trait is not None
+        return LOW, "rounding adds up", trait is Trait.SHARE
     return (LOW, "it is rounded", False) if short in _ROUNDED else None
 
 

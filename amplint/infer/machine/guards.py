@@ -387,14 +387,14 @@ def _narrow_none(frame: Frame, name: ast.Name, is_none: bool) -> None:
 
 
 def _narrow_type(frame: Frame, function: ast.expr, tested: ast.expr, kind: ast.expr) -> None:
-    """What nothing is known of is the layer or module that ``isinstance`` found it to be."""
+    """What nothing is known of, or was taken for a tensor, is the layer or module that ``isinstance`` found it to be."""
     if not (isinstance(function, ast.Name) and function.id == "isinstance" and isinstance(tested, ast.Name)):
         return
     value = frame.variables.get(tested.id)
-    if value is not UNKNOWN and not (isinstance(value, Tensor) and value.maybe):
+    if value is not UNKNOWN and not isinstance(value, Tensor):
         return
     cls = evaluate(frame, kind)
-    if isinstance(cls, TorchName) and cls.name.startswith("torch.nn."):
+    if isinstance(cls, TorchName) and cls.name.startswith("torch.nn.") and not cls.name.endswith(".Parameter"):
         frame.variables[tested.id] = build_layer(frame, cls.name, Arguments(unknown=True), kind)
     elif isinstance(cls, Class) and is_module(cls):
         frame.variables[tested.id] = instance_of(frame, kind) or value

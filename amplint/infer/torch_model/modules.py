@@ -58,7 +58,7 @@ def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
         tensor = Tensor(frame.session.unknown, 1)
     if isinstance(data, Const) and data.value is None:
         return UNKNOWN
-    if frame.constructing is None:
+    if frame.constructing is None and not frame.making:
         origin = replace(tensor.origin, made=None) if tensor.origin is not None else None
         return replace(tensor, leaf=True, origin=origin)
     placed = place(frame, tensor, "parameters")
