@@ -80,6 +80,6 @@ def test_the_page_of_the_rule_has_the_figure() -> None:
 
 def test_the_kinds_are_those_of_the_rounds() -> None:
     rounds = Rounds()
-    found = kinds(rounds.load(name) for name in rounds.names())
+    found = kinds(one for name in rounds.names() for one in rounds.load(name))
     kept = [Kind(**row) for row in json.loads(preview.FILE.read_text(encoding="utf-8"))]
     assert kept == [kind for kind in found if kind.right < ENOUGH]

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     if chosen.kinds:
-        every = kinds.kinds(found.values())
+        every = kinds.kinds(one for rows in found.values() for one in rows)
         kinds.write(every)
         print("\n".join(kinds.lines(every)))
         return 0

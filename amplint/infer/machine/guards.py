@@ -387,7 +387,7 @@ def _narrow_none(frame: Frame, name: ast.Name, is_none: bool) -> None:
 
 
 def _narrow_type(frame: Frame, function: ast.expr, tested: ast.expr, kind: ast.expr) -> None:
-    """What nothing is known of, or was taken for a tensor, is the layer or module that ``isinstance`` found it to be."""
+    """What is unknown, or was taken for a tensor, is the layer or module that ``isinstance`` found it to be."""
     if not (isinstance(function, ast.Name) and function.id == "isinstance" and isinstance(tested, ast.Name)):
         return
     value = frame.variables.get(tested.id)
