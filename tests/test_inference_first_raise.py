@@ -286,9 +286,19 @@ class Rotate(nn.Module):
     def forward(self, x):
         return self.proj({turn} @ x.mT)
 """,
+    "starts.py": """\
+import torch
+
+
+def begin(x, wide):
+    if wide:
+        x = torch.zeros(8, 8)
+    return x
+""",
     "net.py": """\
 import torch
 from norms import Rotate
+from starts import begin
 from torch import nn
 
 
@@ -318,10 +328,10 @@ def codes_in(tmp_path: Path, turn: str, first: str) -> list[tuple[str, int]]:
 @pytest.mark.parametrize(
     ("turn", "first", "told"),
     [
-        ("x", "y = self.rotate(y)", [("AMP103", 15)]),
+        ("x", "y = self.rotate(y)", [("AMP103", 16)]),
         ("torch.eye(8)", "z = self.rotate(y)", []),
-        ("torch.eye(8)", "z = self.rotate(y) if len(y) else y", [("AMP103", 15)]),
-        ("x", "pass", [("AMP103", 15)]),
+        ("torch.eye(8)", "z = self.rotate(y) if len(y) else y", [("AMP103", 16)]),
+        ("x", "pass", [("AMP103", 16)]),
         ("x", "torch.linalg.inv(y)", []),
     ],
 )
@@ -329,6 +339,12 @@ def test_what_raises_in_another_file_hides_what_is_behind_it(
     tmp_path: Path, turn: str, first: str, told: list[tuple[str, int]]
 ) -> None:
     assert codes_in(tmp_path, turn, first) == told
+
+
+@pytest.mark.parametrize(("first", "rows"), [("pass", [16, 17]), ("self.rotate(z)", [17])])
+def test_what_one_call_made_raises_in_another_file_first(tmp_path: Path, first: str, rows: list[int]) -> None:
+    lines = f"z = begin(y, x.ndim)\n        {first}; self.proj(z)"
+    assert codes_in(tmp_path, "x", lines) == [("AMP103", row) for row in rows]
 
 
 @pytest.mark.parametrize(("first", "told"), [("y.sum()", [13]), ("self.proj(torch.ones(8, 8))", [])])

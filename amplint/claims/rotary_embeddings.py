@@ -25,13 +25,14 @@ class Rotation:
     """A sum of ``tensor`` times a cosine and of the same, rearranged, times a sine of what ``angles`` hold.
 
     ``tensor`` and ``angles`` are the names of two parameters, ``rotated`` is the expression that is multiplied with
-    the cosine.
+    the ``cosine``.
     """
 
     node: ast.BinOp
     tensor: str
     angles: str
     rotated: ast.expr
+    cosine: ast.Call
 
 
 def rotations(around: Surroundings, tree: ast.AST) -> Iterator[Rotation]:
@@ -88,28 +89,29 @@ class _Names:
             by_cosine, by_sine = self._turning(turned, "cos"), self._turning(kept, "sin")
             if by_cosine is None or by_sine is None or by_cosine[0] != by_sine[0]:
                 continue
-            angles = by_cosine[0]
-            for factor in by_cosine[1]:
+            angles, cosine, factors = by_cosine
+            for factor in factors:
                 tensor = self._parameter(factor)
-                others = {self._parameter(other) for other in by_sine[1]}
+                others = {self._parameter(other) for other in by_sine[2]}
                 if tensor is not None and tensor != angles and tensor in others:
-                    return Rotation(node, tensor, angles, factor)
+                    return Rotation(node, tensor, angles, factor, cosine)
         return None
 
-    def _turning(self, factors: list[ast.expr], name: str) -> tuple[str, list[ast.expr]] | None:
-        """The parameter whose sine or cosine is among the factors of a product, and the other factors."""
+    def _turning(self, factors: list[ast.expr], name: str) -> tuple[str, ast.Call, list[ast.expr]] | None:
+        """The parameter whose sine or cosine is among the factors of a product, the call, and the other factors."""
         for factor in factors:
-            angles = self._angles(factor, name)
-            if angles is not None:
-                return angles, [other for other in factors if other is not factor]
+            call = self._call(factor, name)
+            angles = self._around.subject(call) if call is not None else None
+            parameter = self._parameter(angles) if angles is not None else None
+            if call is not None and parameter is not None:
+                return parameter, call, [other for other in factors if other is not factor]
         return None
 
-    def _angles(self, node: ast.expr, name: str) -> str | None:
-        """The parameter of whose values an expression is the sine or cosine."""
+    def _call(self, node: ast.expr, name: str) -> ast.Call | None:
+        """The call of the sine or cosine that an expression is, or a view of."""
         for value in self._held(node):
-            of = self._around.subject(value) if isinstance(value, ast.Call) else None
-            if of is not None and isinstance(value, ast.Call) and self._around.called(value) == name:
-                return self._parameter(of)
+            if isinstance(value, ast.Call) and self._around.called(value) == name and self._around.subject(value):
+                return value
         return None
 
     def _held(self, node: ast.expr) -> Iterator[ast.expr]:

@@ -12,7 +12,9 @@ from amplint.claims.rotary_embeddings import rotations
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect, likely_loss
 from amplint.finding import Cause, Severity
+from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.origins import deciding, lineage
+from amplint.infer.lattice.values import Tensor
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 
@@ -93,11 +95,17 @@ def padded(facts: FileFacts) -> Iterator[Suspect]:
 
 
 def rotated(facts: FileFacts) -> Iterator[Suspect]:
-    """A suspect for each rotary embedding whose result takes the dtype of the angles."""
-    scenarios = tuple(s.name for s in facts.scenarios if s.autocast is not None)
+    """A suspect for each rotary embedding whose result takes the dtype of the angles, where those are not seen to be in
+    low precision."""
+    lanes = [number for number, scenario in enumerate(facts.scenarios) if scenario.autocast is not None]
     turning = "cos" in facts.source.text and "sin" in facts.source.text
-    for rotation in rotations(Surroundings.of(facts.source.tree), facts.source.tree) if scenarios and turning else ():
-        yield likely_loss(facts, rotation.node, "", scenarios, data=rotation)
+    for rotation in rotations(Surroundings.of(facts.source.tree), facts.source.tree) if lanes and turning else ():
+        cosines = [call for call in facts.calls if call.node is rotation.cosine]
+        given = [value for call in cosines for value in call.arguments.values()]
+        seen = [value.dtypes for value in given if isinstance(value, Tensor)]
+        wide = [lane for lane in lanes if not any(of[lane].exact and of[lane].mask & LOW for of in seen)]
+        if wide:
+            yield likely_loss(facts, rotation.node, "", facts.names(wide), data=rotation)
 
 
 def merged(facts: FileFacts) -> Iterator[Suspect]:

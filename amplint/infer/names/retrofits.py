@@ -34,6 +34,11 @@ def adds_to_given(cls: Class) -> bool:
     return cls.retrofit
 
 
+def given_to(cls: Class) -> set[str]:
+    """The attributes in which the constructor of a class stores what it is given."""
+    return _given(cls, _construction(cls)).attributes
+
+
 @dataclass(slots=True)
 class _Given:
     """What a class is given: attributes that hold it, and methods that return it."""

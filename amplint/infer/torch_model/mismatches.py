@@ -99,7 +99,7 @@ def record(frame: Frame, found: Mismatch) -> None:
             operands = tuple(bare[id(operand)] for operand in found.operands)
             found = replace(found, node=call, pair=pair, operands=operands, elsewhere=there, brought=brought)
             session.recorder.happened(caller, found)
-        elif all(strength >= Strength.ASSUMED for strength in found.strengths):
+        elif all(strength >= Strength.PATH for strength in found.strengths):
             session.recorder.happened(frame, found)
 
 

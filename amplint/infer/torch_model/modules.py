@@ -29,7 +29,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names.definitions import Instance
-from amplint.infer.names.retrofits import adds_to_given
+from amplint.infer.names.retrofits import adds_to_given, given_to
 from amplint.infer.state.dispatch import get_attribute, set_attribute
 from amplint.infer.torch_model import layer_lists
 from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
@@ -85,7 +85,16 @@ def is_added(frame: Frame) -> bool:
     """Whether what is made now is put beside a layer that was there before."""
     if not frame.in_module or frame.constructing is None:
         return False
-    return frame.adding or adds_to_given(frame.constructing.cls)
+    return frame.adding or (adds_to_given(frame.constructing.cls) and not _is_given_its_own(frame, frame.constructing))
+
+
+def _is_given_its_own(frame: Frame, instance: Instance) -> bool:
+    """Whether the layer that an object is given, or another object of its class was, is seen to be made by the program:
+    no model was loaded then."""
+    key = ("given its own", instance.cls.key)
+    if any(isinstance(instance.attributes.get(name), Layer) for name in given_to(instance.cls)):
+        frame.session.memo[key] = instance
+    return key in frame.session.memo
 
 
 def _added(frame: Frame, tensor: Tensor) -> Tensor:

@@ -1,0 +1,43 @@
+"""A layer that is put around another one: what is made beside it, where the dtypes of construction are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amplint.claims.conflicts import conflicts
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.source import Source
+
+AROUND = """\
+import torch
+from torch import nn
+
+
+class Around(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.down = nn.Linear(inner.in_features, 4)
+
+    def forward(self, x: torch.Tensor):
+        return self.inner(x) + self.down(x)
+
+
+class Net(nn.Module):
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.layer = Around({inner})
+
+    def forward(self, x: torch.Tensor):
+        return self.layer(x)
+"""
+
+
+@pytest.mark.parametrize(("inner", "rows"), [("model.head", [12]), ("nn.Linear(8, 4)", [])])
+def test_what_is_made_beside_a_layer_of_the_program_has_its_dtype(inner: str, rows: list[int]) -> None:
+    source = Source(Path("/project/net.py"), AROUND.format(inner=inner).encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert [facts.span(conflict.node).start.row for conflict in conflicts(facts) if conflict.raises] == rows
