@@ -61,6 +61,42 @@ def test_composite_layers_raise_for_their_inputs(layer: str, call: str) -> None:
     assert [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")] == [13]
 
 
+STATES = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = {layer}
+        self.last = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        state = torch.zeros({shape})
+        result = {call}
+        return result, self.last(state)
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "call"),
+    [
+        ("nn.GRU(8, 8)", "1, 2, 8", "self.layer(x, state)"),
+        ("nn.LSTM(8, 8)", "1, 2, 8", "self.layer(x, (state, state))"),
+        ("nn.LSTMCell(8, 8)", "2, 8", "self.layer(x[0], (state, state))"),
+    ],
+)
+def test_recurrent_layers_raise_for_their_states(layer: str, shape: str, call: str) -> None:
+    code = STATES.format(layer=layer, shape=shape, call=call)
+    assert rows_of(code) == [13]
+    namespace: dict[str, type[nn.Module]] = {}
+    exec(compile(code, "net.py", "exec"), namespace)
+    for dtype in (torch.float16, torch.bfloat16):
+        with pytest.raises(RuntimeError):
+            namespace["Net"]().to(dtype)(torch.ones(3, 2, 8, dtype=dtype))
+
+
 HELPED = """\
 import torch
 from torch import nn
