@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from amplint.claims.conflicts import conflicts
+from amplint.claims.conflicts import conflicts, early_ends
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
 from amplint.infer.entry.analysis import analyse
@@ -486,3 +486,34 @@ def test_an_operation_is_as_sure_as_where_it_is_reached() -> None:
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     found = {facts.span(conflict.node).start.row: conflict.standing.certainty for conflict in conflicts(facts)}
     assert found == {12: Certainty.PROVEN, 13: Certainty.LIKELY}
+
+
+LAYERED = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def forward(self, x):
+        y = x @ torch.eye(8)
+        return x + y
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return x
+"""
+
+
+def test_what_never_begins_hides_no_end() -> None:
+    source = Source(Path("/project/net.py"), LAYERED.encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert early_ends(facts)[6] == {"fp16": 7, "bf16": 7, "bf16-mixed-params": 7}
