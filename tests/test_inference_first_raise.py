@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from amplint.claims.conflicts import conflicts
+from amplint.claims.conflicts import conflicts, early_ends
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
 from amplint.infer.entry.analysis import analyse
@@ -59,6 +59,42 @@ def test_composite_layers_raise_for_their_inputs(layer: str, call: str) -> None:
     with pytest.raises(RuntimeError, match="dtype") as caught:
         namespace["Net"]().to(torch.bfloat16)(torch.arange(3))
     assert [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")] == [13]
+
+
+STATES = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = {layer}
+        self.last = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        state = torch.zeros({shape})
+        result = {call}
+        return result, self.last(state)
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "call"),
+    [
+        ("nn.GRU(8, 8)", "1, 2, 8", "self.layer(x, state)"),
+        ("nn.LSTM(8, 8)", "1, 2, 8", "self.layer(x, (state, state))"),
+        ("nn.LSTMCell(8, 8)", "2, 8", "self.layer(x[0], (state, state))"),
+    ],
+)
+def test_recurrent_layers_raise_for_their_states(layer: str, shape: str, call: str) -> None:
+    code = STATES.format(layer=layer, shape=shape, call=call)
+    assert rows_of(code) == [13]
+    namespace: dict[str, type[nn.Module]] = {}
+    exec(compile(code, "net.py", "exec"), namespace)
+    for dtype in (torch.float16, torch.bfloat16):
+        with pytest.raises(RuntimeError):
+            namespace["Net"]().to(dtype)(torch.ones(3, 2, 8, dtype=dtype))
 
 
 HELPED = """\
@@ -466,3 +502,34 @@ def test_an_operation_is_as_sure_as_where_it_is_reached() -> None:
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     found = {facts.span(conflict.node).start.row: conflict.standing.certainty for conflict in conflicts(facts)}
     assert found == {12: Certainty.PROVEN, 13: Certainty.LIKELY}
+
+
+LAYERED = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def forward(self, x):
+        y = x @ torch.eye(8)
+        return x + y
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return x
+"""
+
+
+def test_what_never_begins_hides_no_end() -> None:
+    source = Source(Path("/project/net.py"), LAYERED.encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert early_ends(facts)[6] == {"fp16": 7, "bf16": 7, "bf16-mixed-params": 7}

@@ -88,6 +88,7 @@ class _Judged:
         }
 
     def _follow(self, event: Event) -> None:
+        self.failures.enter(event)
         if isinstance(event.what, Mismatch):
             self._judge(event, event.what)
         elif isinstance(event.what, Confirming):

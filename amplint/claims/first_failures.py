@@ -38,6 +38,20 @@ class Failures:
     def __init__(self) -> None:
         self._in: dict[int, list[_Failure]] = {}
         self._of_call: dict[int, tuple[_Failure, ...]] = {}
+        self._before: dict[int, tuple[_Failure, ...]] = {}
+        """By activation: what raises in those around it before it begins."""
+
+    def enter(self, event: Event) -> None:
+        """Take note of the activations that an event is the first of."""
+        for depth, running in enumerate(event.chain):
+            if running.number in self._before:
+                break
+            outer = [
+                (around, failure) for around in event.chain[depth + 1 :] for failure in self._in.get(around.number, ())
+            ]
+            self._before[running.number] = tuple(
+                failure for around, failure in outer if around.path[: len(failure.path)] == failure.path
+            )
 
     def follow(self, event: Event, names: Callable[[Iterable[int]], tuple[str, ...]]) -> None:
         """Take note of an event that is no mismatch; ``names`` are those of scenarios by number.
@@ -102,9 +116,10 @@ class Failures:
         }
 
     def ends_of(self, activation: int, told: Container[int]) -> dict[str, int]:
-        """The scenarios in which an activation ends early on every path, each with the line; ``told``: by ``id``, what
-        counts."""
-        found: dict[str, int] = {}
+        """The scenarios in which an activation ends early on every path, each with the line, 0 where it does not begin;
+        ``told``: by ``id``, what counts."""
+        before = (failure for failure in self._before.get(activation, ()) if failure.sure and id(failure.node) in told)
+        found = {name: 0 for failure in before for name in failure.scenarios}
         for failure in self._in.get(activation, ()):
             if failure.sure and not failure.path and id(failure.node) in told:
                 found = dict.fromkeys(failure.scenarios, failure.row) | found

@@ -14,14 +14,19 @@ AGREEMENT = 0.75
 
 
 def _votes(facts: list[Facts]) -> dict[tuple[str, str], list[tuple[Facts, bool]]]:
-    """(call, raises) by (wide, narrow) pair; calls with a tensor of no dimensions count where there are no others."""
-    votes: dict[tuple[str, str], list[tuple[bool, Facts, bool]]] = {}
-    for fact in [f for f in facts if f.floating]:
+    """(call, raises) by (wide, narrow) pair; calls with a tensor of no dimensions count where there are no others.
+
+    A list raises where one of its tensors does: they mostly have one dtype.
+    """
+    votes: dict[tuple[str, str], dict[int, tuple[bool, Facts, bool]]] = {}
+    for number, fact in enumerate(fact for fact in facts if fact.floating):
         for a, b in itertools.permutations(fact.operands, 2):
             dimensioned = bool(fact.operands[a] and fact.operands[b])
             raises = (a, b) in fact.strict or (a, b) in fact.one_way
-            votes.setdefault((a.name, b.name), []).append((dimensioned, fact, raises))
-    counted = {pair: [v for v in cast if v[0]] or cast for pair, cast in votes.items()}
+            cast = votes.setdefault((a.name, b.name), {})
+            before = cast.get(number, (dimensioned, fact, raises))
+            cast[number] = (dimensioned or before[0], fact, raises or before[2])
+    counted = {pair: [v for v in cast.values() if v[0]] or [*cast.values()] for pair, cast in votes.items()}
     return {pair: [(fact, raises) for _, fact, raises in cast] for pair, cast in counted.items()}
 
 

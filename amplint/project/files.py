@@ -17,7 +17,7 @@ MAX_SEARCHED_BYTES = 64_000_000
 
 _TESTS = re.compile(rb"^\s*(?:import|from)\s+(?:pytest|unittest|torch\.testing)\b", re.MULTILINE)
 
-_IMPORTS = rb"\bimport\s*\([^)]*\b%b\b|\bimport\s[^\n(]*\b%b\b|\bimport \*|(?<!self)\.%b\b"
+_IMPORTS = re.compile(rb"\bimport\b(?:\s*\([^)]*|[^\n(]*)")
 
 
 @lru_cache(maxsize=1024)
@@ -29,12 +29,16 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
     files = _files(folder, whole, age)
     if files is None:
         return None
-    imported = re.compile(_IMPORTS % ((re.escape(name),) * 3))
-    return tuple(path for path, data in files if name in data and imported.search(data))
+    imported = re.compile(rb"\b%b\b|\*" % re.escape(name))
+    asked_of = re.compile(rb"\.%b\b(?<!self\.%b)" % ((re.escape(name),) * 2))
+    return tuple(
+        path for path, data, imports in files if name in data and (imported.search(imports) or asked_of.search(data))
+    )
 
 
 @lru_cache(maxsize=1)
-def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes], ...] | None:
+def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes, bytes], ...] | None:
+    """The files with their source, and what they import."""
     if folder.name in LIBRARY_FOLDERS:
         return None
     found, size = [], 0
@@ -47,5 +51,5 @@ def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes], ...
         if size > MAX_SEARCHED_BYTES:
             return None
         if not _TESTS.search(data):
-            found.append((path, data))
+            found.append((path, data, b"\n".join(_IMPORTS.findall(data))))
     return tuple(found)

@@ -105,8 +105,8 @@ class Ways:
         constructs = untyped or not scenario.keeps_explicit
         key = (target.lineno, scenario.name, made, constructs)
         if key not in self._known:
-            walk = _Walk(self, scenario, constructs)
-            self._known[key] = walk.ends(self._file, target, made=made) and walk.ended
+            walks = (_Walk(self, scenario, constructs, asks=asks) for asks in (False, True))
+            self._known[key] = all(walk.ends(self._file, target, made=made) and walk.ended for walk in walks)
         return self._known[key]
 
     def users(self, file: File, name: str) -> list[tuple[File, Mention]] | None:
@@ -139,11 +139,13 @@ class Ways:
 class _Walk:
     """Follows the ways into a definition backwards, in one scenario; ``ended``: one was seen to end.
 
-    ``constructs``: a constructor that runs something ends the way, since nothing is cast yet.
+    ``constructs``: a constructor that runs something ends the way, since nothing is cast yet. ``asks``: files are
+    analysed to know what ends; else all does that may.
     """
 
-    def __init__(self, ways: Ways, scenario: Scenario, constructs: bool) -> None:
+    def __init__(self, ways: Ways, scenario: Scenario, constructs: bool, *, asks: bool) -> None:
         self.ended = False
+        self._asks = asks
         self._constructs = constructs
         self._ways = ways
         self._scenario = scenario
@@ -203,6 +205,8 @@ class _Walk:
             return False
         if self._scenario.autocast and file.path != self._ways.path:
             return False
+        if not self._asks:
+            return True
         row = self._ways.ends(file, forward).get(self._scenario.name)
         return row is not None and (inherits or not _uses(made_of(cls, forward, row), name))
 
