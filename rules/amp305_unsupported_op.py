@@ -71,7 +71,7 @@ class UnsupportedOp(Rule):
     tokens: ClassVar[tuple[str, ...]] = (
         *("linalg", "fft", "quantile", "cdist", "pdist", ".numpy(", "_as_complex", "complex(", "polar", "angle("),
         *("svd", "qr(", "cholesky", "inverse(", "pinverse", "det(", "lu(", "lu_", "stft", "hist", "igamma", "ctc_loss"),
-        *("matrix_power", "geqrf", "ormqr", "orgqr", "triangular_solve", "special.", "vander", "margin_loss", "rrelu"),
+        *("geqrf", "ormqr", "orgqr", "triangular_solve", "special.", "vander", "margin_loss", "rrelu"),
         *("avg_pool3d", "orthogonal", "lowrank"),
         *("triu", "tril", "bucketize", "searchsorted", "cross(", "gamma(", "erfinv", "frexp", "grid_sample", "isin("),
         *("kthvalue", "logaddexp", "median", "multinomial", "nextafter", "max_pool", "max_unpool", "prelu", "PReLU"),

@@ -215,3 +215,50 @@ def test_layers_of_a_class_with_a_base_behind_star_imports_or_unknown_follow_the
 @pytest.mark.parametrize("layer", ["nn.Linear(4, 4, bias=bias)", "nn.Linear(4, 4, bias)", "nn.LayerNorm(4, bias=bias)"])
 def test_a_flag_given_to_a_layer_is_no_tensor(layer: str) -> None:
     assert not conflicts(f"\ndef applied(bias):\n    return {layer}(torch.randn(2, 4))\n")
+
+
+TRANSFORM = """
+class Mixing(torch.distributions.Transform, nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.table = {table}
+
+    def forward(self, x: torch.Tensor):
+        return self.layer(x) @ self.table
+"""
+
+
+@pytest.mark.parametrize(("table", "raising"), [("nn.Parameter(torch.zeros(8, 8))", []), ("torch.zeros(8, 8)", [HALF])])
+def test_a_class_is_a_module_with_another_base_of_torch_before_that(table: str, raising: list[tuple[str]]) -> None:
+    assert [c.scenarios for c in conflicts(TRANSFORM.format(table=table)) if c.raises] == raising
+
+
+HOOKED = """
+class Tapped(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.features = torch.empty(0)
+        self.head = nn.Linear(8, 8)
+        {register}
+
+    def tap(self, module, inputs, output):
+        self.features = output
+
+    def forward(self, x: torch.Tensor):
+        self.model(x)
+        return self.head(self.features)
+"""
+
+
+@pytest.mark.parametrize(
+    ("register", "raising"),
+    [
+        ("self.model.register_forward_hook(self.tap)", []),
+        ("self.model[0].register_forward_hook(hook=self.tap)", []),
+        ("pass", [HALF]),
+    ],
+)
+def test_a_hook_sets_its_attributes_whenever_it_runs(register: str, raising: list[tuple[str]]) -> None:
+    assert [c.scenarios for c in conflicts(HOOKED.format(register=register)) if c.raises] == raising

@@ -277,6 +277,7 @@ def test_known_policies() -> None:
     assert OPS[F + "interpolate"]["since"]["cuda"] == "2.4"
     assert OPS[F + "binary_cross_entropy"].get("policy", {}) == {"cuda": "banned", "cpu": "fp32", "xpu": "banned"}
     assert OPS["torch.linalg.inv"]["unsupported"]["cuda"] == ["float16", "bfloat16"]
+    assert "unsupported" not in OPS["torch.linalg.matrix_power"], "only negative powers lack a kernel: that of inv"
     assert OPS["torch.cat"].get("policy", {}) == {"cpu": "promote"}
     assert OPS["torch.sum"]["dtype_arg"] == "dtype"
     assert OPS[F + "cross_entropy"]["strict_without"] == {"target": [["input", "weight"]]}

@@ -128,12 +128,17 @@ class _Scope:
                 if isinstance(inner, ast.Name) and inner.id in self.bound and depth < MAX_BINDINGS:
                     pending.append(self.bound[inner.id])
                     depth += 1
-                item = isinstance(inner, ast.Subscript) and _is_of_self(inner.value)
+                item = isinstance(inner, ast.Subscript) and self._is_item(inner)
                 held = held or item or (isinstance(inner, ast.Attribute) and ast.unparse(inner) in self.own)
                 called = inner.func if isinstance(inner, ast.Call) else None
                 if called is not None and _is_of_self(called) and isinstance(called, ast.Attribute):
                     return False
         return held
+
+    def _is_item(self, node: ast.Subscript) -> bool:
+        """Whether something is an item of what ``self`` holds; what it holds of the weight (``self.state[p]``) has the
+        weight's dtype."""
+        return _is_of_self(node.value) and ast.unparse(node.slice) != self.weight
 
 
 def _is_of_self(node: ast.expr) -> bool:

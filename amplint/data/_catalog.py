@@ -18,7 +18,7 @@ from torch.testing._internal import common_cuda
 
 from amplint.data._calls import Call, Failure, Target, bind, tensors_in
 from amplint.data._refusals import refusing_parts
-from amplint.data._sizes import runs_large
+from amplint.data._sizes import runs, runs_large
 from amplint.data.forms import FORMS
 
 #: OpInfo declares some CUDA dtypes only where the GPU has them; the table is about a recent one.
@@ -100,15 +100,41 @@ def _spellings(op: Any) -> tuple[list[str], list[str]]:
 
 
 def _unsupported(ops: Iterable[Any]) -> dict[str, list[str]]:
-    """Low-precision dtypes that OpInfo declares for none of the variants, where float32 is declared."""
+    """Low-precision dtypes that OpInfo declares for none of the variants, where float32 is declared.
+
+    A declaration that leaves out on the CPU too what runs there is about some arguments only.
+    """
     table: dict[str, list[str]] = {}
     known = list(ops)
     for device in ("cuda", "cpu"):
         declared = set().union(*[op.supported_dtypes(device) for op in known])
-        lacking = [name for dtype, name in LOW.items() if dtype not in declared]
-        if torch.float32 in declared and lacking:
-            table[device] = lacking
+        lacking = {dtype: name for dtype, name in LOW.items() if dtype not in declared}
+        found = [n for dtype, n in lacking.items() if not any(_runs_but_for_parts(op, dtype) for op in known)]
+        if torch.float32 in declared and found:
+            table[device] = found
     return table
+
+
+def _runs_but_for_parts(op: Any, dtype: torch.dtype) -> bool:
+    """Whether some samples run on the CPU in a dtype that OpInfo does not declare, and a part refuses all others.
+
+    ``linalg.matrix_power`` multiplies: only a negative power takes ``linalg_inv_ex``, which has no such kernel.
+    """
+    if dtype in op.supported_dtypes("cpu") or torch.float32 not in op.dtypes:
+        return False
+    torch.manual_seed(0)
+    read = itertools.islice(op.sample_inputs("cpu", torch.float32, requires_grad=False), READ_SAMPLES)
+    calls = [Call(op.op, (one.input, *one.args), one.kwargs, (), ()) for one in read]
+    calls = [call for call in calls if _usable((call.args, call.kwargs))]
+    refused = [call for call in calls if not runs(call, dtype)]
+    parts = [refusing_parts([call], dtype) for call in refused]
+    others = [[found for part in one if op not in (found := _declared_as(part))] for one in parts]
+    return 0 < len(refused) < len(calls) and all(found and all(found) for found in others)
+
+
+def _declared_as(part: str) -> list[Any]:
+    """The operations that OpInfo declares by the name of an ATen operation."""
+    return [op for op in op_db if (op.aten_name or op.name.replace(".", "_")) == part]
 
 
 @cache
@@ -139,7 +165,7 @@ def _unsupported_parts(calls: list[Call]) -> dict[str, list[str]]:
     table: dict[str, list[str]] = {}
     for dtype, name in LOW.items():
         parts = refusing_parts(calls, dtype) if calls else set()
-        declared = [op for op in op_db if (op.aten_name or op.name.replace(".", "_")) in parts]
+        declared = [op for part in parts for op in _declared_as(part)]
         for device, lacking in (_unsupported(declared) if declared else {}).items():
             if name in lacking:
                 table.setdefault(device, []).append(name)

@@ -35,7 +35,8 @@ def _enlarged(value: Any) -> Any:
     return tiled
 
 
-def _runs(call: Call, dtype: torch.dtype) -> bool:
+def runs(call: Call, dtype: torch.dtype) -> bool:
+    """Whether a call runs with its float32 tensors in another dtype."""
     try:
         args = converted(list(call.args), dtype)
         call.function(*args, **{name: converted(value, dtype) for name, value in call.kwargs.items()})
@@ -65,8 +66,8 @@ def runs_large(calls: list[Call], dtypes: list[torch.dtype]) -> dict[str, list[f
     Only parameters with other values, with which calls raise at either size. Empty where size does not tell.
     """
     full = [call for call in calls if all(v.numel() for _, v in call.named() if isinstance(v, torch.Tensor))]
-    large = [call for call in full if dtypes and all(_runs(_large(call), dtype) for dtype in dtypes)]
-    if all(_runs(call, dtype) for call in large for dtype in dtypes):
+    large = [call for call in full if dtypes and all(runs(_large(call), dtype) for dtype in dtypes)]
+    if all(runs(call, dtype) for call in large for dtype in dtypes):
         return {}
     passed = _options(large)
     never = _options(call for call in full if call not in large)

@@ -27,14 +27,14 @@ from amplint.infer.lattice.values import (
 from amplint.infer.machine import containers
 from amplint.infer.machine.builtins import BUILTIN_NAMES
 from amplint.infer.machine.guards import compare_dtypes, device_test, narrow, split, truth, usually
-from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing
+from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing, set_attribute
 from amplint.infer.machine.operators import binary_operator, unary_operator
 from amplint.infer.names.definitions import Bound, Function, Instance
 from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import assign, call
 from amplint.infer.state.meeting import binds
 from amplint.infer.state.session import OutOfBudget
-from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.late import bound_inside
 from amplint.infer.torch_model.layer_lists import iterated
 
@@ -118,10 +118,25 @@ def _call(frame: Frame, node: ast.Call) -> Value:
         _raises(frame)
     arguments = arguments_of(frame, node)
     arguments.callee = node.func
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _HOOKING:
+        _hooked(frame, arguments)
     value = call(frame, callee, arguments, node)
     if frame.notes or frame.shared:
         _behind_call(frame, node, callee)
     return value
+
+
+_HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"))
+"""Methods of modules that take a function to call whenever the module runs."""
+
+
+def _hooked(frame: Frame, arguments: Arguments) -> None:
+    """Forget the attributes that a hook sets: it runs where nothing is seen to call it."""
+    hook = arguments.get(0, "hook")
+    if isinstance(hook, Bound):
+        for node in nodes_below(hook.function.node):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                set_attribute(frame, hook.instance, node.attr, UNKNOWN)
 
 
 def _behind_call(frame: Frame, node: ast.Call, callee: Value) -> None:
