@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from judged.rounds import Drawn
 
+ASKED_FOR = ("AMP101", "AMP102", "AMP201", "AMP202")
+"""Rules that stay on: what amplint was first asked to flag."""
 AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
 ENOUGH, JUDGED = 0.6, 15
 """The share of right findings below which a kind is in preview, and how many of it must have been judged to say so."""
@@ -38,13 +40,18 @@ def kinds(rows: Iterable[Drawn]) -> list[Kind]:
     ]
 
 
+def in_preview(kind: Kind) -> bool:
+    """Whether amplint keeps a kind back."""
+    return kind.right < ENOUGH and kind.code not in ASKED_FOR
+
+
 def write(found: Iterable[Kind]) -> None:
     """Put those below the share into amplint."""
-    rows = [asdict(kind) for kind in found if kind.right < ENOUGH]
+    rows = [asdict(kind) for kind in found if in_preview(kind)]
     FILE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 def lines(found: Iterable[Kind]) -> Iterator[str]:
     """A line a kind."""
     for kind in found:
-        yield f"{kind.code} {'preview' if kind.right < ENOUGH else 'told':7} {kind}"
+        yield f"{kind.code} {'preview' if in_preview(kind) else 'told':7} {kind}"
