@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 RULES = tuple(rule for rule in load_rules() if rule.code == "AMP305")
 OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13), pedantic=True)
+AUTOCAST = Options(RULES, tuple(s for s in DEFAULT_SCENARIOS if s.autocast), "cuda", (2, 13), pedantic=True)
 
 
 OBJECT = """\
@@ -35,4 +36,34 @@ class Normalise{base}:
 def test_methods_of_other_objects_run_outside_autocast(base: str, certainty: Certainty, tmp_path: Path) -> None:
     source = Source(tmp_path / "module.py", OBJECT.format(base=base).encode())
     (finding,) = check_file(source, OPTIONS).findings
+    assert finding.certainty is certainty
+
+
+BESIDE = """\
+import torch
+from torch import nn
+
+
+def align(a: torch.Tensor, b: torch.Tensor):
+    return torch.linalg.svd(a.mT @ b)
+
+
+class Aligned(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor):
+        return {forward}
+
+    def inspect(self, a: torch.Tensor, b: torch.Tensor):
+        return {inspect}
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "inspect", "certainty"),
+    [("align(a, b)", "a", Certainty.PROVEN), ("a", "align(a, b)", Certainty.POSSIBLE), ("a", "a", Certainty.POSSIBLE)],
+)
+def test_what_no_forward_leads_to_runs_outside_autocast(
+    forward: str, inspect: str, certainty: Certainty, tmp_path: Path
+) -> None:
+    source = Source(tmp_path / "module.py", BESIDE.format(forward=forward, inspect=inspect).encode())
+    (finding,) = check_file(source, AUTOCAST).findings
     assert finding.certainty is certainty

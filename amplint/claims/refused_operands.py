@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,12 @@ from amplint.claims.low_precision import (
     assumed,
     by_node,
     follows_scenario,
-    in_autograd_function,
     is_floating,
     low_lanes,
     surest,
     unproven_doubted,
 )
 from amplint.claims.operands import short_name
-from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.values import NONE, Const, Number
 from amplint.infer.torch_model.torch_ops import NO_NUMPY, find_op
@@ -80,8 +77,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
-    if not use.in_module and _is_other_method(facts, use):
-        lanes = _under_autocast_doubted(facts, lanes, doubts.METHOD_OF_NO_MODULE)
+    if any(facts.scenarios[n].autocast for n in lanes) and not facts.runs_in_a_module(use.node.lineno):
+        lanes = _under_autocast_doubted(facts, lanes, doubts.RUN_BESIDE_MODULES)
     if not lanes:
         return None
     lanes = surest(lanes)
@@ -95,14 +92,6 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
 
 def _under_autocast_doubted(facts: FileFacts, lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
     return {n: each.doubted(doubt) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
-
-
-def _is_other_method(facts: FileFacts, use: Use) -> bool:
-    """Whether an operation stands in a method of a class that is neither a module nor an autograd Function."""
-    surroundings = Surroundings.of(facts.source.tree)
-    function = surroundings.function(use.node)
-    method = function is not None and isinstance(surroundings.parent(function), ast.ClassDef)
-    return method and not in_autograd_function(facts, use)
 
 
 def _raises_anyway(use: Use) -> bool:

@@ -38,7 +38,11 @@ class WeightReach:
     gets buckets of gradients, and Functions, which are written to train weights, are reached by themselves.
     """
 
-    def __init__(self, session: Session, namespace: Namespace, local: Iterable[Class]) -> None:
+    def __init__(
+        self, session: Session, namespace: Namespace, local: Iterable[Class], *, any_module: bool = False
+    ) -> None:
+        self._session = session
+        self._any_module = any_module
         self._owners = Owners(session)
         self._namespace = namespace
         self._local = tuple(cls for cls in local if cls.namespace is namespace)
@@ -57,6 +61,11 @@ class WeightReach:
         if around:
             return False
         return any(_encloses(_rows(cls.node), row) for cls in self._held.values())
+
+    @cached_property
+    def of_modules(self) -> WeightReach:
+        """The same of all modules, those without weights too: what a model or its loss runs."""
+        return WeightReach(self._session, self._namespace, self._local, any_module=True)
 
     def of_module(self, row: int) -> bool:
         """Whether a line stands in a class that is a module, with weights or without."""
@@ -91,7 +100,7 @@ class WeightReach:
                 comm_hooks.takes_bucket(function, parameter) for parameter in function.node.args.args
             ):
                 self._reach(function)
-        owners = [cls for cls in (*defined, *self._local) if self._owners.owns(cls) or _is_for_training(cls)]
+        owners = [cls for cls in (*defined, *self._local) if self._leads(cls)]
         names = {cls.name for cls in owners}
         for cls in owners:
             self._hold(cls)
@@ -100,6 +109,10 @@ class WeightReach:
                 self._pending += [(given, True) for given in (*node.args, *node.keywords)]
         while self._pending:
             self._visit(*self._pending.pop())
+
+    def _leads(self, cls: Class) -> bool:
+        """Whether what a class does counts, without anything seen to call it."""
+        return self._owners.owns(cls) or _is_for_training(cls) or (self._any_module and classes.may_be_module(cls))
 
     def _hold(self, cls: Class) -> None:
         """A class whose objects reached code has: its constructor and what calling the object runs are reached."""

@@ -359,7 +359,10 @@ class AutogradFunction:
 
 
 class Reach(Protocol):
-    """What runs on weights in one file, by line."""
+    """What runs on weights in one file, by line; ``of_modules``: what modules run, those without weights too."""
+
+    @property
+    def of_modules(self) -> Reach: ...
 
     def holds(self, row: int) -> bool: ...
 
@@ -431,6 +434,10 @@ class FileFacts:
     def runs_on_weights(self, row: int) -> bool:
         """Whether something that owns weights is seen to lead to a line, or that was not asked of this file."""
         return self.weight_reach is None or self.weight_reach.holds(row)
+
+    def runs_in_a_module(self, row: int) -> bool:
+        """Whether a module, with weights or without, is seen to lead to a line, or that was not asked of this file."""
+        return self.weight_reach is None or self.weight_reach.of_modules.holds(row)
 
     def in_module(self, row: int) -> bool:
         """Whether a line stands in a class that is seen to be a module."""
