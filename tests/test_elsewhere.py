@@ -56,6 +56,14 @@ class Model(nn.Module):
     def forward(self, x: torch.Tensor):
         {first}
         return {last}
+
+class Other(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.wrong = Wrong(dim)
+
+    def forward(self, x: torch.Tensor):
+        return self.wrong(x)
 """
 
 
