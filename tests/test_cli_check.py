@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -123,12 +123,12 @@ def test_internal_errors_are_one_line_each(project: Path, run: Run, monkeypatch:
 
 
 def test_inference_failure_names_the_file(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    inference = sys.modules["amplint.infer.entry.analysis"]
+    asking = importlib.import_module("amplint.project.ends")
 
     def broken(*_: object, **__: object) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr(inference, "analyse", broken)
+    monkeypatch.setattr(asking, "analyse", broken)
     (project / "a.py").write_text("x.half()\n")
     (project / "b.py").write_text("def f(:\n")
     result = run("check", "--output-format", "json")

@@ -34,6 +34,12 @@ def definitions(tree: ast.Module) -> dict[str, Definition]:
 
 
 @once_for_each_node
+def inner_definitions(definition: ast.AST) -> list[Definition]:
+    """The functions and classes within a definition."""
+    return [node for node in nodes_below(definition) if node is not definition and isinstance(node, Definition)]
+
+
+@once_for_each_node
 def mentions(tree: ast.Module) -> dict[str, list[Mention]]:
     """By name, all mentions but those in annotations and tests of a type, and in the list of what a file exports."""
     found: dict[str, list[Mention]] = {}

@@ -16,6 +16,7 @@ from amplint.project.mentions import (
     Mention,
     definitions,
     first_work,
+    inner_definitions,
     made_of,
     mentions,
     runs_made_of,
@@ -82,6 +83,11 @@ class Ways:
         self._ends = {facts.path: early_ends(facts)}
         self._parsed: dict[Path, ast.Module | None] = {facts.path: facts.source.tree}
         self._known: dict[tuple[int, str, bool, bool], bool] = {}
+        self._targets = {
+            row: d
+            for d in definitions(facts.source.tree).values()
+            for row in range(d.lineno, (d.end_lineno or d.lineno) + 1)
+        }
 
     @property
     def asked(self) -> set[Path]:
@@ -93,11 +99,10 @@ class Ways:
 
         ``untyped``: what stands there is about a tensor of the default dtype, which in a constructor is the weights'.
         """
-        target = next((d for d in definitions(self._file.tree).values() if _encloses(d, row)), None)
+        target = self._targets.get(row)
         if target is None:
             return False
-        inner = [node for node in ast.walk(target) if node is not target and isinstance(node, Definition)]
-        made = any(_encloses(node, row) for node in inner)
+        made = any(_encloses(node, row) for node in inner_definitions(target))
         named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
         return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
 
@@ -173,6 +178,8 @@ class _Walk:
         """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
         holder, method = mention.definition, mention.method
         assert holder is not None
+        if method is not None and method.decorator_list:
+            return False
         if self._constructs and mention.called and not made and method is not None and method.name == "__init__":
             self.ended = True
             return True
