@@ -55,11 +55,14 @@ def _root(package: str) -> Path:
 
 def _reported(cases: Mapping[str, Case]) -> dict[str, list[Finding]]:
     """The findings at each case's line, in its scenario."""
-    files: dict[tuple[Path, str], set[str]] = {}
-    checks = {name: (_root(case.package), case.device) for name, case in cases.items()}
+    files: dict[tuple[Path, str, str], set[str]] = {}
+    checks = {name: (_root(case.package), case.device, case.scenario) for name, case in cases.items()}
     for name, case in cases.items():
         files.setdefault(checks[name], set()).add(case.path)
-    found = {(root, device): findings(root, paths, device) for (root, device), paths in files.items()}
+    found = {
+        (root, device, scenario): findings(root, paths, device, [scenario])
+        for (root, device, scenario), paths in files.items()
+    }
     return {
         name: [
             one

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Operand
 from amplint.infer.torch_model.torch_ops import BANNED, FP32, FP32_RESULT, PROMOTE
 
@@ -30,11 +31,17 @@ def after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[O
 
 
 def on_host(operands: list[Operand]) -> bool:
-    """Whether all operands lie in the host's memory, where another device's autocast does not act.
-
-    What methods of modules make on no device does not count: it may be moved with the model.
-    """
+    """Whether all operands lie in the host's memory."""
     return bool(operands) and all(o.value.host for o in operands)
+
+
+def left_alone(frame: Frame, operands: list[Operand]) -> bool:
+    """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory.
+
+    In methods of modules that says little: what they make or get on no device is moved with the model.
+    """
+    of_module = frame.owner is not None and is_module(frame.owner)
+    return frame.session.device != "cpu" and not of_module and on_host(operands)
 
 
 def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
