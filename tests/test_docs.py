@@ -27,6 +27,11 @@ generate = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(generate)
 
 
+@pytest.fixture(autouse=True)
+def no_kind_is_in_preview() -> None:
+    """The pages name the kinds that are in preview."""
+
+
 def committed() -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
 
