@@ -260,7 +260,7 @@ def _weighed(
 
 def _where_nobody_says_how_it_runs(suspect: Suspect, rule: Rule, facts: FileFacts, asked: bool) -> list[Doubt]:
     half = facts.half_weights_only(suspect.scenarios)
-    held = [doubts.PREVIEW] if not asked and in_preview(rule.code, half) else []
+    held = [doubts.PREVIEW] if not asked and in_preview(rule.code, half, suspect.standing.certainty) else []
     if half and rule.of_weights and suspect.of_weights and not facts.runs_on_weights(suspect.span.start.row):
         held.append(doubts.NO_WEIGHTS)
     return held

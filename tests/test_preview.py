@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,7 +39,7 @@ class Block(nn.Module):
     def forward(self, x):
         return self.proj(x.float())
 """
-KIND = Kind("AMP102", half_weights_only=True, right=0.2, judged=20)
+KIND = Kind("AMP102", half_weights_only=True, certainty="proven", right=0.2, judged=20)
 
 
 @pytest.fixture(autouse=True)
@@ -69,18 +70,19 @@ def test_a_prefix_asks_for_no_rule(tmp_path: Path) -> None:
     assert codes(tmp_path, select=["AMP1"]) == {}
 
 
-def test_the_other_kind_of_the_rule_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview, "kinds", lambda: (Kind("AMP102", half_weights_only=False, right=0.2, judged=20),))
+@pytest.mark.parametrize("other", [replace(KIND, half_weights_only=False), replace(KIND, certainty="likely")])
+def test_the_other_kinds_of_the_rule_are_told(other: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "kinds", lambda: (other,))
     assert list(codes(tmp_path)) == ["AMP102"]
 
 
 def test_the_page_of_the_rule_has_the_figure() -> None:
     page = rule_page(next(rule for rule in load_rules() if rule.code == "AMP102"))
-    assert "with half weights only (20% of 20 were right at first sight)" in page
+    assert "what is proven and holds with half weights only (20% of 20 were right at first sight)" in page
 
 
 def test_the_kinds_are_those_of_the_rounds() -> None:
     rounds = Rounds()
-    found = kinds(one for name in rounds.names() for one in rounds.load(name))
+    found = kinds(rounds.load(name) for name in rounds.names())
     kept = [Kind(**row) for row in json.loads(preview.FILE.read_text(encoding="utf-8"))]
     assert kept == [kind for kind in found if kept_back(kind)]

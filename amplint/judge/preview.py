@@ -10,25 +10,32 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amplint.finding import Certainty
 
 FILE = Path(__file__).resolve().parent.parent / "data" / "preview.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The findings of one rule that hold with half weights only, or those that hold under autocast too.
+    """What one rule finds of one certainty that holds with half weights only, or under autocast too.
 
     ``right`` is the share, 0 to 1, of the ``judged`` findings that readers called right.
     """
 
     code: str
     half_weights_only: bool
+    certainty: str
     right: float
     judged: int
 
     def __str__(self) -> str:
         where = "with half weights only" if self.half_weights_only else "under autocast"
-        return f"findings that hold {where} ({self.right:.0%} of {self.judged} were right at first sight)"
+        return (
+            f"what is {self.certainty} and holds {where} ({self.right:.0%} of {self.judged} were right at first sight)"
+        )
 
 
 @cache
@@ -42,6 +49,6 @@ def of_rule(code: str) -> tuple[Kind, ...]:
     return tuple(kind for kind in kinds() if kind.code == code)
 
 
-def in_preview(code: str, half_weights_only: bool) -> bool:
-    """Whether findings of a rule that hold with half weights only, or under autocast too, are in preview."""
-    return any(kind.half_weights_only == half_weights_only for kind in of_rule(code))
+def in_preview(code: str, half_weights_only: bool, certainty: Certainty | None) -> bool:
+    """Whether findings of a rule of some certainty that hold with half weights only, or under autocast too, are."""
+    return any((kind.half_weights_only, kind.certainty) == (half_weights_only, certainty) for kind in of_rule(code))

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     if chosen.kinds:
-        every = kinds.kinds(one for rows in found.values() for one in rows)
+        every = kinds.kinds(found.values())
         kinds.write(every)
         print("\n".join(kinds.lines(every)))
         return 0

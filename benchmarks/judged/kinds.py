@@ -1,7 +1,7 @@
 """The kinds of findings whose share of right ones at first sight is too low: ``amplint.judge.preview`` keeps them back.
 
-A kind is a rule's findings that hold with half weights only, or those that hold under autocast too. Counted are all
-fresh rounds, each finding with the share of its readers who called it right.
+A kind is what a rule finds proven, or likely, that holds with half weights only, or under autocast too. Counted are the
+newest fresh rounds that have enough of it, each finding with the share of its readers who called it right.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from amplint.judge.preview import FILE, Kind
 from judged.tally import pooled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from judged.rounds import Drawn
+
+    _Kind = tuple[str, bool, str]
 
 ASKED_FOR = ("AMP101", "AMP102", "AMP201", "AMP202")
 """Rules that stay on: what amplint was first asked to flag."""
@@ -27,15 +29,20 @@ ENOUGH, JUDGED = 0.6, 15
 """The share of right findings below which a kind is in preview, and how many of it must have been judged to say so."""
 
 
-def kinds(rows: Iterable[Drawn]) -> list[Kind]:
-    """Every kind of which enough findings were judged, by code."""
-    groups: dict[tuple[str, bool], list[Drawn]] = defaultdict(list)
-    for one in rows:
-        if one.verdicts:
-            groups[one.code, not AUTOCAST.intersection(one.scenarios)].append(one)
+def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
+    """Every kind of which enough findings were judged, by code. The oldest round is the first."""
+    groups: dict[_Kind, list[Drawn]] = defaultdict(list)
+    for rows in reversed(list(rounds)):
+        latest: dict[_Kind, list[Drawn]] = defaultdict(list)
+        for one in rows:
+            if one.verdicts:
+                latest[one.code, not AUTOCAST.intersection(one.scenarios), one.certainty].append(one)
+        for kind, judged in latest.items():
+            if len(groups[kind]) < JUDGED:
+                groups[kind] += judged
     return [
-        Kind(code, half, round(pooled(judged)["right"] / len(judged), 3), len(judged))
-        for (code, half), judged in sorted(groups.items())
+        Kind(*kind, round(pooled(judged)["right"] / len(judged), 3), len(judged))
+        for kind, judged in sorted(groups.items())
         if len(judged) >= JUDGED
     ]
 

@@ -70,8 +70,10 @@ class Rounds:
         self.pool, self.drawn, self.folder = folder / "pool.txt", folder / "drawn.txt", folder / "fresh"
 
     def names(self) -> list[str]:
-        """The rounds, the oldest first."""
-        return sorted(path.stem for path in self.folder.glob("*.jsonl"))
+        """The rounds, the oldest first, as ``drawn.txt`` has them."""
+        drawn = self.drawn.read_text(encoding="utf-8").split("\n") if self.drawn.exists() else []
+        order = {name: at for at, name in enumerate(dict.fromkeys(line.partition(" ")[0] for line in drawn))}
+        return sorted((path.stem for path in self.folder.glob("*.jsonl")), key=lambda name: (order.get(name, -1), name))
 
     def load(self, name: str) -> list[Drawn]:
         """The findings of a round. Raises RowsError."""
