@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import asdict
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.scenarios import SCENARIOS
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     _Kind = tuple[str, bool, str]
 
+_DEVIATIONS = 1.2816
+"""Standard deviations below which nine in ten of normally distributed numbers lie."""
 ASKED_FOR = ("AMP101", "AMP102", "AMP201", "AMP202")
 """Rules that stay on: what amplint was first asked to flag."""
 AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
@@ -48,8 +51,15 @@ def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
 
 
 def in_preview(kind: Kind) -> bool:
-    """Whether amplint keeps a kind back."""
-    return kind.right < ENOUGH and kind.code not in ASKED_FOR
+    """Whether amplint keeps a kind back: its share would hardly be enough if more were judged."""
+    return _at_most(kind) < ENOUGH and kind.code not in ASKED_FOR
+
+
+def _at_most(kind: Kind) -> float:
+    """The upper end of the interval (Wilson's) that holds the share of all findings of the kind, nine times in ten."""
+    n, share = kind.judged, kind.right
+    spread = _DEVIATIONS * sqrt(share * (1 - share) / n + _DEVIATIONS**2 / (4 * n * n))
+    return (share + _DEVIATIONS**2 / (2 * n) + spread) / (1 + _DEVIATIONS**2 / n)
 
 
 def write(found: Iterable[Kind]) -> None:
