@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
@@ -38,3 +41,35 @@ def test_what_autocast_widens_mostly_meets_a_stream_that_is_wide(like: str, cert
     source = Source(Path("/project/experts.py"), EXPERTS.format(like=like).encode())
     result = check_file(source, Options(RULES, DEFAULT_SCENARIOS, pedantic=True))
     assert [one.certainty for one in result.findings] == [certainty]
+
+
+WRITTEN = """\
+import torch
+from torch import nn
+
+
+class Columns(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        out = torch.zeros(8, 4)
+        for i in torch.arange(4):
+            out[:, {index}] = {value}
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "value", "raises"),
+    [("i", "self.proj(x)", False), ("torch.arange(1)", "self.proj(x)[:, None]", True)],
+)
+def test_an_integer_tensor_without_dimensions_is_a_number(index: str, value: str, raises: bool) -> None:
+    source = WRITTEN.format(index=index, value=value)
+    module: dict[str, Any] = {}
+    exec(source, module)
+    with pytest.raises(RuntimeError, match="dtypes match") if raises else nullcontext():
+        module["Columns"]().bfloat16()(torch.ones(8).bfloat16())
+    found = check_file(Source(Path("columns.py"), source.encode()), Options(RULES, DEFAULT_SCENARIOS)).findings
+    assert bool(found) is raises

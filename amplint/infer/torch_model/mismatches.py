@@ -12,7 +12,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.lattice.dtypes import BITS, LOW, Symbol
+from amplint.infer.lattice.dtypes import BITS, INTEGERS, LOW, Symbol
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Builtin, Const, Number, Sequence, Tensor, Value
@@ -287,9 +287,10 @@ def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: V
 
 
 def _indexes_by_tensor(index: Value) -> bool:
-    if isinstance(index, Tensor):
-        return not index.maybe and index.dim != 0
+    """Whether an index holds a tensor that is a mask, or has dimensions: an integer one without is a number to torch."""
     if isinstance(index, Sequence) and index.items is not None:
         known = all(isinstance(i, (Tensor, Const, Number, Builtin)) for i in index.items)
-        return known and any(isinstance(i, Tensor) and not i.maybe and i.dim != 0 for i in index.items)
-    return False
+        return known and any(isinstance(i, Tensor) and _indexes_by_tensor(i) for i in index.items)
+    if not isinstance(index, Tensor) or index.maybe or index.dim == 0:
+        return False
+    return index.dim is not None or any(not lane.known or lane.mask & ~INTEGERS for lane in index.dtypes)
