@@ -14,6 +14,7 @@ from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
+from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
-    from amplint.finding import Doubt
     from amplint.infer.state.facts import FileFacts
     from amplint.project.ends import Judging
     from amplint.rule_base import Rule
@@ -251,19 +251,17 @@ def _weighed(
     if behind and rule.code in doubts.FAILS_BEFORE.codes:
         reached = tuple(name for name in suspect.scenarios if name not in behind)
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
-    row = suspect.span.start.row
-    held = [doubts.RUN_IN_FULL_PRECISION] if any(first <= row <= last for first, last in blocks) else []
-    if options.scenarios is None:
-        held += _where_nobody_says_how_it_runs(suspect, rule, facts, rule.code in options.asked)
-    return suspect.doubted(*held)
-
-
-def _where_nobody_says_how_it_runs(suspect: Suspect, rule: Rule, facts: FileFacts, asked: bool) -> list[Doubt]:
-    half = facts.half_weights_only(suspect.scenarios)
-    held = [doubts.PREVIEW] if not asked and in_preview(rule.code, half, suspect.standing.certainty) else []
-    if half and rule.of_weights and suspect.of_weights and not facts.runs_on_weights(suspect.span.start.row):
-        held.append(doubts.NO_WEIGHTS)
-    return held
+    if options.scenarios is not None:
+        return suspect
+    row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)
+    told = rule.code in options.asked or not in_preview(rule.code, half, suspect.standing.certainty)
+    owned = not (half and rule.of_weights and suspect.of_weights) or facts.runs_on_weights(row)
+    held = {
+        doubts.RUN_IN_FULL_PRECISION: any(first <= row <= last for first, last in blocks),
+        doubts.PREVIEW: not told,
+        doubts.NO_WEIGHTS: not owned,
+    }
+    return suspect.doubted(*holding(held))
 
 
 def _failing(rule: Rule) -> str:

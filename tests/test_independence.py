@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT
 
-BENCHMARKS = ROOT / "benchmarks"
-if str(BENCHMARKS) not in sys.path:
-    sys.path.append(str(BENCHMARKS))
+sys.path.append(str(ROOT / "benchmarks"))
 
-from independence import WAYS, Release, compared, main  # noqa: E402
+from independence import WAYS, Release, compared, main
 
-from amplint.engine import Options, check_file  # noqa: E402
-from amplint.plugins import load_rules  # noqa: E402
+from amplint.engine import Options, check_file
+from amplint.plugins import load_rules
 
 if TYPE_CHECKING:
     from pathlib import Path

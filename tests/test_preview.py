@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import ROOT
@@ -47,10 +47,10 @@ def in_preview(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preview, "kinds", lambda: (KIND,))
 
 
-def codes(tmp_path: Path, **options: object) -> dict[str, list[str]]:
+def codes(tmp_path: Path, **options: Any) -> dict[str, list[str]]:
     file = tmp_path / "model.py"
     file.write_text(MODULE)
-    found = check_file(file, judging_options(Config(), load_rules(), **options)).findings  # type: ignore[arg-type]
+    found = check_file(file, judging_options(Config(), load_rules(), **options)).findings
     return {finding.code: [held.doubt.name for held in finding.doubts] for finding in found}
 
 

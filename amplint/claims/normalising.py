@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from amplint.claims.surroundings import Surroundings
 
 _ROOTS = ("sqrt", "sqrt_", "rsqrt", "rsqrt_")
-_EXPONENTS = ("0.5", "-0.5", "1 / 2", "-1 / 2")
 
 
 def squared(surroundings: Surroundings, node: ast.expr | None) -> tuple[ast.expr, ...]:
@@ -47,5 +46,18 @@ def normalises(surroundings: Surroundings, mean: ast.AST, squares: ast.expr | No
 def _is_root(surroundings: Surroundings, node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = surroundings.called(node)
-        return name in _ROOTS or (name == "pow" and any(ast.unparse(part) in _EXPONENTS for part in node.args))
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and ast.unparse(node.right) in _EXPONENTS
+        given = (*node.args, *(keyword.value for keyword in node.keywords))
+        return name in _ROOTS or (name == "pow" and any(map(_is_half, given)))
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_half(node.right)
+
+
+def _is_half(node: ast.expr) -> bool:
+    """Whether an expression is a half or minus a half: ``0.5``, ``-(1 / 2)``."""
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=value):
+            return _is_half(value)
+        case ast.BinOp(op=ast.Div(), left=ast.UnaryOp(op=ast.USub(), operand=left), right=right):
+            return _is_half(ast.BinOp(left, ast.Div(), right))
+        case ast.BinOp(op=ast.Div(), left=ast.Constant(value=int() | float() as a), right=ast.Constant(value=b)):
+            return isinstance(b, int | float) and 2 * a == b
+    return isinstance(node, ast.Constant) and node.value == 0.5

@@ -15,17 +15,12 @@ if TYPE_CHECKING:
 MAX_SEARCHED_BYTES = 64_000_000
 """Source of one project that is searched."""
 
-_TESTS = re.compile(rb"^\s*(?:import|from)\s+(?:pytest|unittest|torch\.testing)\b", re.MULTILINE)
-
 _IMPORTS = re.compile(rb"\bimport\b(?:\s*\([^)]*|[^\n(]*)")
 
 
 @lru_cache(maxsize=1024)
 def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, ...] | None:
-    """The Python files below a folder, or in it alone, that may import a name; None where they are too many to search.
-
-    Tests do not count: what they make is made for the test.
-    """
+    """The Python files below a folder, or in it alone, that may import a name; None where they are too large."""
     files = _files(folder, whole, age)
     if files is None:
         return None
@@ -50,6 +45,5 @@ def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes, byte
         size += len(data)
         if size > MAX_SEARCHED_BYTES:
             return None
-        if not _TESTS.search(data):
-            found.append((path, data, b"\n".join(_IMPORTS.findall(data))))
+        found.append((path, data, b"\n".join(_IMPORTS.findall(data))))
     return tuple(found)

@@ -19,13 +19,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class Mention(NamedTuple):
     """A mention of a name, in a function or class at the top of a file (None: outside of all) and a method of it.
 
-    ``called``: the name is called there; ``base``: a class derives from it.
+    ``called``: the name is called there.
     """
 
     definition: Definition | None
     method: Function | None
     called: bool
-    base: bool
 
 
 def definitions(tree: ast.Module) -> dict[str, Definition]:
@@ -51,9 +50,8 @@ def mentions(tree: ast.Module) -> dict[str, list[Mention]]:
             continue
         for part in ast.iter_child_nodes(statement) if definition is not None else (statement,):
             method = part if part in methods and isinstance(part, Function) else None
-            base = isinstance(definition, ast.ClassDef) and part in definition.bases
             for name, called in _names(part, imported, unnamed):
-                found.setdefault(name, []).append(Mention(definition, method, called, base))
+                found.setdefault(name, []).append(Mention(definition, method, called))
     return found
 
 
@@ -104,15 +102,20 @@ def _root(node: ast.expr) -> str:
 
 
 def runs_made_of(cls: ast.ClassDef, name: str) -> bool:
-    """Whether a method that others may call runs what is made with a name: not ``forward``, nor private.
+    """Whether a method that others may call, or one that it calls, runs what is made with a name: not ``forward``, nor
+    private.
 
     To call torch's own methods of a module, as for its parameters, runs nothing of it.
     """
-    methods = [s for s in cls.body if isinstance(s, Function)]
-    made = {attribute for attribute, names in _attributes(methods).items() if name in names}
-    for method in methods:
-        if method.name == "forward" or (method.name.startswith("_") and method.name != "__call__"):
-            continue
+    methods = {s.name: s for s in cls.body if isinstance(s, Function)}
+    made = {attribute for attribute, names in _attributes(methods.values()).items() if name in names}
+    pending = [m for m in methods if m == "__call__" or not (m == "forward" or m.startswith("_"))]
+    reached = {*pending, "forward"}
+    while pending:
+        method = methods[pending.pop()]
+        further = {attribute for attribute, _ in _own_attributes(method)} & methods.keys() - reached
+        reached |= further
+        pending += further
         harmless = {
             id(node.value)
             for node in nodes_below(method)

@@ -9,6 +9,7 @@ from amplint import contents
 from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
+from amplint.infer.syntax.scripts import is_test
 from amplint.project.files import mentioning
 from amplint.project.mentions import (
     Definition,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import FileFacts
     from amplint.project.ends import Judging
 
-MAX_FILES = 6
-"""Files that mention one name; where more do, nothing is asked."""
+MAX_PARSED, MAX_FILES = 18, 6
+"""Files that mention one name, with and without tests; where more do, nothing is asked."""
 MAX_ANALYSED = 4
 """Other files that are analysed for one file."""
 MAX_DEFINITIONS = 24
@@ -115,16 +116,19 @@ class Ways:
         return self._known[key]
 
     def users(self, file: File, name: str) -> list[tuple[File, Mention]] | None:
-        """The mentions of what a file defines, its own first; None where they are too many."""
+        """The mentions of what a file defines, its own first; None where they are too many.
+
+        Tests do not count: what they make is made for the test.
+        """
         paths = mentioning(*self._scope, contents.age(), name.encode())
-        if paths is None or len(paths) > MAX_FILES:
+        if paths is None or len(paths) > MAX_PARSED:
             return None
-        found = [(file, mention) for mention in mentions(file.tree).get(name, ())]
-        for path in paths:
-            tree = self._tree(path)
-            if path != file.path and tree is not None and name not in definitions(tree):
-                found += [(File(path, tree), mention) for mention in mentions(tree).get(name, ())]
-        return found
+        parsed = ((path, self._tree(path)) for path in paths if path != file.path)
+        others = [File(path, tree) for path, tree in parsed if tree is not None and not is_test(tree)]
+        if len(others) > MAX_FILES:
+            return None
+        users = [file, *(other for other in others if name not in definitions(other.tree))]
+        return [(user, mention) for user in users for mention in mentions(user.tree).get(name, ())]
 
     def ends(self, file: File, function: Function) -> Mapping[str, int]:
         """The scenarios in which a function ends early."""

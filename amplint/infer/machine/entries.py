@@ -131,7 +131,7 @@ def _has_dimensions(function: Function, parameter: ast.arg) -> bool:
     """Whether a tensor passed for a parameter has dimensions: by what is done with it, or as a module's first input."""
     if parameter.arg in dimensioned(function.node):
         return True
-    of_module = function.name == "forward" and function.owner is not None and classes.is_module(function.owner)
+    of_module = function.name == "forward" and classes.is_module(function.owner)
     return of_module and parameter in function.node.args.args[1:2]
 
 
@@ -140,7 +140,7 @@ def _caller(session: Session, function: Function) -> Caller:
         return Caller.MODULE
     if id(function.owner.node if function.owner is not None else function.node) in session.roots:
         return Caller.USER
-    return Caller.MODULE if function.owner is not None and classes.is_module(function.owner) else Caller.ANY
+    return Caller.MODULE if classes.is_module(function.owner) else Caller.ANY
 
 
 def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation: ast.expr) -> Value | None:

@@ -60,7 +60,7 @@ def run_function(
     if session.running.get(id(function.node), 0) >= MAX_RECURSION:
         arguments = _anything(arguments)
     constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
-    of_module = constructing is None and function.owner is not None and classes.is_module(function.owner)
+    of_module = constructing is None and classes.is_module(function.owner)
     inner = Frame(
         session,
         function.namespace,

@@ -51,12 +51,12 @@ def torch_base(cls: Class) -> str | None:
     return next((name for name in bases if name.startswith("torch.nn.")), bases[0] if bases else None)
 
 
-def is_module(cls: Class) -> bool:
-    """Whether a class is an ``nn.Module``: by its bases, or by its ``forward`` where a base is unknown or belongs to
-    another library (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
-    base = torch_base(cls)
-    if base is not None:
-        return base.startswith("torch.nn.")
+def is_module(cls: Class | None) -> bool:
+    """Whether there is a class, and it is an ``nn.Module``: by its bases, or by its ``forward`` where a base is unknown
+    or belongs to another library (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
+    base = torch_base(cls) if cls is not None else None
+    if cls is None or base is not None:
+        return base is not None and base.startswith("torch.nn.")
     return any(_may_be_module(base) for base in ancestry(cls)) and _is_method(find_member(cls, "forward"))
 
 

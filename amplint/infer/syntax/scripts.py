@@ -16,6 +16,7 @@ _PRECISION = frozenset(("half", "bfloat16", "autocast", "precision", "mixed_prec
 """Parts of torch, and attributes and keywords, by which code asks for low precision."""
 _DTYPES = frozenset(("dtype", "torch_dtype"))
 _TEST_RUNNERS = frozenset(("pytest", "unittest"))
+_MOCKS = frozenset(("mock",))
 
 
 def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
@@ -26,7 +27,7 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
     test is a file that imports a test runner, and gives one where it names a 16-bit dtype or autocast.
     """
     scripts = [item for item in tree.body if isinstance(item, ast.If) and "__main__" in ast.unparse(item.test)]
-    test = any(_runs_tests(item) for item in tree.body)
+    test = is_test(tree)
     names = {id(reference.node): reference.name for reference in references(tree)} if scripts or test else {}
     bodies = [script.body for script in scripts if not _asks(script, names, _PRECISION | _DTYPES)]
     bodies += [tree.body] if test and not _asks(tree, names, _PRECISION) else []
@@ -38,9 +39,15 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _runs_tests(statement: ast.stmt) -> bool:
+def is_test(tree: ast.Module) -> bool:
+    """Whether a file imports a test runner, and more of it than what replaces objects by mocks."""
+    return any(_takes_runner(statement) for statement in tree.body)
+
+
+def _takes_runner(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.ImportFrom):
-        return not statement.level and statement.module in _TEST_RUNNERS
+        taken = {alias.name for alias in statement.names} - _MOCKS
+        return not statement.level and statement.module in _TEST_RUNNERS and bool(taken)
     return isinstance(statement, ast.Import) and any(alias.name in _TEST_RUNNERS for alias in statement.names)
 
 

@@ -40,8 +40,7 @@ def left_alone(frame: Frame, operands: list[Operand]) -> bool:
 
     In methods of modules that says little: what they make or get on no device is moved with the model.
     """
-    of_module = frame.owner is not None and is_module(frame.owner)
-    return frame.session.device != "cpu" and not of_module and on_host(operands)
+    return frame.session.device != "cpu" and not is_module(frame.owner) and on_host(operands)
 
 
 def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:

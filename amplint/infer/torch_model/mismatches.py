@@ -287,7 +287,7 @@ def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: V
 
 
 def _indexes_by_tensor(index: Value) -> bool:
-    """Whether an index holds a tensor that is a mask, or has dimensions: an integer one without is a number to torch."""
+    """Whether an index holds a mask, or a tensor with dimensions: an integer one without is a number to torch."""
     if isinstance(index, Sequence) and index.items is not None:
         known = all(isinstance(i, (Tensor, Const, Number, Builtin)) for i in index.items)
         return known and any(isinstance(i, Tensor) and _indexes_by_tensor(i) for i in index.items)

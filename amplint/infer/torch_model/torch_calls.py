@@ -308,8 +308,7 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
         return replace(made, host=device.type == "cpu")
     if not isinstance(device, Const) or arguments.unknown:
         return made
-    moved = frame.owner is not None and is_module(frame.owner)
-    return replace(made, host=device.value == "cpu" or (device.value is None and not moved))
+    return replace(made, host=device.value == "cpu" or (device.value is None and not is_module(frame.owner)))
 
 
 def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
