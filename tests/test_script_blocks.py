@@ -8,7 +8,6 @@ import pytest
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
-from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RULES = tuple(rule for rule in load_rules() if rule.code == "AMP102")
-OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13), pedantic=True)
+OPTIONS = Options(RULES, None, "cuda", (2, 13), pedantic=True)
 MODEL = """\
 import torch
 from torch import nn
