@@ -1,7 +1,7 @@
 """The kinds of findings whose share of right ones at first sight is too low: ``amplint.judge.preview`` keeps them back.
 
 A kind is what a rule finds proven, or likely, that holds with half weights only, or under autocast too. Counted are the
-newest fresh rounds that have enough of it, each finding with the share of its readers who called it right.
+newest fresh rounds until there are enough of it, each finding with the share of its readers who called it right.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _DEVIATIONS = 1.2816
 """Standard deviations below which nine in ten of normally distributed numbers lie."""
-ASKED_FOR = ("AMP101", "AMP102", "AMP201", "AMP202")
-"""Rules that stay on: what amplint was first asked to flag."""
+ASKED_FOR = ("AMP101", "AMP102", "AMP106", "AMP107", "AMP201", "AMP202", "AMP204")
+"""Rules that stay on: what amplint was first asked to flag, and what finds the public incidents."""
 AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
-ENOUGH, JUDGED = 0.6, 15
-"""The share of right findings below which a kind is in preview, and how many of it must have been judged to say so."""
+ENOUGH, JUDGED, FEWEST = 0.6, 15, 4
+"""The share of right ones below which a kind is in preview; how many judged ones count, and how many there must be."""
 
 
 def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
@@ -46,7 +46,7 @@ def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
     return [
         Kind(*kind, round(pooled(judged)["right"] / len(judged), 3), len(judged))
         for kind, judged in sorted(groups.items())
-        if len(judged) >= JUDGED
+        if len(judged) >= FEWEST
     ]
 
 
