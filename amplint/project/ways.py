@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
@@ -199,28 +201,26 @@ class _Walk:
             and (other is cls or any(isinstance(base, ast.Name) and base.id == cls.name for base in other.bases))
         ]
         forwards = [forward for one in family for forward in _forwards(one)]
-        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name):
+        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name, partial(self._end_of, file)):
             return False
         return all(self._ends_before(file, forward, cls, name) for forward in forwards)
 
     def _ends_before(self, file: Source, forward: Function, cls: ast.ClassDef, name: str) -> bool:
-        """Whether a ``forward`` ends before it uses what a class makes with a name.
+        """Whether a ``forward`` ends before it uses what a class makes with a name."""
+        if self._end_of(file, forward) == inf:
+            return False
+        names = made_of(cls, forward, partial(self._end_of, file)) if forward in cls.body else frozenset()
+        return names is not None and name not in names
+
+    def _end_of(self, file: Source, function: Function) -> float:
+        """The line on which a function ends early, infinite where it does not; while no file is asked, one before which
+        it does not end.
 
         Under autocast little raises, so that other files are asked about half weights only.
         """
-        inherits = forward not in cls.body
-        if not inherits and _uses(made_of(cls, forward, first_work(forward)), name):
-            return False
         if self._scenario.autocast and file.path != self._ways.path:
-            return False
-        if not self._asks:
-            return True
-        row = self._ways.ends(file, forward).get(self._scenario.name)
-        return row is not None and (inherits or not _uses(made_of(cls, forward, row), name))
-
-
-def _uses(names: frozenset[str] | None, name: str) -> bool:
-    return names is None or name in names
+            return inf
+        return self._ways.ends(file, function).get(self._scenario.name, inf) if self._asks else first_work(function)
 
 
 def _forwards(cls: ast.ClassDef) -> Iterator[Function]:
