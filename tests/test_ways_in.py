@@ -81,3 +81,21 @@ def test_a_model_that_raises_first_does_not_reach_its_blocks(tmp_path: Path, fir
 def test_another_way_in_counts(tmp_path: Path) -> None:
     other = "from .norm import norm\n\nlayer = norm(64)\n"
     assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", RAISES), other=other) == ["AMP104"]
+
+
+def test_a_public_method_that_raises_first_is_no_other_way_in(tmp_path: Path) -> None:
+    """Nor is one that ``forward`` calls, in which it ends."""
+    within = MODEL.replace(
+        "def forward(self, x):", "def forward(self, x):\n        return self.features(x)\n\n    def features(self, x):"
+    )
+    other = "\n    def generate(self, x):\n        FIRST\n        return self.blocks[0](x)\n"
+    cases = [
+        (within.replace("FIRST", RAISES), []),
+        (within.replace("FIRST", "x = self.embed(x)"), ["AMP104"]),
+        (MODEL.replace("FIRST", RAISES) + other.replace("FIRST", RAISES), []),
+        (MODEL.replace("FIRST", RAISES) + other.replace("FIRST", "x = self.embed(x)"), ["AMP104"]),
+    ]
+    for number, (model, expected) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert (number, told(folder, norm=NORM, model=model)) == (number, expected)

@@ -93,10 +93,10 @@ class _Judged:
             self._judge(event, event.what)
         elif isinstance(event.what, Confirming):
             self._confirm(event.what)
-        elif isinstance(event.what, Used):
-            before = self.failures.scenarios_before(event, event.what.node)
-            self._before_use.setdefault(event.what.node, []).append(before)
         else:
+            if isinstance(event.what, (Used, Refused)) and event.own:
+                before = self.failures.scenarios_before(event, event.what.node)
+                self._before_use.setdefault(event.what.node, []).append(before)
             if isinstance(event.what, Refused):
                 self.refused.add(id(event.what.node))
             self.failures.follow(event, self._facts.names)

@@ -56,20 +56,20 @@ class Failures:
     def follow(self, event: Event, names: Callable[[Iterable[int]], tuple[str, ...]]) -> None:
         """Take note of an event that is no mismatch; ``names`` are those of scenarios by number.
 
-        What raises in both of two branches raises whichever is taken.
+        What raises in each of several branches raises whichever is taken.
         """
         what, found = event.what, self._in.get(event.chain[0].number, [])
         if isinstance(what, Refused):
             scenarios = frozenset(names(what.lanes))
             self._note(event, _Failure(what.node, scenarios, sure=True, maker=None))
         elif isinstance(what, BranchesMet):
-            others = [failure for failure in found if failure.path == what.no]
-            for failure in [failure for failure in found if failure.path == what.yes]:
-                for other in others:
-                    both = failure.scenarios & other.scenarios
-                    if both and (failure.sure, failure.maker) == (other.sure, other.maker):
-                        self._note(event, replace(failure, scenarios=both))
-                        break
+            first, *rest = what.paths
+            for failure in [failure for failure in found if failure.path == first]:
+                alike = [other for other in found if (other.sure, other.maker) == (failure.sure, failure.maker)]
+                everywhere = [{name for o in alike if o.path == path for name in o.scenarios} for path in rest]
+                scenarios = failure.scenarios.intersection(*everywhere)
+                if scenarios:
+                    self._note(event, replace(failure, scenarios=scenarios))
         elif isinstance(what, Called) and what.again:
             for failure in self._of_call.get(what.call, ()):
                 self._note(event, failure)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import by_node, follows_scenario, low_lanes, surest
 from amplint.claims.operands import short_name
-from amplint.infer.lattice.dtypes import BITS, bits_of
+from amplint.infer.lattice.dtypes import LOW, bits_of
 from amplint.infer.lattice.values import Const, Limit
+from amplint.infer.torch_model.ranges import LARGEST, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,32 +19,6 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
-_LARGEST = {
-    BITS["float16"]: 65504.0,
-    BITS["bfloat16"]: 3.3895313892515355e38,
-    BITS["float32"]: 3.4028234663852886e38,
-    BITS["float64"]: 1.7976931348623157e308,
-}
-"""The largest finite number of a dtype, by its bit: ``torch.finfo(dtype).max``."""
-_RAISES = {
-    "masked_fill": ("value",),
-    "fill": ("value",),
-    "full": ("fill_value",),
-    "full_like": ("fill_value",),
-    "new_full": ("fill_value",),
-    "fill_diagonal": ("fill_value",),
-    "index_fill": ("value",),
-    "scatter": ("src", "value"),
-    "pad": ("value",),
-    "threshold": ("value",),
-}
-_RAISES_ON_CPU = {
-    "clamp": ("min", "max"),
-    "clip": ("min", "max"),
-    "clamp_min": ("min",),
-    "clamp_max": ("max",),
-    "hardtanh": ("min_val", "max_val"),
-}
 _GIVES_INFINITY = {
     "where": ("self", "input", "other"),
     "__setitem__": ("value",),
@@ -52,11 +27,7 @@ _GIVES_INFINITY = {
     "asarray": ("data",),
     "new_tensor": ("data",),
 }
-"""The parameters of operations that take a constant: those that refuse one out of range, and those that round it.
-
-Bounds are refused by the CPU's kernels alone: CUDA's read them in float32 (``opmath_type`` in
-aten/src/ATen/native/cuda/TensorCompare.cu, which ``hardtanh`` calls too), where one beyond the dtype bounds nothing.
-"""
+"""The parameters of operations that round a constant out of range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +63,9 @@ class Overflow:
 
 
 def _overflow(facts: FileFacts, use: Use) -> Overflow | None:
-    short = short_name(use.op).rstrip("_") or use.op
-    short = "__setitem__" if use.op.endswith("__setitem__") else short
-    refused = _RAISES | _RAISES_ON_CPU if facts.device == "cpu" else _RAISES
-    for table, raises in ((refused, True), (_GIVES_INFINITY, False)):
-        for parameter in table.get(short, ()):
+    rounded = _GIVES_INFINITY.get(short_name(use.op), ())
+    for parameters, raises in ((refusing(use.op, facts.device), True), (rounded, False)):
+        for parameter in parameters:
             number = use.numbers.get(parameter)
             if number is None:
                 continue
@@ -109,13 +78,13 @@ def _overflow(facts: FileFacts, use: Use) -> Overflow | None:
 
 def _exceeds(number: float | Limit, lane: int, bit: int) -> bool:
     """Whether a low-precision dtype cannot hold a number in one scenario."""
-    largest = _LARGEST.get(bit)
-    if largest is None or bit not in (BITS["float16"], BITS["bfloat16"]):
+    if not bit & LOW:
         return False
+    largest = LARGEST[bit]
     if not isinstance(number, Limit):
         return abs(number) > largest
     of = number.dtypes[lane]
-    sizes = [_LARGEST.get(each, 0.0) for each in bits_of(of.mask)]
+    sizes = [LARGEST.get(each, 0.0) for each in bits_of(of.mask)]
     return number.name in ("min", "max") and of.known and all(size > largest for size in sizes)
 
 

@@ -40,12 +40,12 @@ PREVIEW = _possible(
 
 FAILS_BEFORE = _possible(
     "fails-before",
-    f"{_OPERANDS} {_LOW_PRECISION}",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "Another operation raises before this one runs, in every scenario named.",
 )
 NO_WAY_IN = _possible(
     "no-way-in",
-    f"{_OPERANDS} {_LOW_PRECISION}",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "All that is seen to lead here raises before, or is a constructor, which runs before anything is cast.",
 )
 UNKNOWN_ON_A_PATH = _likely(

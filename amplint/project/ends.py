@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
 
-MAX_BYTES = 40_000
-"""Size up to which a file is analysed for another one's claims."""
-
 Ends = dict[int, dict[str, int]]
 """Functions, by the line of their definition, with the scenarios in which they end early, each with the line."""
 
@@ -36,14 +33,13 @@ class Judging(NamedTuple):
         return analyse(source, **self._asdict())
 
     def ends(self, path: Path) -> Ends:
-        """The functions of a file that end early; none of one that is too large or cannot be read."""
+        """The functions of a file that end early; none of one that cannot be read."""
         return _ends(path, self, contents.age())
 
 
 @lru_cache(maxsize=512)
 def _ends(path: Path, judging: Judging, age: int) -> Ends:
     try:
-        source = Source(path, contents.read(path))
-        return early_ends(judging.facts(source)) if len(source.data) <= MAX_BYTES else {}
+        return early_ends(judging.facts(Source(path, contents.read(path))))
     except (OSError, SourceError, RecursionError):
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -101,7 +102,11 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def runs_made_of(cls: ast.ClassDef, name: str) -> bool:
+Limit = Callable[[Function], float]
+"""The line of a function behind which nothing of it counts."""
+
+
+def runs_made_of(cls: ast.ClassDef, name: str, limit: Limit) -> bool:
     """Whether a method that others may call, or one that it calls, runs what is made with a name: not ``forward``, nor
     private.
 
@@ -113,7 +118,8 @@ def runs_made_of(cls: ast.ClassDef, name: str) -> bool:
     reached = {*pending, "forward"}
     while pending:
         method = methods[pending.pop()]
-        further = {attribute for attribute, _ in _own_attributes(method)} & methods.keys() - reached
+        last = limit(method)
+        further = {attribute for attribute, row in _own_attributes(method) if row <= last} & methods.keys() - reached
         reached |= further
         pending += further
         harmless = {
@@ -121,19 +127,20 @@ def runs_made_of(cls: ast.ClassDef, name: str) -> bool:
             for node in nodes_below(method)
             if isinstance(node, ast.Attribute) and node.attr in MODULE_METHODS
         }
-        for node in nodes_below(method):
-            if isinstance(node, ast.Attribute) and node.attr in made and id(node) not in harmless:
-                return True
+        attributes = (node for node in nodes_below(method) if isinstance(node, ast.Attribute) and node.lineno <= last)
+        if any(node.attr in made and id(node) not in harmless for node in attributes):
+            return True
     return False
 
 
-def made_of(cls: ast.ClassDef, method: Function, row: int) -> frozenset[str] | None:
-    """Names of what the attributes are made of that a method, and those that it calls, use up to a line.
+def made_of(cls: ast.ClassDef, method: Function, limit: Limit) -> frozenset[str] | None:
+    """Names of what the attributes are made of that a method, and those that it calls, use.
 
     None where they may be made of anything: something else than the class sets them.
     """
     functions = {s.name: s for s in cls.body if isinstance(s, Function)}
     made = _attributes(functions.values())
+    row = limit(method)
     used = {attribute for attribute, at in _own_attributes(method) if at <= row}
     names = _mentioned(method, row)
     used |= names & functions.keys()
@@ -142,10 +149,11 @@ def made_of(cls: ast.ClassDef, method: Function, row: int) -> frozenset[str] | N
         attribute = pending.pop()
         inner = functions.get(attribute)
         if inner is not None:
-            further = {name for name, _ in _own_attributes(inner)} - used
+            row = limit(inner)
+            further = {name for name, at in _own_attributes(inner) if at <= row} - used
             used |= further
             pending += further
-            names |= _mentioned(inner)
+            names |= _mentioned(inner, row)
         elif attribute in made:
             names |= made[attribute]
         elif attribute not in _PLAIN:

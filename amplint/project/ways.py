@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 
 MAX_PARSED, MAX_FILES = 18, 6
 """Files that mention one name, with and without tests; where more do, nothing is asked."""
-MAX_ANALYSED = 4
-"""Other files that are analysed for one file."""
+MAX_ANALYSED_BYTES = 160_000
+"""Source of other files that is analysed for one file."""
 MAX_DEFINITIONS = 24
 """Definitions that are looked at for one claim."""
 
@@ -46,13 +48,6 @@ class Scope(NamedTuple):
 
     folder: Path
     whole: bool
-
-
-class File(NamedTuple):
-    """A file of the project, parsed."""
-
-    path: Path
-    tree: ast.Module
 
 
 def ways_in(facts: FileFacts, judging: Judging) -> Ways:
@@ -78,11 +73,12 @@ class Ways:
 
     def __init__(self, facts: FileFacts, scope: Scope, judging: Judging) -> None:
         self.path = facts.path
-        self._file = File(facts.path, facts.source.tree)
+        self._file = facts.source
         self._scope = scope
         self._judging = judging
         self._ends = {facts.path: early_ends(facts)}
-        self._parsed: dict[Path, ast.Module | None] = {facts.path: facts.source.tree}
+        self._parsed: dict[Path, Source | None] = {facts.path: facts.source}
+        self._analysed = 0
         self._known: dict[tuple[int, str, bool, bool], bool] = {}
         self._targets = {
             row: d
@@ -115,7 +111,7 @@ class Ways:
             self._known[key] = all(walk.ends(self._file, target, made=made) and walk.ended for walk in walks)
         return self._known[key]
 
-    def users(self, file: File, name: str) -> list[tuple[File, Mention]] | None:
+    def users(self, file: Source, name: str) -> list[tuple[Source, Mention]] | None:
         """The mentions of what a file defines, its own first; None where they are too many.
 
         Tests do not count: what they make is made for the test.
@@ -123,23 +119,26 @@ class Ways:
         paths = mentioning(*self._scope, contents.age(), name.encode())
         if paths is None or len(paths) > MAX_PARSED:
             return None
-        parsed = ((path, self._tree(path)) for path in paths if path != file.path)
-        others = [File(path, tree) for path, tree in parsed if tree is not None and not is_test(tree)]
+        parsed = (self._parse(path) for path in paths if path != file.path)
+        others = [other for other in parsed if other is not None and not is_test(other.tree)]
         if len(others) > MAX_FILES:
             return None
         users = [file, *(other for other in others if name not in definitions(other.tree))]
         return [(user, mention) for user in users for mention in mentions(user.tree).get(name, ())]
 
-    def ends(self, file: File, function: Function) -> Mapping[str, int]:
+    def ends(self, file: Source, function: Function) -> Mapping[str, int]:
         """The scenarios in which a function ends early."""
-        if file.path not in self._ends and len(self._ends) <= MAX_ANALYSED:
-            self._ends[file.path] = self._judging.ends(file.path)
-        return self._ends.get(file.path, {}).get(function.lineno, {})
+        if file.path not in self._ends:
+            within = self._analysed + len(file.data) <= MAX_ANALYSED_BYTES
+            self._analysed += len(file.data) * within
+            self._ends[file.path] = self._judging.ends(file.path) if within else {}
+        return self._ends[file.path].get(function.lineno, {})
 
-    def _tree(self, path: Path) -> ast.Module | None:
+    def _parse(self, path: Path) -> Source | None:
         if path not in self._parsed:
             try:
-                self._parsed[path] = Source(path, contents.read(path)).tree
+                source = Source(path, contents.read(path))
+                self._parsed[path] = source if source.tree.body else None
             except (OSError, SourceError):
                 self._parsed[path] = None
         return self._parsed[path]
@@ -160,7 +159,7 @@ class _Walk:
         self._scenario = scenario
         self._visited: set[tuple[Path, str, bool]] = set()
 
-    def ends(self, file: File, target: Definition, *, made: bool) -> bool:
+    def ends(self, file: Source, target: Definition, *, made: bool) -> bool:
         """Whether every way into a definition ends before it.
 
         ``made``: what it makes is reached later than it is called, as an object of a class is.
@@ -178,7 +177,7 @@ class _Walk:
         made = made or isinstance(target, ast.ClassDef)
         return all(self._ends_at(user, mention, target.name, made) for (_, mention), user in others.items())
 
-    def _ends_at(self, file: File, mention: Mention, name: str, made: bool) -> bool:
+    def _ends_at(self, file: Source, mention: Mention, name: str, made: bool) -> bool:
         """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
         holder, method = mention.definition, mention.method
         assert holder is not None
@@ -192,7 +191,7 @@ class _Walk:
             return True
         return self.ends(file, holder, made=made or not mention.called)
 
-    def _object_ends(self, file: File, cls: ast.ClassDef, name: str) -> bool:
+    def _object_ends(self, file: Source, cls: ast.ClassDef, name: str) -> bool:
         """Whether calling an object of a class, or of those of its file that derive from it, ends before it uses what
         is made with a name, and no other method is there to be called that does."""
         family = [
@@ -202,28 +201,26 @@ class _Walk:
             and (other is cls or any(isinstance(base, ast.Name) and base.id == cls.name for base in other.bases))
         ]
         forwards = [forward for one in family for forward in _forwards(one)]
-        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name):
+        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name, partial(self._end_of, file)):
             return False
         return all(self._ends_before(file, forward, cls, name) for forward in forwards)
 
-    def _ends_before(self, file: File, forward: Function, cls: ast.ClassDef, name: str) -> bool:
-        """Whether a ``forward`` ends before it uses what a class makes with a name.
+    def _ends_before(self, file: Source, forward: Function, cls: ast.ClassDef, name: str) -> bool:
+        """Whether a ``forward`` ends before it uses what a class makes with a name."""
+        if self._end_of(file, forward) == inf:
+            return False
+        names = made_of(cls, forward, partial(self._end_of, file)) if forward in cls.body else frozenset()
+        return names is not None and name not in names
+
+    def _end_of(self, file: Source, function: Function) -> float:
+        """The line on which a function ends early, infinite where it does not; while no file is asked, one before which
+        it does not end.
 
         Under autocast little raises, so that other files are asked about half weights only.
         """
-        inherits = forward not in cls.body
-        if not inherits and _uses(made_of(cls, forward, first_work(forward)), name):
-            return False
         if self._scenario.autocast and file.path != self._ways.path:
-            return False
-        if not self._asks:
-            return True
-        row = self._ways.ends(file, forward).get(self._scenario.name)
-        return row is not None and (inherits or not _uses(made_of(cls, forward, row), name))
-
-
-def _uses(names: frozenset[str] | None, name: str) -> bool:
-    return names is None or name in names
+            return inf
+        return self._ways.ends(file, function).get(self._scenario.name, inf) if self._asks else first_work(function)
 
 
 def _forwards(cls: ast.ClassDef) -> Iterator[Function]:

@@ -115,6 +115,7 @@ def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr)
     """Call one of several: what does not come back, or cannot be called like this, was not the one."""
     live, reached, path = frame.live, 0, frame.path
     results: list[Value] = []
+    paths: list[tuple[int, ...]] = []
     callable_ones = [option for option in callee.options if option.key != NONE.key]
     fitting = [option for option in callable_ones if _accepts(option, arguments)]
     for option in fitting or callable_ones:
@@ -122,8 +123,11 @@ def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr)
         result = call(frame, option, arguments, node)
         if frame.live:
             results.append(result)
+            paths.append(frame.path)
         reached |= frame.live
     frame.live, frame.path = reached, path
+    if paths:
+        frame.session.recorder.branches_met(frame, *paths)
     if frame.session.assumptions.usual:
         results = [result for result in results if _is_tensor(result)] or results
     return unite(*results) if results else UNKNOWN

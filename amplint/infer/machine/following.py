@@ -23,6 +23,8 @@ from amplint.infer.state.meeting import unlike
 from amplint.infer.syntax.control import MAX_PASSES, MAX_WIDENED, Control, Rounds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from amplint.infer.lattice.values import Value
 
 
@@ -104,8 +106,8 @@ class _Following(Control[Frame]):
     def capture(self, frame: Frame, pattern: ast.pattern, subject: Value) -> None:
         capture(frame, pattern, subject)
 
-    def parted(self, frame: Frame, one: tuple[int, ...], other: tuple[int, ...]) -> None:
-        frame.session.recorder.branches_met(frame, one, other)
+    def parted(self, frame: Frame, paths: Sequence[tuple[int, ...]]) -> None:
+        frame.session.recorder.branches_met(frame, *paths)
 
     def caught(self, frame: Frame, handler: ast.ExceptHandler) -> None:
         if handler.name:

@@ -73,7 +73,7 @@ def binding_evaluator(session: Session) -> Evaluate:
 
 
 def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None) -> Value:
-    """A function as its decorators leave it."""
+    """A function as its decorators leave it; a constructor runs, whatever decorates it."""
     closure = {**frame.closure, **frame.variables} if frame.depth or frame.closure else None
     if owner is not None:
         closure = frame.closure or None
@@ -81,7 +81,7 @@ def function_value(frame: Frame, node: FunctionNode, owner: Class | None = None)
     around = frame.definition
     late = changing(around, frame.late, node) if closure and around is not None else frozenset()
     value: Value = Function(node, frame.namespace, closure, owner, name, frame if late else None, late)
-    for decorator in [] if isinstance(node, ast.Lambda) else reversed(node.decorator_list):
+    for decorator in [] if isinstance(node, ast.Lambda) or name == "__init__" else reversed(node.decorator_list):
         value = _decorate(frame, value, decorator)
     return value
 

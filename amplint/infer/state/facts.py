@@ -130,10 +130,9 @@ class Used(NamedTuple):
 
 
 class BranchesMet(NamedTuple):
-    """Two branches, of these paths, were followed and meet again."""
+    """Branches of these paths, one of which is always taken, were followed and meet again."""
 
-    yes: tuple[int, ...]
-    no: tuple[int, ...]
+    paths: tuple[tuple[int, ...], ...]
 
 
 class Called(NamedTuple):

@@ -114,10 +114,10 @@ class Recorder:
             activation.traced = True
             activation = activation.caller
 
-    def branches_met(self, frame: Activation, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
-        """Note that two branches, of these paths, were followed and meet."""
-        if frame.traced and yes != no:
-            self.trace.append(_event(frame, BranchesMet(yes, no)))
+    def branches_met(self, frame: Activation, *paths: tuple[int, ...]) -> None:
+        """Note that branches of these paths, one of which is always taken, were followed and meet."""
+        if frame.traced and {*paths} - {frame.path}:
+            self.trace.append(_event(frame, BranchesMet(paths)))
 
     def ended(self, frame: Activation, call: int) -> None:
         """Note that the call of this number is over, which is not followed again."""

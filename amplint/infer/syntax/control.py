@@ -56,6 +56,11 @@ class Followed(ABC, Generic[Point]):
         self.returns: list[Any] = []
         """What is returned."""
 
+    @property
+    def ways_out(self) -> int:
+        """Counts where the loop or the function was left so far, but by an exception."""
+        return len(self.breaks) + len(self.continues) + len(self.returns)
+
     def end(self) -> Point:
         """Where the function is now, and goes on from elsewhere."""
         point: Point = self.live
@@ -196,8 +201,8 @@ class Control(Generic[F]):
     def aside(self, f: F, body: list[ast.stmt]) -> Any:
         """Run a branch with which the program does not go on; what it leaves all the same."""
 
-    def parted(self, f: F, one: tuple[int, ...], other: tuple[int, ...]) -> None:
-        """Two branches were run, of these paths, one of which is always taken."""
+    def parted(self, f: F, paths: Sequence[tuple[int, ...]]) -> None:
+        """Branches were run, one of which is always taken: the paths of those that do not only raise."""
 
     def chosen(self, f: F, statement: ast.If, left: Any, yes: Any, no: Any) -> None:
         """The branches of an ``if`` that end at these points have met; ``left``: by one that ran aside."""
@@ -254,16 +259,18 @@ class Control(Generic[F]):
         f.branches += 1
         for body, other in ((statement.body, no), (statement.orelse, live)):
             f.block, f.path = id(body), (*path, id(body)) if other else path
-            paths.append(f.path)
+            own, ways = f.path, f.ways_out
             if body is unusual:
                 left = self.aside(f, body)
             else:
                 self.run(f, body)
+            if f.live or body is unusual or f.ways_out != ways:
+                paths.append(own)
             ends.append(f.end())
             f.go_on(no)
         f.branches -= 1
         f.block, f.path = block, path
-        self.parted(f, *paths)
+        self.parted(f, paths)
         f.go_on(f.met(*ends))
         self.chosen(f, statement, left, *ends)
 
@@ -359,13 +366,15 @@ class Control(Generic[F]):
                 if f.catches:
                     self.may_raise(f, case.guard)
                 rest = f.met(rest, self.test(f, case.guard))
-            paths.append(f.path)
+            own, ways = f.path, f.ways_out
             self.run(f, case.body)
+            if f.live or f.ways_out != ways:
+                paths.append(own)
             ends.append(f.end())
         f.branches -= 1
         f.block, f.path = block, path
-        if len(paths) == 2 and not rest:
-            self.parted(f, *paths)
+        if not rest:
+            self.parted(f, paths)
         f.go_on(f.met(*ends, rest))
 
     def _try(self, f: F, statement: ast.Try) -> None:

@@ -32,6 +32,8 @@ from amplint.infer.torch_model.provenance import (
 from amplint.infer.torch_model.torch_ops import LOWER, Op, find_op
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from amplint.infer.state.frame import Frame
     from amplint.source import Span
 
@@ -193,16 +195,23 @@ def lacks_kernel(
     """
     session = frame.session
     missing = {BITS[name] for name in op.lacks.get(session.device, ())}
-    if not missing or not operands or frame.making or frame.constructing is not None or op.runs_large(bound):
+    if not missing or not operands or op.runs_large(bound):
         return ()
-    value = operands[0].value
-    if value.maybe or value.unsure or value.optional:
+    return refuse(frame, node, operands[0].value, missing)
+
+
+def refuse(frame: Frame, node: ast.expr | ast.stmt, tensor: Tensor, dtypes: Container[int]) -> tuple[int, ...]:
+    """Note the live scenarios, by number, in which a tensor surely has one of the dtypes for which an operation raises.
+
+    A constructor runs before anything converts the module.
+    """
+    if tensor.maybe or tensor.unsure or tensor.optional or frame.making or frame.constructing is not None:
         return ()
     lanes = tuple(
-        n for n, lane in enumerate(value.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in missing
+        n for n, lane in enumerate(tensor.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in dtypes
     )
     if lanes:
-        session.recorder.happened(frame, Refused(node, lanes))
+        frame.session.recorder.happened(frame, Refused(node, lanes))
     return lanes
 
 

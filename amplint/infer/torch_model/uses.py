@@ -6,8 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import LOW
-from amplint.infer.lattice.values import Limit, Tensor, Trait, Value, extreme_of
+from amplint.infer.lattice.values import Const, Limit, Tensor, Trait, Value, extreme_of
 from amplint.infer.state.facts import Operand, Use
+from amplint.infer.torch_model.mismatches import refuse
+from amplint.infer.torch_model.ranges import LARGEST, refusing
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments
@@ -48,6 +50,15 @@ def note(
     nodes = {name: written for i, name in enumerate(op.params) if (written := arguments.node(i, name)) is not None}
     nodes.update((key, written) for key, written in arguments.nodes.items() if isinstance(key, str))
     _record(frame, node, op.name, operands, numbers, bound, nodes)
+    _refuse(frame, node, op, operands[0].value, bound)
+
+
+def _refuse(frame: Frame, node: ast.expr | ast.stmt, op: Op, filled: Tensor, bound: dict[str, Value]) -> None:
+    """Note the scenarios in which a tensor surely has a dtype whose range a number exceeds that the operation takes."""
+    given = [bound.get(parameter) for parameter in refusing(op.name, frame.session.device)]
+    numbers = [abs(number) for v in given if isinstance(v, Const) and isinstance(number := extreme_of(v), float)]
+    if numbers:
+        refuse(frame, node, filled, [bit for bit, largest in LARGEST.items() if max(numbers) > largest])
 
 
 def _may_be_low(frame: Frame, operands: list[Operand]) -> bool:
