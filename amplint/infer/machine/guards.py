@@ -30,9 +30,11 @@ from amplint.infer.lattice.values import (
     Tensor,
     Text,
     TorchName,
+    Union,
     Value,
 )
 from amplint.infer.machine.answers import answer, answered
+from amplint.infer.machine.builtins import is_instance
 from amplint.infer.machine.entries import instance_of
 from amplint.infer.machine.objects import stays
 from amplint.infer.names.classes import is_module
@@ -282,8 +284,8 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
         _narrow_none(frame, test, False)
     elif isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in KINDS:
         _narrow_kind(frame, test, test.func, KINDS[test.func.attr], truth)
-    elif isinstance(test, ast.Call) and truth and len(test.args) == 2:
-        _narrow_type(frame, test.func, *test.args)
+    elif isinstance(test, ast.Call) and len(test.args) == 2:
+        _narrow_type(frame, test.func, test.args[0], test.args[1], truth)
 
 
 def _narrow_kind(frame: Frame, call: ast.Call, method: ast.Attribute, kinds: int, truth: bool) -> None:
@@ -386,12 +388,17 @@ def _narrow_none(frame: Frame, name: ast.Name, is_none: bool) -> None:
         frame.variables[name.id] = unite(*marked)
 
 
-def _narrow_type(frame: Frame, function: ast.expr, tested: ast.expr, kind: ast.expr) -> None:
-    """What is unknown, or was taken for a tensor, is the layer or module that ``isinstance`` found it to be."""
+def _narrow_type(frame: Frame, function: ast.expr, tested: ast.expr, kind: ast.expr, truth: bool) -> None:
+    """What is unknown, or was taken for a tensor, is the layer or module that ``isinstance`` found it to be; of several
+    values those are left that may be, or not be, of the class."""
     if not (isinstance(function, ast.Name) and function.id == "isinstance" and isinstance(tested, ast.Name)):
         return
     value = frame.variables.get(tested.id)
-    if value is not UNKNOWN and not isinstance(value, Tensor):
+    if isinstance(value, Union):
+        cls = evaluate(frame, kind)
+        kept = [option for option in value.options if is_instance(option, cls) is not (not truth)]
+        frame.variables[tested.id] = unite(*kept) if kept else value
+    if not truth or (value is not UNKNOWN and not isinstance(value, Tensor)):
         return
     cls = evaluate(frame, kind)
     if isinstance(cls, TorchName) and cls.name.startswith("torch.nn.") and not cls.name.endswith(".Parameter"):

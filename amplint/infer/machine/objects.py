@@ -258,6 +258,8 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
     if member is not None:
         return _bind(frame, fields.usual(instance.cls, member), instance, node)
     base = classes.torch_base(instance.cls)
+    if base is None and name in modules.REGISTERING and classes.is_module(instance.cls):
+        return Builtin(f"module.{name}", instance)
     if base is not None and base.startswith("torch.nn."):
         if name == "training":
             return Builtin("training")

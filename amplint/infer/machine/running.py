@@ -26,7 +26,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names import classes
-from amplint.infer.names.annotations import number_promised, promised, refined
+from amplint.infer.names.annotations import dtype_promised, number_promised, promised, refined
 from amplint.infer.names.definitions import Bound, Class, Function
 from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame, Returned
@@ -296,7 +296,18 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
             bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
+        dtype = dtype_promised(parameter.annotation) if parameter.annotation is not None else None
+        if dtype is not None:
+            bound[parameter.arg] = _as_promised(frame, bound[parameter.arg], dtype)
     return bound
+
+
+def _as_promised(frame: Frame, value: Value, dtype: int) -> Value:
+    """A tensor that a caller was only assumed to have, of the dtype that an annotation promises."""
+    if isinstance(value, Union):
+        return Union(tuple(_as_promised(frame, option, dtype) for option in value.options))
+    assumed = isinstance(value, Tensor) and (value.maybe or any(lane.assumed for lane in value.dtypes))
+    return Tensor(frame.session.constant(dtype), 1) if assumed else value
 
 
 def _says_nothing(value: Value) -> bool:
