@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.lattice.answered import ASKED, Answered
+from amplint.infer.lattice.answered import ASKED, Answered, Held
 from amplint.infer.lattice.joining import element_of, merge, unite
 from amplint.infer.lattice.values import NEVER, Origin, Sequence, Tensor, Value
 from amplint.infer.state.activation import Activation, Env
@@ -204,6 +204,11 @@ class Frame(Activation):
         elif self.notes:
             self.variables.pop(f"{owner}.{name}", None)
 
+    def note(self, place: str, value: Value) -> None:
+        """Note what a variable, or an attribute of the object in one, was found to hold."""
+        self.variables[place] = value
+        self.notes = self.notes or "." in place
+
     def written(self, owner: str, name: str) -> Value | None:
         """What the function last assigned to an attribute of the object in a variable, where that surely holds."""
         return self.variables.get(f"{owner}.{name}") if self.notes else None
@@ -213,7 +218,7 @@ class Frame(Activation):
         if self.notes:
             for name in [name for name in self.variables if name[0] == ASKED or "." in name]:
                 value = self.variables[name]
-                if isinstance(value, Answered):
+                if isinstance(value, (Answered, Held)):
                     gone = owner in value.words if owner else any(word[0] == "." for word in value.words)
                 else:
                     gone = name.startswith(owner and f"{owner}.")
@@ -224,7 +229,7 @@ class Frame(Activation):
         """What a variable holds may have changed in itself: how tests of it came out no longer holds."""
         for name in [name for name in self.variables if name[0] == ASKED]:
             value = self.variables[name]
-            if isinstance(value, Answered) and word in value.words:
+            if isinstance(value, (Answered, Held)) and word in value.words:
                 del self.variables[name]
 
     def forget_attribute(self, name: str) -> None:
@@ -233,7 +238,7 @@ class Frame(Activation):
             word = f".{name}"
             for noted in [noted for noted in self.variables if noted[0] == ASKED or noted.endswith(word)]:
                 value = self.variables[noted]
-                if not isinstance(value, Answered) or word in value.words:
+                if not isinstance(value, (Answered, Held)) or word in value.words:
                     del self.variables[noted]
 
     def result(self) -> Value:
