@@ -115,3 +115,37 @@ def test_torch_raises_there(name: str) -> None:
         model(x)
     rows = [frame.lineno for frame in traceback.extract_tb(caught.tb) if frame.filename == "program.py"]
     assert rows[-1] in failing_rows(text)
+
+
+SCORED = """
+class Score(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.ones(4{dtype}))
+
+    def forward(self, x):
+        return self.linear(x) * 2 if x.dtype == torch.float64 else x - self.mean
+
+
+{caller}
+"""
+ALONE = "def score(x: torch.Tensor):\n    model = Score()\n    return model(x)"
+WITHIN = """class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = Score()
+
+    def forward(self, x: torch.Tensor):
+        return self.score(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "caller", "lanes"),
+    [("", ALONE, 0), (", dtype=torch.float32", ALONE, 1), ("", WITHIN, 0), (", dtype=torch.float32", WITHIN, 1)],
+)
+def test_the_buffers_of_a_model_that_is_not_converted_promote_nothing(dtype: str, caller: str, lanes: int) -> None:
+    source = Source(Path("/project/module.py"), (HEADER + SCORED.format(dtype=dtype, caller=caller)).encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert [facts.names(p.lanes) for p in facts.promotions] == [("bf16-mixed-params",)] * lanes
