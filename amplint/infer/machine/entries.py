@@ -27,6 +27,7 @@ from amplint.infer.lattice.values import (
 from amplint.infer.machine import objects
 from amplint.infer.machine.evidence import layers_passed
 from amplint.infer.machine.indexing import indexing
+from amplint.infer.machine.running import as_promised
 from amplint.infer.names import classes
 from amplint.infer.names.annotations import PYTHON_NUMBERS, dtype_promised, is_none, last_name, unquoted
 from amplint.infer.names.definitions import Class, Function, Instance
@@ -53,21 +54,13 @@ def argument_values(frame: Frame, function: Function, *, skip: int, rows: frozen
     )
     for parameter in positional[skip:]:
         value = _argument(frame, function, parameter, defaults.get(parameter.arg))
-        arguments.positional.append(_integral(frame, value) if parameter.arg in rows else value)
+        integral = parameter.arg in rows
+        arguments.positional.append(as_promised(frame, value, BITS["int64"]) if integral else value)
     for parameter, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
         value = _argument(frame, function, parameter, default)
-        arguments.keywords[parameter.arg] = _integral(frame, value) if parameter.arg in rows else value
+        integral = parameter.arg in rows
+        arguments.keywords[parameter.arg] = as_promised(frame, value, BITS["int64"]) if integral else value
     return arguments
-
-
-def _integral(frame: Frame, value: Value) -> Value:
-    """The same with every tensor in it of int64."""
-    if isinstance(value, Union):
-        return Union(tuple(_integral(frame, option) for option in value.options))
-    if not isinstance(value, Tensor) or value.origin is None:
-        return value
-    dtypes = frame.session.constant(BITS["int64"])
-    return replace(value, dtypes=dtypes, maybe=False, origin=replace(value.origin, dtypes=dtypes))
 
 
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:

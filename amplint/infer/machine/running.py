@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments, usually_a
@@ -298,16 +299,19 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
             bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
         dtype = dtype_promised(parameter.annotation) if parameter.annotation is not None else None
         if dtype is not None:
-            bound[parameter.arg] = _as_promised(frame, bound[parameter.arg], dtype)
+            bound[parameter.arg] = as_promised(frame, bound[parameter.arg], dtype)
     return bound
 
 
-def _as_promised(frame: Frame, value: Value, dtype: int) -> Value:
-    """A tensor that a caller was only assumed to have, of the dtype that an annotation promises."""
+def as_promised(frame: Frame, value: Value, dtype: int) -> Value:
+    """The same with every tensor in it, that a caller was only assumed to have, of the dtype that is promised."""
     if isinstance(value, Union):
-        return Union(tuple(_as_promised(frame, option, dtype) for option in value.options))
-    assumed = isinstance(value, Tensor) and (value.maybe or any(lane.assumed for lane in value.dtypes))
-    return Tensor(frame.session.constant(dtype), 1) if assumed else value
+        return Union(tuple(as_promised(frame, option, dtype) for option in value.options))
+    if not isinstance(value, Tensor) or not (value.maybe or any(lane.assumed for lane in value.dtypes)):
+        return value
+    dtypes = frame.session.constant(dtype)
+    origin = replace(value.origin, dtypes=dtypes) if value.origin is not None else None
+    return replace(value, dtypes=dtypes, maybe=False, origin=origin)
 
 
 def _says_nothing(value: Value) -> bool:
