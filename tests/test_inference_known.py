@@ -149,3 +149,71 @@ def test_the_buffers_of_a_model_that_is_not_converted_promote_nothing(dtype: str
     source = Source(Path("/project/module.py"), (HEADER + SCORED.format(dtype=dtype, caller=caller)).encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     assert [facts.names(p.lanes) for p in facts.promotions] == [("bf16-mixed-params",)] * lanes
+
+
+CHOSEN = """
+class Cast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.linear(x.to(self.linear.weight.dtype))
+
+
+class Model(nn.Module):
+    def __init__(self, count: int, wide: bool, other: bool):
+        super().__init__()
+        self.count = count
+        self.wide = wide
+        self.other = other
+        {made}
+
+    def forward(self, x: torch.Tensor):
+        if {test}:
+            x = self.encoder(x.float())
+        return x{after}
+"""
+CAST_IF = "if {}:\n            self.encoder = Cast()\n        else:\n            self.encoder = nn.Linear(4, 4)"
+LATER = "\n\n    def replace(self):\n        self.encoder = nn.Linear(4, 4)"
+
+
+@pytest.mark.parametrize(
+    ("made", "test", "after", "raising"),
+    [
+        (CAST_IF.format("wide"), "self.wide", "", False),
+        (CAST_IF.format("wide"), "not self.wide", "", True),
+        (CAST_IF.format("wide"), "self.other", "", True),
+        (CAST_IF.format("self.wide"), "self.wide", "", False),
+        (CAST_IF.format("not wide"), "not self.wide", "", False),
+        (CAST_IF.format("count > 0"), "self.count > 0", "", False),
+        (CAST_IF.format("count > 0"), "self.count > 0 and len(x) > 2", "", False),
+        (CAST_IF.format("count > 0"), "self.count > 0 or len(x) > 2", "", True),
+        (CAST_IF.format("count > 0"), "self.count > 1", "", True),
+        (CAST_IF.format("count == 0"), "self.count != 0", "", True),
+        (CAST_IF.format("count != 0"), "self.count != 0", "", False),
+        (CAST_IF.format("wide"), "self.wide", LATER, True),
+        (
+            CAST_IF.format("wide") + "\n        if other:\n            self.encoder = nn.Linear(4, 4)",
+            "self.wide",
+            "",
+            True,
+        ),
+        (CAST_IF.format("wide") + "\n        self.encoder = nn.Linear(4, 4)", "self.wide", "", True),
+        ("self.encoder = Cast() if wide else nn.Linear(4, 4)", "self.wide", "", False),
+        ("self.encoder = Cast() if wide else nn.Linear(4, 4)", "not self.wide", "", True),
+        (
+            "self.encoder = Cast()\n        if wide:\n            self.encoder = nn.Linear(4, 4)",
+            "not self.wide",
+            "",
+            False,
+        ),
+        ("self.encoder = Cast()\n        if wide:\n            self.encoder = nn.Linear(4, 4)", "self.wide", "", True),
+        ("wide = other\n        " + CAST_IF.format("wide"), "self.wide", "", True),
+    ],
+)
+def test_a_method_finds_what_the_constructor_chose(made: str, test: str, after: str, raising: bool) -> None:
+    text = HEADER + CHOSEN.format(made=made, test=test, after=after)
+    source = Source(Path("/project/module.py"), text.encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert bool([c for c in conflicts(facts) if c.raises and "fp16" in c.scenarios]) == raising

@@ -30,7 +30,7 @@ def _question(frame: Frame, test: ast.expr) -> tuple[str, bool, frozenset[str]] 
         frame.repeated = repeated
     if not repeated or not isinstance(test, _ASKING):
         return None
-    question = _text_of(test)
+    question = question_of(test)
     return question if question is not None and question[0] in repeated else None
 
 
@@ -51,15 +51,16 @@ def _several(tests: tuple[ast.expr, ...]) -> frozenset[str]:
         test = pending.pop()
         if isinstance(test, ast.BoolOp):
             pending += test.values
-        elif isinstance(test, _ASKING) and (question := _text_of(test)) is not None:
+        elif isinstance(test, _ASKING) and (question := question_of(test)) is not None:
             (several if question[0] in seen else seen).add(question[0])
     return frozenset(several)
 
 
 @once_for_each_node
-def _text_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
+def question_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
+    """A condition as text, whether the test denies it, and what it reads; None for one that is not plain."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _text_of(test.operand) if isinstance(test.operand, _ASKING) else None
+        inner = question_of(test.operand) if isinstance(test.operand, _ASKING) else None
         return (inner[0], not inner[1], inner[2]) if inner is not None else None
     denied = False
     if isinstance(test, ast.Compare):

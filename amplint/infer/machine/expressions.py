@@ -297,6 +297,7 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
         variables = frame.met(Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
     frame.session.recorder.branches_met(frame, taken, other)
+    frame.parts = {id(node.body): left, id(node.orelse): right}
     usual = usually(frame, node.test) if yes and no else None
     if usual is not None:
         return left if usual else right

@@ -35,6 +35,7 @@ from amplint.infer.lattice.values import (
 )
 from amplint.infer.machine.answers import answer, answered, held_test
 from amplint.infer.machine.builtins import is_instance
+from amplint.infer.machine.choices import choose
 from amplint.infer.machine.entries import instance_of
 from amplint.infer.machine.objects import stays
 from amplint.infer.machine.running import bind
@@ -272,6 +273,7 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Refine the variables that a test speaks about, in the branch where it came out as ``truth``."""
     if frame.repeated is None or frame.repeated:
         answer(frame, test, truth)
+    choose(frame, test, truth)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         narrow(frame, test.operand, not truth)
     elif isinstance(test, ast.BoolOp):

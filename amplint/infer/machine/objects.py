@@ -31,7 +31,7 @@ from amplint.infer.lattice.values import (
     Union,
     Value,
 )
-from amplint.infer.machine import builtins, fields
+from amplint.infer.machine import builtins, choices, fields
 from amplint.infer.names import classes, texts
 from amplint.infer.names.definitions import Bound, Class, Function, Instance, Super
 from amplint.infer.names.namespace import Evaluate, ModuleValue, Namespace
@@ -345,6 +345,8 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
     A module that something not known takes the place of (``set_input_embeddings``) is taken to be replaced by its like.
     """
     if isinstance(value, Instance):
+        if frame.constructing is value:
+            choices.note(frame, value, name, new)
         old = value.attributes.get(name)
         if isinstance(old, (Layer, Instance)) and (new is UNKNOWN or (isinstance(new, Tensor) and new.maybe)):
             return

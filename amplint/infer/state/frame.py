@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.lattice.answered import ASKED, Answered, Held
@@ -12,7 +13,7 @@ from amplint.infer.state.meeting import met
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
 
     from amplint.infer.lattice.dtypes import Autocast, Dtypes
     from amplint.infer.names.definitions import Class, Enclosing, Instance
@@ -36,6 +37,8 @@ class Frame(Activation):
     caller: Frame | None = None
     left: tuple[Frame, ast.expr] | None = None
 
+    parts: Mapping[int, Value] = MappingProxyType({})
+    """What the sides of the conditional that was evaluated last gave, by ``id``."""
     adding = False
     """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
     definition: FunctionNode | None = None
@@ -204,6 +207,13 @@ class Frame(Activation):
         elif self.notes:
             self.variables.pop(f"{owner}.{name}", None)
 
+    @property
+    def own_name(self) -> str:
+        """What the method that runs calls its object."""
+        spec = self.definition.args if self.definition is not None else None
+        first = [*spec.posonlyargs, *spec.args][:1] if spec is not None else []
+        return first[0].arg if first else ""
+
     def note(self, place: str, value: Value) -> None:
         """Note what a variable, or an attribute of the object in one, was found to hold."""
         self.variables[place] = value
@@ -220,8 +230,10 @@ class Frame(Activation):
                 value = self.variables[name]
                 if isinstance(value, (Answered, Held)):
                     gone = owner in value.words if owner else any(word[0] == "." for word in value.words)
+                elif owner:
+                    gone = name.startswith(f"{owner}.")
                 else:
-                    gone = name.startswith(owner and f"{owner}.")
+                    gone = not self.lasting(name.rpartition(".")[2])
                 if gone:
                     del self.variables[name]
 
