@@ -151,3 +151,38 @@ def test_tuples_hold_what_their_annotation_says(tmp_path: Path) -> None:
 def test_nothing_follows_an_assertion_that_fails(tmp_path: Path) -> None:
     forward = "if x.shape[0]:\n    y = x.half()\nelse:\n    assert False\n    y = x.double()\nreturn y * 2"
     assert dtypes_of(tmp_path, module(forward), "y * 2") == ("float16",)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        ("LongTensor | None", ("int64",)),
+        ("Union[torch.LongTensor, torch.IntTensor]", ("int64",)),
+        ("Int['b t'] | Int['b t a']", ("int64",)),
+        ("torch.Tensor", ("bfloat16",)),
+        ("Optional[Bool['b t']]", ("bool",)),
+    ],
+)
+def test_an_annotation_says_more_than_what_a_caller_may_have(
+    tmp_path: Path, annotation: str, expected: tuple[str, ...] | None
+) -> None:
+    program = module("return self.scored(picked)", signature="x: torch.Tensor, picked")
+    program += f"\n    def scored(self, picked: {annotation} = None):\n        return picked.sort()[0]\n"
+    assert dtypes_of(tmp_path, program, "picked.sort()[0]") == expected
+
+
+@pytest.mark.parametrize(
+    ("base", "registering", "expected"),
+    [
+        ("nn.Module", "self.register_buffer('table', torch.zeros(4))", ("bfloat16",)),
+        ("something.Base", "self.register_buffer('table', torch.zeros(4))", ("bfloat16",)),
+        ("something.Base", "self.register_parameter('table', nn.Parameter(torch.zeros(4)))", ("bfloat16",)),
+        ("something.Base", "self.table = torch.zeros(4)", ("float32",)),
+    ],
+)
+def test_what_registers_buffers_is_a_module(
+    tmp_path: Path, base: str, registering: str, expected: tuple[str, ...]
+) -> None:
+    program = f"class Held({base}):\n    def __init__(self):\n        super().__init__()\n        {registering}\n\n\n"
+    program += module("return self.held.table * 2", "self.held = held").replace("config, dim: int", "held: Held")
+    assert dtypes_of(tmp_path, program, "self.held.table * 2") == expected

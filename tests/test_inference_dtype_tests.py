@@ -160,3 +160,120 @@ class Picked(nn.Module):
 def test_code_that_refuses_what_scenarios_pass_is_passed_something_else(refusal: str, behind: bool) -> None:
     found = [c for c in conflicts(REFUSING.format(refusal=refusal)) if c.raises and "fp16" in c.scenarios]
     assert bool(found) == behind
+
+
+GUARDED = """
+def is_wide(x):
+    return isinstance(x, torch.Tensor) and not x.is_sparse and x.dtype == torch.float32
+
+
+def is_narrow(x):
+    if x.dtype == torch.float32:
+        return False
+    return True
+
+
+class Guarded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+        self.rows = 4
+
+    def fits(self, x):
+        return x.dtype == torch.float32 and len(x) < self.rows
+
+    def forward(self, x: torch.Tensor, other: bool):
+        table = torch.eye(4)
+        {held}
+        if {test}:
+            x = x @ table
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "test", "raising"),
+    [
+        ("pass", "other", True),
+        ("pass", "is_wide(x)", False),
+        ("pass", "is_wide(x) and other", False),
+        ("pass", "not is_wide(x)", True),
+        ("pass", "is_narrow(x)", True),
+        ("pass", "not is_narrow(x)", False),
+        ("pass", "self.fits(x)", False),
+        ("wide = x.dtype == torch.float32 and len(x) > 2", "wide", False),
+        ("wide = x.dtype == torch.float32 and len(x) > 2", "other and wide", False),
+        ("wide = x.dtype == torch.float32 and len(x) > 2", "not wide", True),
+        ("wide = False\n        if x.dtype == torch.float32:\n            wide = True", "wide", False),
+    ],
+)
+def test_answers_of_tests_are_remembered(held: str, test: str, raising: bool) -> None:
+    found = [c for c in conflicts(GUARDED.format(held=held, test=test)) if c.raises]
+    assert bool(found) == raising
+
+
+KEPT = """
+def is_wide(x):
+    return x.dtype == torch.float32
+
+
+class Kept(nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x: torch.Tensor):
+        if {test}:
+            self.weight.addmm_(x.float(), x.float())
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "raising"),
+    [
+        ("True", True),
+        ("self.weight.dtype == torch.float32", False),
+        ("is_wide(self.weight)", False),
+        ("is_wide(x)", True),
+    ],
+)
+def test_the_dtype_of_an_attribute_is_known_where_it_was_tested(test: str, raising: bool) -> None:
+    found = [c for c in conflicts(KEPT.format(test=test)) if c.raises]
+    assert bool(found) == raising
+
+
+ADDED = """
+class Added(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def fits(self, x):
+        return x.dtype == torch.float32
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor):
+        x = self.linear(x) if len(x) > 3 else x.float()
+        {held}
+        out = torch.zeros(4, 4)
+        if {test}:
+            out.index_add_(0, rows, x)
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "test", "raising"),
+    [
+        ("wide = len(x) > 2", "wide", True),
+        ("wide = x.dtype == torch.float32 and len(x) > 2", "wide", False),
+        ("wide = x.dtype == torch.float32 and len(x) > 2; x = self.linear(x)", "wide", True),
+        ("wide = x.dtype == torch.float32 or len(x) > 2", "wide", True),
+        ("wide = y.dtype == torch.float32 and len(x) > 2", "wide", True),
+        ("pass", "self.fits(x)", False),
+        ("pass", "self.fits(y)", True),
+    ],
+)
+def test_an_answer_holds_until_what_was_tested_changes(held: str, test: str, raising: bool) -> None:
+    found = [c for c in conflicts(ADDED.format(held=held, test=test)) if c.raises and "autocast-fp16" in c.scenarios]
+    assert bool(found) == raising

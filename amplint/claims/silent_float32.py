@@ -9,6 +9,7 @@ from amplint.claims.device_followers import joined
 from amplint.claims.made_tensors import promoted
 from amplint.claims.merged_weights import merges
 from amplint.claims.rotary_embeddings import rotations
+from amplint.claims.rounded_positions import rounded_positions
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect, likely_loss
 from amplint.finding import Cause, Severity
@@ -96,10 +97,14 @@ def padded(facts: FileFacts) -> Iterator[Suspect]:
 
 def rotated(facts: FileFacts) -> Iterator[Suspect]:
     """A suspect for each rotary embedding whose result takes the dtype of the angles, where those are not seen to be in
-    low precision."""
+    low precision, nor those that the file itself makes."""
     lanes = [number for number, scenario in enumerate(facts.scenarios) if scenario.autocast is not None]
     turning = "cos" in facts.source.text and "sin" in facts.source.text
-    for rotation in rotations(Surroundings.of(facts.source.tree), facts.source.tree) if lanes and turning else ():
+    found = [*rotations(Surroundings.of(facts.source.tree), facts.source.tree)] if lanes and turning else []
+    made = [products for products, angles in rounded_positions(facts) if angles] if found else []
+    low = {lane for products in made for product in products for lane in product.lanes}
+    lanes = [lane for lane in lanes if lane not in low]
+    for rotation in found:
         cosines = [call for call in facts.calls if call.node is rotation.cosine]
         given = [value for call in cosines for value in call.arguments.values()]
         seen = [value.dtypes for value in given if isinstance(value, Tensor)]

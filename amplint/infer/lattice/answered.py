@@ -7,9 +7,13 @@ do.
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.values import Value
 from amplint.infer.syntax.unchanging import unchanging
+
+if TYPE_CHECKING:
+    import ast
 
 ASKED = "?"
 """What the names begin with under which answers are kept."""
@@ -31,6 +35,14 @@ class Answered(Value):
     true: dict[str, Value] = field(default_factory=dict)
     false: dict[str, Value] = field(default_factory=dict)
     joined: dict[str, Value] = field(default_factory=dict)
+
+
+@unchanging(frozen=True, slots=True, eq=False)
+class Held(Value):
+    """A test whose answer a variable holds; ``words`` as of one that was made, with that variable."""
+
+    test: ast.expr
+    words: frozenset[str]
 
 
 def both(a: Answered, b: Answered) -> Answered:

@@ -70,6 +70,9 @@ def merge(session: Budget, a: Value, a_live: int, b: Value, b_live: int) -> Valu
         }
         loose = a.loose or b.loose or list(a.items) != list(b.items)
         return Mapping(items, a.other or b.other, loose=loose, maker=session.frames)
+    if is_answer(a) and is_answer(b) and (a_live != b_live or AutocastFlag in (type(a), type(b))):
+        first, second = _flag(a, a_live), _flag(b, b_live)
+        return AutocastFlag(first.on | second.on, first.off | second.off)
     numbers = (Const, Number)
     if isinstance(a, numbers) and isinstance(b, numbers):
         kinds = {number_kind(a), number_kind(b)}
@@ -79,9 +82,21 @@ def merge(session: Budget, a: Value, a_live: int, b: Value, b_live: int) -> Valu
         return Device(None)
     if isinstance(a, AutogradContext):
         return a
-    if isinstance(a, AutocastFlag) and isinstance(b, AutocastFlag):
-        return AutocastFlag(a.on & a_live | b.on & b_live, a.off & a_live | b.off & b_live)
     return unite(a, b)
+
+
+def is_answer(value: Value) -> bool:
+    """Whether a value is true or false itself, not something that is taken to be."""
+    flag = isinstance(value, Const) and isinstance(value.value, bool)
+    return flag or isinstance(value, AutocastFlag) or (isinstance(value, Number) and value.key == ("number", "bool"))
+
+
+def _flag(answer: Value, live: int) -> AutocastFlag:
+    """An answer, as far as it is given in these scenarios."""
+    if isinstance(answer, AutocastFlag):
+        return AutocastFlag(answer.on & live, answer.off & live)
+    known = answer.value if isinstance(answer, Const) else None
+    return AutocastFlag(0 if known is False else live, 0 if known is True else live)
 
 
 def number_kind(value: Const | Number) -> str | None:

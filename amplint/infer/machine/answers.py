@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.answered import ASKED, Answered
+from amplint.infer.lattice.answered import ASKED, Answered, Held
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _question(frame: Frame, test: ast.expr) -> tuple[str, bool, frozenset[str]] 
         frame.repeated = repeated
     if not repeated or not isinstance(test, _ASKING):
         return None
-    question = _text_of(test)
+    question = question_of(test)
     return question if question is not None and question[0] in repeated else None
 
 
@@ -51,15 +51,16 @@ def _several(tests: tuple[ast.expr, ...]) -> frozenset[str]:
         test = pending.pop()
         if isinstance(test, ast.BoolOp):
             pending += test.values
-        elif isinstance(test, _ASKING) and (question := _text_of(test)) is not None:
+        elif isinstance(test, _ASKING) and (question := question_of(test)) is not None:
             (several if question[0] in seen else seen).add(question[0])
     return frozenset(several)
 
 
 @once_for_each_node
-def _text_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
+def question_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
+    """A condition as text, whether the test denies it, and what it reads; None for one that is not plain."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _text_of(test.operand) if isinstance(test.operand, _ASKING) else None
+        inner = question_of(test.operand) if isinstance(test.operand, _ASKING) else None
         return (inner[0], not inner[1], inner[2]) if inner is not None else None
     denied = False
     if isinstance(test, ast.Compare):
@@ -74,13 +75,14 @@ def _text_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
         text = _spelled(test)
     else:
         return None
-    words = set()
-    for node in nodes_below(test):
-        if type(node) is ast.Name:
-            words.add(node.id)
-        elif type(node) is ast.Attribute:
-            words.add(f".{node.attr}")
-    return ASKED + text, denied, frozenset(words)
+    return ASKED + text, denied, _words_of(test)
+
+
+def _words_of(test: ast.expr) -> frozenset[str]:
+    """The variables that a test reads, and the attributes with a dot."""
+    nodes = nodes_below(test)
+    names = {node.id for node in nodes if type(node) is ast.Name}
+    return frozenset(names | {f".{node.attr}" for node in nodes if type(node) is ast.Attribute})
 
 
 def _is_plain(node: ast.expr) -> bool:
@@ -108,6 +110,38 @@ def answered(frame: Frame, test: ast.expr, yes: int, no: int) -> tuple[int, int]
         return yes, no
     left = (yes & found.no, no & found.yes) if question[1] else (yes & found.yes, no & found.no)
     return left if (left[0] | left[1]) == (yes | no) else (yes, no)
+
+
+def hold(frame: Frame, target: ast.expr, value: ast.expr) -> None:
+    """Note that a variable on which the function branches holds the answer of a test."""
+    definition = frame.definition
+    if not isinstance(value, (ast.Compare, ast.BoolOp)) or not isinstance(target, ast.Name):
+        return
+    if isinstance(definition, ast.FunctionDef) and target.id in _branching(frame.namespace.body(definition).tests):
+        words = {word for word in _words_of(value) if word[0] != "." or not frame.lasting(word[1:])}
+        if target.id not in words:
+            frame.variables[f"{ASKED}={target.id}"] = Held(value, frozenset((*words, target.id)))
+            frame.notes = True
+
+
+def _branching(tests: tuple[ast.expr, ...]) -> set[str]:
+    """The variables that conditions consist of."""
+    pending, names = [*tests], set[str]()
+    while pending:
+        test = pending.pop()
+        if isinstance(test, ast.BoolOp):
+            pending += test.values
+        elif isinstance(test, ast.UnaryOp):
+            pending.append(test.operand)
+        elif isinstance(test, ast.Name):
+            names.add(test.id)
+    return names
+
+
+def held_test(frame: Frame, name: str) -> ast.expr | None:
+    """The test whose answer a variable holds."""
+    held = frame.variables.get(f"{ASKED}={name}") if frame.notes else None
+    return held.test if isinstance(held, Held) else None
 
 
 def ask(frame: Frame, test: ast.expr) -> None:

@@ -26,7 +26,7 @@ from amplint.infer.lattice.values import (
     extreme_of,
 )
 from amplint.infer.machine import fields
-from amplint.infer.names.classes import ancestry, find_member, has_unknown_base
+from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
@@ -244,12 +244,16 @@ _MODULE_PREFIXES = ("_", "get_", "set_", "named_", "register_")
 
 def _isinstance(value: Value, kinds: Value) -> Value:
     """``isinstance``, where what is known of the value decides it."""
-    answers = set()
-    for option in options_of(value):
-        for kind in kinds.items or (UNKNOWN,) if isinstance(kinds, Sequence) else (kinds,):
-            answers.add((option.key, _is_a(option, kind)))
-    verdicts = {True if (key, True) in answers else None if (key, None) in answers else False for key, _ in answers}
-    return Const(verdicts.pop()) if len(verdicts) == 1 and None not in verdicts else Number("bool")
+    verdicts = {is_instance(option, kinds) for option in options_of(value)}
+    verdict = verdicts.pop()
+    return Number("bool") if verdicts or verdict is None else Const(verdict)
+
+
+def is_instance(value: Value, kinds: Value) -> bool | None:
+    """Whether a value is an instance of a type, or of one of several; None where that is not known."""
+    several = kinds.items or (UNKNOWN,) if isinstance(kinds, Sequence) else (kinds,)
+    answers = {_is_a(value, kind) for kind in several}
+    return True if True in answers else None if None in answers else False
 
 
 _ARRAY_LIBRARIES = frozenset(("numpy", "PIL", "jax", "tensorflow", "mlx"))
@@ -287,6 +291,8 @@ def _is_a(value: Value, kind: Value) -> bool | None:
         if any(isinstance(base, Class) and base.node is kind.node for base in ancestry(value.cls)):
             return True
         return None if has_unknown_base(value.cls) else False
+    if isinstance(kind, Class) and isinstance(value, Layer):
+        return None if torch_base(kind) == value.name else False
     return None
 
 

@@ -27,8 +27,9 @@ from amplint.infer.lattice.values import (
 from amplint.infer.machine import objects
 from amplint.infer.machine.evidence import layers_passed
 from amplint.infer.machine.indexing import indexing
+from amplint.infer.machine.running import as_promised
 from amplint.infer.names import classes
-from amplint.infer.names.annotations import PYTHON_NUMBERS, last_name, unquoted
+from amplint.infer.names.annotations import PYTHON_NUMBERS, dtype_promised, is_none, last_name, unquoted
 from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
@@ -36,13 +37,8 @@ from amplint.infer.state.session import Caller, Session
 from amplint.infer.syntax.bodies import dimensioned, unpacked
 from amplint.infer.torch_model import comm_hooks
 
-_INTEGER_TENSORS = ("LongTensor", "IntTensor")
-_SHAPED = {
-    **dict.fromkeys(("Float", "Inexact", "Shaped", "Num")),
-    **dict.fromkeys(("Int", "Integer"), "int64"),
-    "Bool": "bool",
-}
-"""Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors, some of a dtype that no scenario changes."""
+_SHAPED = ("Float", "Inexact", "Shaped", "Num")
+"""Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors of a dtype that scenarios decide."""
 
 
 def argument_values(frame: Frame, function: Function, *, skip: int, rows: frozenset[str] = frozenset()) -> Arguments:
@@ -58,21 +54,13 @@ def argument_values(frame: Frame, function: Function, *, skip: int, rows: frozen
     )
     for parameter in positional[skip:]:
         value = _argument(frame, function, parameter, defaults.get(parameter.arg))
-        arguments.positional.append(_integral(frame, value) if parameter.arg in rows else value)
+        integral = parameter.arg in rows
+        arguments.positional.append(as_promised(frame, value, BITS["int64"]) if integral else value)
     for parameter, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
         value = _argument(frame, function, parameter, default)
-        arguments.keywords[parameter.arg] = _integral(frame, value) if parameter.arg in rows else value
+        integral = parameter.arg in rows
+        arguments.keywords[parameter.arg] = as_promised(frame, value, BITS["int64"]) if integral else value
     return arguments
-
-
-def _integral(frame: Frame, value: Value) -> Value:
-    """The same with every tensor in it of int64."""
-    if isinstance(value, Union):
-        return Union(tuple(_integral(frame, option) for option in value.options))
-    if not isinstance(value, Tensor) or value.origin is None:
-        return value
-    dtypes = frame.session.constant(BITS["int64"])
-    return replace(value, dtypes=dtypes, maybe=False, origin=replace(value.origin, dtypes=dtypes))
 
 
 def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast.expr | None) -> Value:
@@ -148,6 +136,9 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
     plain = unquoted(annotation)
     if plain is None:
         return None
+    dtype = dtype_promised(annotation)
+    if dtype is not None:
+        return Tensor(frame.session.constant(dtype), 1)
     annotation = plain
     if isinstance(annotation, ast.Subscript):
         head = last_name(annotation.value)
@@ -156,12 +147,10 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         if head in ("Tuple", "tuple", "List", "list", "Sequence"):
             return _several(frame, function, parameter, annotation.slice, fixed=head in ("Tuple", "tuple"))
         if head in _SHAPED:
-            dtype = _SHAPED[head]
-            fixed = Tensor(frame.session.constant(BITS[dtype]), 1) if dtype is not None else None
-            return fixed or _passed(frame, function, parameter, annotated=True)
+            return _passed(frame, function, parameter, annotated=True)
         return UNKNOWN if head in ("Callable", "Dict", "dict", "Type", "type") else None
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
-        sides = [s for s in (annotation.left, annotation.right) if not _is_none(s)]
+        sides = [s for s in (annotation.left, annotation.right) if not is_none(s)]
         return _annotated(frame, function, parameter, sides[0]) if len(sides) == 1 else None
     name = last_name(annotation)
     if name in PYTHON_NUMBERS:
@@ -174,10 +163,6 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         return frame.session.symbolic_dtype(parameter.arg)
     if name == "Tensor":
         return _passed(frame, function, parameter, annotated=True)
-    if name in _INTEGER_TENSORS:
-        return Tensor(frame.session.constant(1 << 5), 1)
-    if name == "BoolTensor":
-        return Tensor(frame.session.constant(1), 1)
     return instance_of(frame, annotation)
 
 
@@ -213,7 +198,3 @@ def construct(frame: Frame, instance: Instance) -> None:
     if isinstance(constructor, Function):
         arguments = argument_values(frame, constructor, skip=1)
     objects.initialize(frame, instance, arguments, ast.copy_location(ast.Name(instance.cls.name), instance.cls.node))
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

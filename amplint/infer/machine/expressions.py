@@ -9,7 +9,7 @@ from amplint.infer.lattice.answered import ASKED
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.dtypes import BOOL
-from amplint.infer.lattice.joining import MAX_LENGTH, element_of, is_none, merge, options_of, unite
+from amplint.infer.lattice.joining import MAX_LENGTH, element_of, is_answer, is_none, merge, options_of, unite
 from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
@@ -261,7 +261,7 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     settled = not frame.live
     frame.live = live
     if all(_is_answer(operand, value) for operand, (_, value) in zip(node.values, values, strict=False)):
-        return AutocastFlag(on, off)
+        return Number("bool") if on == off == every else AutocastFlag(on, off)
     if settled and isinstance(operand, ast.Compare):
         return Const(isinstance(node.op, ast.Or))
     reached, result = values[0]
@@ -277,7 +277,7 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
 def _is_answer(operand: ast.expr, value: Value) -> bool:
     """Whether an operand is true or false itself, not something that is taken to be."""
     test = isinstance(operand, ast.Compare) or (isinstance(operand, ast.UnaryOp) and isinstance(operand.op, ast.Not))
-    return (test and not isinstance(value, Tensor)) or isinstance(value, AutocastFlag)
+    return (test and not isinstance(value, Tensor)) or is_answer(value)
 
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
@@ -297,6 +297,7 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
         variables = frame.met(Env(yes, after), Env(no, frame.variables)).variables
     frame.live, frame.variables, frame.path = live & (yes | no), variables, path
     frame.session.recorder.branches_met(frame, taken, other)
+    frame.parts = {id(node.body): left, id(node.orelse): right}
     usual = usually(frame, node.test) if yes and no else None
     if usual is not None:
         return left if usual else right

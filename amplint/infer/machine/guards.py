@@ -30,22 +30,26 @@ from amplint.infer.lattice.values import (
     Tensor,
     Text,
     TorchName,
+    Union,
     Value,
 )
-from amplint.infer.machine.answers import answer, answered
+from amplint.infer.machine.answers import answer, answered, held_test
+from amplint.infer.machine.builtins import is_instance
+from amplint.infer.machine.choices import choose
 from amplint.infer.machine.entries import instance_of
 from amplint.infer.machine.objects import stays
+from amplint.infer.machine.running import bind
 from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.texts import text_of, usual_answer
 from amplint.infer.state.dispatch import evaluate
+from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import binds
+from amplint.infer.syntax.bodies import only_answer
 from amplint.infer.torch_model.modules import build_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from amplint.infer.state.frame import Frame
 
 
 def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
@@ -269,6 +273,7 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Refine the variables that a test speaks about, in the branch where it came out as ``truth``."""
     if frame.repeated is None or frame.repeated:
         answer(frame, test, truth)
+    choose(frame, test, truth)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         narrow(frame, test.operand, not truth)
     elif isinstance(test, ast.BoolOp):
@@ -278,12 +283,19 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
                     narrow(frame, operand, truth)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
-    elif isinstance(test, ast.Name) and truth:
-        _narrow_none(frame, test, False)
+    elif isinstance(test, ast.Name):
+        held = held_test(frame, test.id)
+        if held is not None:
+            narrow(frame, held, truth)
+        if truth:
+            _narrow_none(frame, test, False)
     elif isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in KINDS:
         _narrow_kind(frame, test, test.func, KINDS[test.func.attr], truth)
-    elif isinstance(test, ast.Call) and truth and len(test.args) == 2:
-        _narrow_type(frame, test.func, *test.args)
+    elif isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
+        if len(test.args) == 2:
+            _narrow_type(frame, test.args[0], test.args[1], truth)
+    elif isinstance(test, ast.Call):
+        _narrow_by_called(frame, test, truth)
 
 
 def _narrow_kind(frame: Frame, call: ast.Call, method: ast.Attribute, kinds: int, truth: bool) -> None:
@@ -318,7 +330,7 @@ def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.e
     if equal and one is not None and other is not None:
         lanes = tuple(map(equal_lanes, one[1].dtypes, other[1].dtypes))
         for name, tensor in (one, other):
-            frame.variables[name] = _with_dtypes(tensor, lanes)
+            frame.note(name, _with_dtypes(tensor, lanes))
         return
     if one is None and other is not None and not isinstance(op, (ast.In, ast.NotIn)):
         one, right = other, left
@@ -330,21 +342,30 @@ def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.e
         return
     narrowed = _equal_lane if equal else _unlike_lane
     lanes = tuple(narrowed(lane, [option[number] for option in options]) for number, lane in enumerate(tensor.dtypes))
-    frame.variables[name] = _with_dtypes(tensor, lanes)
+    frame.note(name, _with_dtypes(tensor, lanes))
 
 
 def _tensor_of(frame: Frame, expression: ast.expr) -> tuple[str, Tensor] | None:
-    """The variable and its tensor in ``x.dtype``, of a dtype that is not known where it may be anything."""
+    """The variable and its tensor in ``x.dtype`` or ``x.y.dtype``, of a dtype that is not known where it may be
+    anything."""
     if not (isinstance(expression, ast.Attribute) and expression.attr == "dtype"):
         return None
-    if not isinstance(expression.value, ast.Name):
+    place = _place_of(expression.value)
+    if place is None:
         return None
-    value = frame.variables.get(expression.value.id)
+    value = evaluate(frame, expression.value) if "." in place else frame.variables.get(place)
     options = options_of(value) if value is not None else ()
     tensors = [option for option in options if isinstance(option, Tensor)]
     if len(tensors) != 1:
         return None
-    return expression.value.id, Tensor(frame.session.unknown, None) if UNKNOWN in options else tensors[0]
+    return place, Tensor(frame.session.unknown, None) if UNKNOWN in options else tensors[0]
+
+
+def _place_of(node: ast.expr) -> str | None:
+    """The name under which what a variable, or an attribute of a variable's object, holds is kept."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _with_dtypes(tensor: Tensor, lanes: tuple[Lane, ...]) -> Tensor:
@@ -386,18 +407,43 @@ def _narrow_none(frame: Frame, name: ast.Name, is_none: bool) -> None:
         frame.variables[name.id] = unite(*marked)
 
 
-def _narrow_type(frame: Frame, function: ast.expr, tested: ast.expr, kind: ast.expr) -> None:
-    """What is unknown, or was taken for a tensor, is the layer or module that ``isinstance`` found it to be."""
-    if not (isinstance(function, ast.Name) and function.id == "isinstance" and isinstance(tested, ast.Name)):
+def _narrow_type(frame: Frame, tested: ast.expr, kind: ast.expr, truth: bool) -> None:
+    """What is unknown, or was taken for a tensor, is the layer or module that ``isinstance`` found it to be; of several
+    values those are left that may be, or not be, of the class."""
+    if not isinstance(tested, ast.Name):
         return
     value = frame.variables.get(tested.id)
-    if value is not UNKNOWN and not isinstance(value, Tensor):
+    if isinstance(value, Union):
+        cls = evaluate(frame, kind)
+        kept = [option for option in value.options if is_instance(option, cls) is not (not truth)]
+        frame.variables[tested.id] = unite(*kept) if kept else value
+    if not truth or (value is not UNKNOWN and not isinstance(value, Tensor)):
         return
     cls = evaluate(frame, kind)
     if isinstance(cls, TorchName) and cls.name.startswith("torch.nn.") and not cls.name.endswith(".Parameter"):
         frame.variables[tested.id] = build_layer(frame, cls.name, Arguments(unknown=True), kind)
     elif isinstance(cls, Class) and is_module(cls):
         frame.variables[tested.id] = instance_of(frame, kind) or value
+
+
+def _narrow_by_called(frame: Frame, node: ast.Call, truth: bool) -> None:
+    """Refine the variables passed to a function that gives nothing but a test of its parameters."""
+    callee = evaluate(frame, node.func)
+    function = callee.function if isinstance(callee, Bound) else callee
+    test = only_answer(function.node) if isinstance(function, Function) else None
+    if test is None or not isinstance(function, Function) or any(isinstance(a, ast.Starred) for a in node.args):
+        return
+    first = [callee.instance] if isinstance(callee, Bound) else []
+    values = [evaluate(frame, argument) for argument in node.args]
+    inner = Frame(frame.session, function.namespace, closure=function.closure, live=frame.live, depth=frame.depth + 1)
+    inner.variables = bind(inner, function, Arguments([*first, *values]))
+    names = [a.arg for a in (*function.node.args.posonlyargs, *function.node.args.args)][len(first) :]
+    before = inner.variables.copy()
+    narrow(inner, test, truth)
+    for name, argument in zip(names, node.args, strict=False):
+        place = _place_of(argument)
+        if place is not None and inner.variables[name] is not before[name]:
+            frame.note(place, inner.variables[name])
 
 
 def is_torch(value: Value, *names: str) -> bool:

@@ -15,7 +15,7 @@ from amplint.infer.torch_model.layer_lists import iterated
 if TYPE_CHECKING:
     from amplint.infer.state.frame import Frame
 
-MAX_UNROLLED = 4
+MAX_UNROLLED = 8
 """Different items of a list for each of which a loop's body runs once, in order."""
 
 

@@ -31,7 +31,7 @@ from amplint.infer.lattice.values import (
     Union,
     Value,
 )
-from amplint.infer.machine import builtins, fields
+from amplint.infer.machine import builtins, choices, fields
 from amplint.infer.names import classes, texts
 from amplint.infer.names.definitions import Bound, Class, Function, Instance, Super
 from amplint.infer.names.namespace import Evaluate, ModuleValue, Namespace
@@ -258,6 +258,8 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
     if member is not None:
         return _bind(frame, fields.usual(instance.cls, member), instance, node)
     base = classes.torch_base(instance.cls)
+    if base is None and name in modules.REGISTERING and classes.is_module(instance.cls):
+        return Builtin(f"module.{name}", instance)
     if base is not None and base.startswith("torch.nn."):
         if name == "training":
             return Builtin("training")
@@ -343,6 +345,8 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
     A module that something not known takes the place of (``set_input_embeddings``) is taken to be replaced by its like.
     """
     if isinstance(value, Instance):
+        if frame.constructing is value:
+            choices.note(frame, value, name, new)
         old = value.attributes.get(name)
         if isinstance(old, (Layer, Instance)) and (new is UNKNOWN or (isinstance(new, Tensor) and new.maybe)):
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments, usually_a
@@ -26,7 +27,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names import classes
-from amplint.infer.names.annotations import number_promised, promised, refined
+from amplint.infer.names.annotations import dtype_promised, number_promised, promised, refined
 from amplint.infer.names.definitions import Bound, Class, Function
 from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame, Returned
@@ -296,7 +297,21 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
             bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
+        dtype = dtype_promised(parameter.annotation) if parameter.annotation is not None else None
+        if dtype is not None:
+            bound[parameter.arg] = as_promised(frame, bound[parameter.arg], dtype)
     return bound
+
+
+def as_promised(frame: Frame, value: Value, dtype: int) -> Value:
+    """The same with every tensor in it, that a caller was only assumed to have, of the dtype that is promised."""
+    if isinstance(value, Union):
+        return Union(tuple(as_promised(frame, option, dtype) for option in value.options))
+    if not isinstance(value, Tensor) or not (value.maybe or any(lane.assumed for lane in value.dtypes)):
+        return value
+    dtypes = frame.session.constant(dtype)
+    origin = replace(value.origin, dtypes=dtypes) if value.origin is not None else None
+    return replace(value, dtypes=dtypes, maybe=False, origin=origin)
 
 
 def _says_nothing(value: Value) -> bool:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer.lattice.joining import element_of, merge, options_of, unite
 from amplint.infer.lattice.values import UNKNOWN, Const, Layer, Mapping, Sequence, Tensor, Value
+from amplint.infer.machine.answers import hold
+from amplint.infer.machine.choices import note_parts
 from amplint.infer.machine.expressions import evaluate, global_value
 from amplint.infer.machine.guards import narrow, split
 from amplint.infer.machine.objects import class_value, function_value, imported, set_attribute
@@ -112,6 +114,8 @@ def _assign(frame: Frame, statement: ast.Assign) -> None:
     frame.statement = statement
     for target in statement.targets:
         assign(frame, target, value)
+        hold(frame, target, statement.value)
+        note_parts(frame, target, statement.value)
 
 
 def _annotated(frame: Frame, statement: ast.AnnAssign) -> None:

@@ -6,12 +6,20 @@ import ast
 from functools import lru_cache
 
 from amplint.infer.lattice.contexts import AutocastContext
+from amplint.infer.lattice.dtypes import BITS, BOOL
 from amplint.infer.lattice.joining import options_of, unite
 from amplint.infer.lattice.values import NONE, UNKNOWN, Number, Sequence, Value
 
 PYTHON_NUMBERS = {"int": "int", "float": "float", "bool": "bool"}
 _TUPLES = ("Tuple", "tuple")
 _LISTS = ("List", "list", "Sequence")
+
+
+_FIXED = {
+    **dict.fromkeys(("Int", "Integer", "Int64", "LongTensor", "IntTensor"), BITS["int64"]),
+    **dict.fromkeys(("Bool", "BoolTensor"), BOOL),
+}
+"""Annotations of torch and jaxtyping, as in ``Int[Tensor, "b n"]``, of a dtype that no scenario changes."""
 
 
 @lru_cache(maxsize=4096)
@@ -32,6 +40,28 @@ def unquoted(annotation: ast.expr) -> ast.expr | None:
 def last_name(node: ast.expr) -> str:
     """``Tensor`` of ``torch.Tensor``."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def is_none(node: ast.expr) -> bool:
+    """Whether it is ``None``."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+@lru_cache(maxsize=4096)
+def dtype_promised(annotation: ast.expr) -> int | None:
+    """The integers or booleans of a tensor that an annotation promises, with None beside it or not."""
+    plain = unquoted(annotation)
+    sides: list[ast.expr] = []
+    if isinstance(plain, ast.BinOp) and isinstance(plain.op, ast.BitOr):
+        sides = [plain.left, plain.right]
+    elif isinstance(plain, ast.Subscript) and last_name(plain.value) in ("Optional", "Union"):
+        sides = plain.slice.elts if isinstance(plain.slice, ast.Tuple) else [plain.slice]
+    elif isinstance(plain, ast.Subscript):
+        return _FIXED.get(last_name(plain.value))
+    elif plain is not None:
+        return _FIXED.get(last_name(plain)) if last_name(plain).endswith("Tensor") else None
+    dtypes = {dtype_promised(side) for side in sides if not is_none(side)}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def promised(annotation: ast.expr) -> Value:

@@ -52,12 +52,23 @@ def torch_base(cls: Class) -> str | None:
 
 
 def is_module(cls: Class | None) -> bool:
-    """Whether there is a class, and it is an ``nn.Module``: by its bases, or by its ``forward`` where a base is unknown
-    or belongs to another library (``LightningModule``, ``PreTrainedModel``, a quantised layer)."""
+    """Whether there is a class, and it is an ``nn.Module``: by its bases, or by its ``forward`` or what its constructor
+    registers where a base is unknown or belongs to another library (``LightningModule``, ``PreTrainedModel``)."""
     base = torch_base(cls) if cls is not None else None
     if cls is None or base is not None:
         return base is not None and base.startswith("torch.nn.")
-    return any(_may_be_module(base) for base in ancestry(cls)) and _is_method(find_member(cls, "forward"))
+    bases = ancestry(cls)
+    if not any(map(_may_be_module, bases)):
+        return False
+    return _is_method(find_member(cls, "forward")) or any(isinstance(b, Class) and _registers(b) for b in bases)
+
+
+def _registers(cls: Class) -> bool:
+    """Whether the constructor of a class calls what only modules have."""
+    constructor = cls.members.get("__init__")
+    if not isinstance(constructor, Function) or isinstance(constructor.node, ast.Lambda):
+        return False
+    return not {"register_buffer", "register_parameter"}.isdisjoint(cls.namespace.body(constructor.node).asked)
 
 
 def may_be_module(cls: Class) -> bool:

@@ -117,6 +117,8 @@ class Instance(Value):
     attributes: dict[str, Value] = field(default_factory=dict)
     open: bool = False
     """Attributes may exist that the inference did not see set (an unknown base class, ``setattr``)."""
+    chosen: dict[str, dict[int, Value]] = field(default_factory=dict)
+    """What its constructor set attributes to, by ``id`` of the branch in which it did; 0 outside of all."""
 
 
 @unchanging(frozen=True, slots=True, eq=False)

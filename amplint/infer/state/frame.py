@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.lattice.answered import ASKED, Answered
+from amplint.infer.lattice.answered import ASKED, Answered, Held
 from amplint.infer.lattice.joining import element_of, merge, unite
 from amplint.infer.lattice.values import NEVER, Origin, Sequence, Tensor, Value
 from amplint.infer.state.activation import Activation, Env
@@ -12,7 +13,7 @@ from amplint.infer.state.meeting import met
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
 
     from amplint.infer.lattice.dtypes import Autocast, Dtypes
     from amplint.infer.names.definitions import Class, Enclosing, Instance
@@ -36,6 +37,8 @@ class Frame(Activation):
     caller: Frame | None = None
     left: tuple[Frame, ast.expr] | None = None
 
+    parts: Mapping[int, Value] = MappingProxyType({})
+    """What the sides of the conditional that was evaluated last gave, by ``id``."""
     adding = False
     """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
     definition: FunctionNode | None = None
@@ -204,6 +207,18 @@ class Frame(Activation):
         elif self.notes:
             self.variables.pop(f"{owner}.{name}", None)
 
+    @property
+    def own_name(self) -> str:
+        """What the method that runs calls its object."""
+        spec = self.definition.args if self.definition is not None else None
+        first = [*spec.posonlyargs, *spec.args][:1] if spec is not None else []
+        return first[0].arg if first else ""
+
+    def note(self, place: str, value: Value) -> None:
+        """Note what a variable, or an attribute of the object in one, was found to hold."""
+        self.variables[place] = value
+        self.notes = self.notes or "." in place
+
     def written(self, owner: str, name: str) -> Value | None:
         """What the function last assigned to an attribute of the object in a variable, where that surely holds."""
         return self.variables.get(f"{owner}.{name}") if self.notes else None
@@ -213,10 +228,12 @@ class Frame(Activation):
         if self.notes:
             for name in [name for name in self.variables if name[0] == ASKED or "." in name]:
                 value = self.variables[name]
-                if isinstance(value, Answered):
+                if isinstance(value, (Answered, Held)):
                     gone = owner in value.words if owner else any(word[0] == "." for word in value.words)
+                elif owner:
+                    gone = name.startswith(f"{owner}.")
                 else:
-                    gone = name.startswith(owner and f"{owner}.")
+                    gone = not self.lasting(name.rpartition(".")[2])
                 if gone:
                     del self.variables[name]
 
@@ -224,7 +241,7 @@ class Frame(Activation):
         """What a variable holds may have changed in itself: how tests of it came out no longer holds."""
         for name in [name for name in self.variables if name[0] == ASKED]:
             value = self.variables[name]
-            if isinstance(value, Answered) and word in value.words:
+            if isinstance(value, (Answered, Held)) and word in value.words:
                 del self.variables[name]
 
     def forget_attribute(self, name: str) -> None:
@@ -233,7 +250,7 @@ class Frame(Activation):
             word = f".{name}"
             for noted in [noted for noted in self.variables if noted[0] == ASKED or noted.endswith(word)]:
                 value = self.variables[noted]
-                if not isinstance(value, Answered) or word in value.words:
+                if not isinstance(value, (Answered, Held)) or word in value.words:
                     del self.variables[noted]
 
     def result(self) -> Value:

@@ -91,6 +91,7 @@ def _straight(origin: Origin | None) -> Iterator[Origin]:
 def _promoted_in(frame: Frame, op: Op, node: ast.expr | ast.stmt, operands: list[Operand], lanes: list[int]) -> bool:
     for wide in operands:
         own = [n for n in lanes if wide.value.dtypes[n].mask == FLOAT32 and wide.value.dtypes[n].exact]
+        own = [n for n in own if not _is_unconverted(frame, wide, n)]
         for narrow in operands:
             low = [n for n in own if narrow.value.dtypes[n].known and not narrow.value.dtypes[n].mask & ~LOW]
             if not low or narrow.value.maybe or wide.value.maybe or narrow.value.dim == 0:
@@ -124,6 +125,15 @@ def _is_rebound(frame: Frame, operand: Operand) -> bool:
 def _is_buffer(operand: Operand, lane: int) -> bool:
     """Whether an operand is a buffer of its module: the weights of a loss, which is meant to be float32, say."""
     return any(place.placed and place.kept for place in lineage(operand.value.origin, lane))
+
+
+def _is_unconverted(frame: Frame, operand: Operand, lane: int) -> bool:
+    """Whether an operand is a buffer of a module that whoever runs it made and never converted: float32 is what that
+    module computes in."""
+    scenario = frame.session.scenarios[lane]
+    converts = scenario.buffers != "float32" and not (scenario.keeps_explicit and operand.value.explicit)
+    path = lineage(operand.value.origin, lane) if converts else ()
+    return any(place.placed and place.kept and place.dtypes[lane].mask == FLOAT32 for place in path)
 
 
 def returned(frame: Frame, value: Value) -> None:

@@ -119,6 +119,8 @@ def cast(
     ``written``: the dtype is spelled out in the source; else ``model`` is where the dtype it follows came from.
     """
     frame.session.recorder.cast(frame, node, tensor, dtypes, written, model)
+    if written and tensor.origin is not None and tensor.origin.placed and (frame.making or frame.constructing):
+        dtypes = _as_made(frame, tensor.dtypes, tensor.origin, dtypes)
     origin = frame.here(node, what, dtypes, *((model,) if not written else ()))
     converted = written and all(lane.known and not lane.mask & ~(INTEGERS | BOOL) for lane in tensor.dtypes)
     return Tensor(
@@ -131,6 +133,14 @@ def cast(
         trait=tensor.trait,
         host=tensor.host,
     )
+
+
+def _as_made(frame: Frame, placed: Dtypes, origin: Origin, wanted: Dtypes) -> Dtypes:
+    """What a constructor's cast of a parameter or buffer gives: what has that dtype already is handed back, and is
+    converted with its module later."""
+    made = origin.parents[0].dtypes if origin.parents else placed
+    lanes = zip(frame.session.scenarios, placed, made, wanted, strict=True)
+    return tuple(own if (own if s.keeps_explicit else before) == to else to for s, own, before, to in lanes)
 
 
 def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:

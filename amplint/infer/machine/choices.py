@@ -1,0 +1,108 @@
+"""What constructors chose by a test: where a method makes the same test, it finds what was chosen there."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.joining import unite
+from amplint.infer.machine.answers import question_of
+from amplint.infer.names.classes import ancestry
+from amplint.infer.names.definitions import Class, Function, Instance
+from amplint.infer.syntax.bodies import nodes_inside, once_for_each_node
+
+if TYPE_CHECKING:
+    from amplint.infer.lattice.values import Value
+    from amplint.infer.state.frame import Frame
+
+_CERTAIN, _ELSEWHERE = 0, -1
+Ways = tuple[frozenset[int], frozenset[int]]
+"""The blocks that are run where a test is true, and where it is false, the outermost one and those inside."""
+
+
+def note(frame: Frame, instance: Instance, name: str, value: Value) -> None:
+    """The constructor that runs sets an attribute of its object, in a block of its own or outside of all."""
+    own = frame.receiver is instance and getattr(frame.definition, "name", "") == "__init__"
+    if own and not frame.branches:
+        instance.chosen[name] = {_CERTAIN: value}
+    else:
+        instance.chosen.setdefault(name, {})[frame.block if own else _ELSEWHERE] = value
+
+
+def note_parts(frame: Frame, target: ast.expr, value: ast.expr) -> None:
+    """The constructor that runs has set an attribute by ``a if test else b``."""
+    if isinstance(value, ast.IfExp) and isinstance(target, ast.Attribute) and frame.parts.keys() == _parts(value):
+        found = frame.constructing.chosen.get(target.attr) if frame.constructing is not None else None
+        if found is not None and [*found] == [_CERTAIN]:
+            found.update(frame.parts)
+
+
+def _parts(node: ast.IfExp) -> set[int]:
+    return {id(node.body), id(node.orelse)}
+
+
+def choose(frame: Frame, test: ast.expr, truth: bool) -> None:
+    """A method's test of its object came out so: attributes hold what the constructor left where it did too."""
+    instance = frame.receiver
+    if not isinstance(instance, Instance) or not instance.chosen or frame.constructing is instance:
+        return
+    asked = question_of(test)
+    if asked is None or not asked[2] or not all(word[0] != "." or frame.lasting(word[1:]) for word in asked[2]):
+        return
+    owner, (text, denied, _) = frame.own_name, asked
+    for base in ancestry(instance.cls) if owner else ():
+        member = base.members.get("__init__") if isinstance(base, Class) else None
+        if isinstance(member, Function) and isinstance(member.node, ast.FunctionDef):
+            for taken, other in _choices(member.node).get(text, ()):
+                _take(frame, instance, owner, *((taken, other) if truth != denied else (other, taken)))
+
+
+def _take(frame: Frame, instance: Instance, owner: str, taken: frozenset[int], other: frozenset[int]) -> None:
+    for name, found in instance.chosen.items():
+        if found.keys() - taken - other <= {_CERTAIN} and found.keys() & (taken | other) and frame.lasting(name):
+            held = [value for block, value in found.items() if block in taken]
+            held = held or [value for block, value in found.items() if block == _CERTAIN]
+            if held:
+                frame.note(f"{owner}.{name}", unite(*held))
+
+
+@once_for_each_node
+def _choices(constructor: ast.FunctionDef) -> dict[str, list[Ways]]:
+    """The blocks behind each test of a constructor, by the text that the test has in methods."""
+    spec = constructor.args
+    names = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    inside = nodes_inside(constructor)
+    bound = {node.id for node in inside if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    stored: dict[str, ast.Attribute] = {}
+    for statement in constructor.body:
+        value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+        if isinstance(value, ast.Name) and isinstance(target, ast.Attribute) and value.id in {*names[1:]} - bound:
+            stored[value.id] = ast.Attribute(target.value, target.attr, ast.Load())
+    found: dict[str, list[Ways]] = {}
+    for node in inside:
+        if isinstance(node, (ast.If, ast.IfExp)):
+            asked = question_of(_Stored(stored).visit(ast.parse(ast.unparse(node.test), mode="eval").body))
+            if asked is not None:
+                ways = _blocks(node.body), _blocks(node.orelse)
+                found.setdefault(asked[0], []).append((ways[1], ways[0]) if asked[1] else ways)
+    return found
+
+
+def _blocks(block: list[ast.stmt] | ast.expr) -> frozenset[int]:
+    """A block of statements and those of ``if`` in it; of an expression itself."""
+    blocks = {id(block)}
+    for statement in block if isinstance(block, list) else ():
+        if isinstance(statement, ast.If):
+            blocks |= _blocks(statement.body) | _blocks(statement.orelse)
+    return frozenset(blocks)
+
+
+class _Stored(ast.NodeTransformer):
+    """Puts the attributes that hold parameters in the place of these."""
+
+    def __init__(self, stored: dict[str, ast.Attribute]) -> None:
+        self._stored = stored
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._stored.get(node.id, node)
