@@ -56,10 +56,10 @@ class Refusal:
 
 def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     op = find_op(use.op, facts.torch_version)
-    refused = NO_NUMPY if use.op == NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
+    refused = NO_NUMPY if use.op == NUMPY else op.lacking(facts.device, use.arguments) if op is not None else ()
     older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
-    if not bits or _raises_anyway(use) or (op is not None and op.runs_large(use.arguments)):
+    if not bits or _raises_anyway(use):
         return None
     lanes: dict[int, Standing] = {}
     operands = []
@@ -67,6 +67,9 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
         if operand.value.maybe and (operand is not use.operands[0] or use.op.startswith("torch.Tensor.")):
             continue
         low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
+        if use.op == NUMPY and facts.device != "cpu" and not operand.value.host and "force" not in use.arguments:
+            # Where autocast acts on the tensor, .numpy() raises for the device, whatever the dtype.
+            low = {n: standing for n, standing in low.items() if not facts.scenarios[n].autocast}
         if not follows_scenario(facts, use):
             low = unproven_doubted(low, doubts.OUTSIDE_A_MODULE)
         if use.op == NUMPY and not is_floating(operand):

@@ -277,6 +277,11 @@ class Tensor(Value):
         flags = (self.maybe, self.explicit, self.gradient, self.optional, self.unsure, self.host)
         return ("tensor", self.dtypes, self.dim, flags, self.trait)
 
+    @property
+    def part(self) -> Tensor:
+        """One of those that going through it gives."""
+        return Tensor(self.dtypes, None, self.origin, host=self.host)
+
 
 @unchanging(frozen=True, slots=True, eq=False)
 class DTypeValue(Value):

@@ -192,8 +192,8 @@ def lacks_kernel(
     ``operands`` carry the dtypes after autocast's casts.
     """
     session = frame.session
-    missing = {BITS[name] for name in op.lacks.get(session.device, ())}
-    if not missing or not operands or frame.making or frame.constructing is not None or op.runs_large(bound):
+    missing = {BITS[name] for name in op.lacking(session.device, bound)}
+    if not missing or not operands or frame.making or frame.constructing is not None:
         return ()
     value = operands[0].value
     if value.maybe or value.unsure or value.optional:
