@@ -234,6 +234,7 @@ class Trait(Enum):
     """What is known of a tensor's values, where range or precision depends on it."""
 
     COUNT = "counts up: positions, shifted or scaled by a number"
+    EQUAL = "all the same number, of which low precision holds some hundred times as much"
     SQUARE = "squares"
     SPREAD = "sums and means of squares"
     POSITIVE = "not negative"
