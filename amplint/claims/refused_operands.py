@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.low_precision import (
     assumed,
     by_node,
+    doubted_beside_modules,
     follows_scenario,
     is_floating,
     low_lanes,
@@ -23,7 +24,6 @@ from amplint.judge import doubts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.finding import Doubt
     from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
@@ -80,8 +80,7 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
-    if any(facts.scenarios[n].autocast for n in lanes) and not facts.runs_in_a_module(use.node.lineno):
-        lanes = _under_autocast_doubted(facts, lanes, doubts.RUN_BESIDE_MODULES)
+    lanes = doubted_beside_modules(facts, use, lanes)
     if not lanes:
         return None
     lanes = surest(lanes)
@@ -91,10 +90,6 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     elif use.op.startswith(INITIALISATION):
         lanes = assumed(lanes)
     return Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
-
-
-def _under_autocast_doubted(facts: FileFacts, lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
-    return {n: each.doubted(doubt) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
 
 
 def _raises_anyway(use: Use) -> bool:
