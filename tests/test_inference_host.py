@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from amplint.annotate.rows import file_dtypes
-from amplint.infer.lattice.scenarios import CONTROL, find_scenario
+from amplint.engine import Options, check_file
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, find_scenario
+from amplint.plugins import load_rules
 from amplint.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CODE = """\
 import torch
@@ -81,3 +88,36 @@ def test_what_a_module_makes_may_follow_the_default_device() -> None:
     source = Source(Path("/project/net.py"), MODULE.encode())
     rows = file_dtypes(source, scenarios=(CONTROL, scenario), device="cuda", torch_version=(2, 13)).rows
     assert {row.dtypes[-1] for row in rows if row.span.start.row == 9} == {("float16",)}
+
+
+BESIDE = """\
+import torch
+
+
+def fill(x: torch.Tensor, y: torch.Tensor, index: torch.Tensor):
+    out = {made}
+    {written}
+    return out
+"""
+RULES = tuple(rule for rule in load_rules() if rule.code in ("AMP103", "AMP104", "AMP105"))
+AUTOCAST = tuple(scenario for scenario in DEFAULT_SCENARIOS if scenario.autocast)
+WRITES = ("out.index_add_(0, index, x @ y)", "out[index.long()] = x @ y", "torch.lerp(out, x @ y, 0.5)")
+
+
+@pytest.mark.parametrize("written", WRITES)
+@pytest.mark.parametrize(
+    ("made", "count"), [("torch.zeros(4, 4)", 0), ("x.float().cpu()", 0), ("torch.zeros(4, 4, device=x.device)", 1)]
+)
+def test_what_meets_the_host_lies_there_too(made: str, count: int, written: str) -> None:
+    source = Source(Path("/project/fill.py"), BESIDE.format(made=made, written=written).encode())
+    assert len(check_file(source, Options(RULES, AUTOCAST, pedantic=True)).findings) == count
+
+
+@pytest.mark.parametrize("written", WRITES)
+def test_torch_mixes_no_devices(written: str) -> None:
+    names: dict[str, Callable[..., object]] = {}
+    exec(BESIDE.format(made="torch.zeros(4, 4)", written=written), names)
+    with FakeTensorMode():
+        x, index = torch.empty(4, 4, device="cuda"), torch.empty(4, device="cuda").long()
+        with pytest.raises(RuntimeError, match="device"):
+            names["fill"](x, x, index)

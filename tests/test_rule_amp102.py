@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
@@ -66,3 +67,29 @@ def test_a_result_that_keeps_nothing_of_float32(statements: list[str], expected:
 )
 def test_who_runs_a_wasted_upcast(code: str, expected: Certainty, tmp_path: Path) -> None:
     assert certainties(tmp_path, code) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [
+        ("F.one_hot(labels, 4)", 0),
+        ("F.one_hot(labels).transpose(0, 1)", 0),
+        ("labels.argmax(-1)", 0),
+        ("labels > 0", 0),
+        ("labels.exp()", 1),
+    ],
+)
+def test_integers_become_floats_without_being_widened(made: str, count: int, tmp_path: Path) -> None:
+    code = f"class Kernel(nn.Module):\n    def forward(self, labels):\n        hot = {made}\n"
+    code += "        hot = hot.float()\n        return torch.mm(hot, hot.T)\n"
+    assert len(certainties(tmp_path, f"import torch.nn.functional as F\n{code}")) == count
+
+
+def test_one_hot_takes_and_gives_integers() -> None:
+    labels = torch.tensor([0, 3, 1])
+    hot = torch.nn.functional.one_hot(labels, 4)
+    assert hot.dtype is torch.int64
+    low = hot.to(torch.bfloat16)
+    assert torch.equal(low @ low.T, (hot @ hot.T).to(low.dtype))
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.one_hot(labels.float(), 4)

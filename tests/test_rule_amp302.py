@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from amplint.engine import Options, check_file
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
@@ -33,3 +35,40 @@ def test_a_helper_of_a_module_runs_in_its_scenario(call: str, found: int) -> Non
     result = check_file(Source(Path("/project/loss.py"), HELPER.format(call=call).encode()), OPTIONS)
     assert not result.failures
     assert [finding.span.start.row for finding in result.findings] == [6] * found
+
+
+SPECTROGRAM = """\
+import torch
+from torch import nn
+
+
+class Spectrogram(nn.Module):
+    def forward(self, filters: torch.Tensor, magnitudes: torch.Tensor):
+        mel = filters @ magnitudes
+        decibel = {logarithm}
+        {rest}
+        return decibel / 4.0
+"""
+LOGARITHMS = ("torch.clamp(mel, min=1e-10).log10()", "torch.log(mel + 1e-10)", "(1e-9 + mel).log()[..., 1:]")
+
+
+@pytest.mark.parametrize("logarithm", LOGARITHMS)
+@pytest.mark.parametrize(
+    ("rest", "count"),
+    [
+        ("decibel = torch.maximum(decibel, decibel.max() - 8.0)", 0),
+        ("decibel = torch.max(decibel, decibel.amax((-2, -1), keepdim=True) - 8.0)", 0),
+        ("top = decibel.amax(); decibel = torch.maximum(decibel, top - 8.0)", 0),
+        ("decibel = torch.maximum(decibel, decibel.max() - 8.0) + 0 * decibel", 1),
+        ("decibel = decibel - decibel.mean()", 1),
+        ("top = decibel.amax()", 1),
+    ],
+)
+def test_a_spectrogram_ends_below_its_largest_number(logarithm: str, rest: str, count: int) -> None:
+    code = SPECTROGRAM.format(logarithm=logarithm, rest=rest)
+    assert len(check_file(Source(Path("/project/spectrogram.py"), code.encode()), OPTIONS).findings) == count
+    silent = torch.tensor([[0.0, 1.0]], dtype=torch.float16)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    found = names["Spectrogram"]()(silent.new_ones(1, 1), silent if "1:" not in logarithm else silent.repeat(1, 2))
+    assert found.isfinite().all() or count

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from amplint.engine import Options, check_file
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
@@ -155,3 +156,20 @@ class Gate(torch.autograd.Function):
     for returned, count in (("dg.cumsum(-2)", 1), ("dg.float().cumsum(-2)", 0)):
         source = Source(Path("/project/gate.py"), code.format(returned).encode())
         assert len(check_file(source, OPTIONS).findings) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "certain"),
+    [
+        ("grid = torch.ones(64, 64, dtype=logits.dtype); return grid.cumsum(0) / 64", 0),
+        ("grid = torch.ones((64, 64), dtype=logits.dtype)[:32]; return torch.cumsum(grid, 0) - 0.5", 0),
+        ("return logits.sigmoid().cumsum(-1)", 1),
+    ],
+)
+def test_running_sums_of_ones_are_exact_for_rows_of_an_image(line: str, certain: int) -> None:
+    assert (reported(line), reported(line, pedantic=True)) == (certain, 1)
+
+
+@pytest.mark.parametrize(("dtype", "count"), [(torch.float16, 2048), (torch.bfloat16, 256)])
+def test_torch_counts_exactly(dtype: torch.dtype, count: int) -> None:
+    assert torch.ones(count, dtype=dtype).cumsum(0).double().equal(torch.arange(1.0, count + 1).double())

@@ -1,8 +1,8 @@
-"""AMP305 in functions outside modules: where autocast may be on, and where nobody needs it to be."""
+"""AMP305: where autocast may be on, which sizes cuFFT transforms, and what numpy gets of a device."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +12,10 @@ from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 RULES = tuple(rule for rule in load_rules() if rule.code == "AMP305")
 OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13), pedantic=True)
 AUTOCAST = Options(RULES, tuple(s for s in DEFAULT_SCENARIOS if s.autocast), "cuda", (2, 13), pedantic=True)
+HALF = Options(RULES, tuple(s for s in DEFAULT_SCENARIOS if not s.autocast), "cuda", (2, 13), pedantic=True)
 
 
 OBJECT = """\
@@ -67,3 +65,66 @@ def test_what_no_forward_leads_to_runs_outside_autocast(
     source = Source(tmp_path / "module.py", BESIDE.format(forward=forward, inspect=inspect).encode())
     (finding,) = check_file(source, AUTOCAST).findings
     assert finding.certainty is certainty
+
+
+TRANSFORM = """\
+import torch
+from torch import nn
+
+
+class Spectra(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, points=1200):
+        return {transformed}
+"""
+
+
+@pytest.mark.parametrize(
+    ("transformed", "scenarios"),
+    [
+        ("torch.stft(self.proj(x), self.size, return_complex=True)", ("bf16", "bf16-mixed-params")),
+        ("self.proj(x).stft(n_fft=1024, return_complex=True)", ("bf16", "bf16-mixed-params")),
+        ("torch.stft(self.proj(x), 1200, return_complex=True)", ("fp16", "bf16", "bf16-mixed-params")),
+        ("torch.stft(self.proj(x), points, return_complex=True)", ("fp16", "bf16", "bf16-mixed-params")),
+        ("torch.fft.rfft(self.proj(x))", ("bf16", "bf16-mixed-params")),
+        ("torch.fft.rfft(self.proj(x), n=256)", ("bf16", "bf16-mixed-params")),
+        ("torch.fft.irfft(self.proj(x), n=100)", ("fp16", "bf16", "bf16-mixed-params")),
+    ],
+)
+def test_float16_is_transformed_where_the_size_is_a_power_of_two(transformed: str, scenarios: tuple[str, ...]) -> None:
+    source = Source(Path("/project/spectra.py"), TRANSFORM.format(transformed=transformed).encode())
+    (finding,) = check_file(source, HALF).findings
+    assert finding.scenarios == scenarios
+
+
+ARRAY = """\
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor, where):
+        scores = a @ b
+        return {array}
+"""
+
+
+@pytest.mark.parametrize(
+    ("array", "count"),
+    [
+        ("scores.numpy()", 0),
+        ("scores.detach().numpy()", 0),
+        ("scores.to(where).numpy()", 0),
+        ("scores.cpu().numpy()", 1),
+        ("scores.detach().to('cpu')[0].numpy()", 1),
+        ("scores.to(device=torch.device('cpu')).numpy()", 1),
+        ("scores.numpy(force=True)", 1),
+    ],
+)
+def test_numpy_of_what_lies_on_the_device_raises_in_every_dtype(array: str, count: int) -> None:
+    source = Source(Path("/project/scores.py"), ARRAY.format(array=array).encode())
+    assert [f.scenarios for f in check_file(source, AUTOCAST).findings] == [("autocast-bf16",)] * count

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from amplint.finding import Cause
     from amplint.infer.state.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
     from amplint.infer.syntax.references import Reference
+    from amplint.infer.torch_model.torch_ops import Op
 
 
 FORWARD, BACKWARD = "custom_fwd", "custom_bwd"
@@ -159,23 +160,33 @@ def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
 
 
 def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
-    """Whether forward has autograd differentiate there and then, and backward does only arithmetic with the result, or
-    calls of torch that autocast has no say in."""
+    """Whether autocast makes no difference to backward: it negates the gradient and what was saved, gives them on as
+    they are, or zeros.
+
+    Where forward has autograd differentiate there and then, backward may do arithmetic with the result, and call what
+    autocast has no say in.
+    """
     names = {id(r.node): r.name for r in facts.references}
-    if not any(names.get(id(node)) in _DIFFERENTIATORS for node in ast.walk(forward)):
-        return False
-    for node in ast.walk(backward):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.MatMult, ast.Pow)):
-            return False
-        if not isinstance(node, ast.Call):
-            continue
-        if not isinstance(node.func, ast.Attribute):
-            return False
-        name = names.get(id(node.func))
-        op = find_op(name or f"torch.Tensor.{node.func.attr}", facts.torch_version)
-        if name not in _MAKERS and (op is None or facts.device in op.policy):
-            return False
+    differentiated = any(names.get(id(node)) in _DIFFERENTIATORS for node in ast.walk(forward))
+    body = [node for statement in backward.body for node in ast.walk(statement)]
+    tested = {id(node) for owner in body for node in ast.walk(getattr(owner, "test", ast.Pass()))}
+    for node in body:
+        if isinstance(node, ast.BinOp | ast.AugAssign):
+            if not differentiated or isinstance(node.op, ast.MatMult | ast.Pow):
+                return False
+        elif isinstance(node, ast.Call) and id(node) not in tested:
+            short = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            name = names.get(id(node.func)) or f"torch.Tensor.{short}"
+            op = find_op(name, facts.torch_version)
+            kept = op is not None and (op.passes or op.creates)
+            if not kept and not (differentiated and _is_left_alone(name, op, facts.device)):
+                return False
     return True
+
+
+def _is_left_alone(name: str, op: Op | None, device: str) -> bool:
+    """Whether autocast has no say in a call."""
+    return name in _MAKERS or (op is not None and device not in op.policy)
 
 
 def _only_raises(method: ast.FunctionDef) -> bool:

@@ -97,6 +97,14 @@ def unproven_doubted(lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Stan
     return {number: each if each.proven else each.doubted(doubt) for number, each in lanes.items()}
 
 
+def doubted_beside_modules(facts: FileFacts, use: Use, lanes: dict[int, Standing]) -> dict[int, Standing]:
+    """The same scenarios, those under autocast doubted where no module of the file is seen to lead to the operation."""
+    if not any(facts.scenarios[number].autocast for number in lanes) or facts.runs_in_a_module(use.node.lineno):
+        return lanes
+    beside = doubts.RUN_BESIDE_MODULES
+    return {n: each.doubted(beside) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
+
+
 def surest(lanes: dict[int, Standing]) -> dict[int, Standing]:
     """The scenarios of which a claim is surest: these are what a finding names."""
     best = min((standing.rank for standing in lanes.values()), default=None)

@@ -78,13 +78,15 @@ def _matters(short: str, use: Use, surroundings: Surroundings, in_function: bool
     """Whether what depends on the numbers is lost for the usual ones.
 
     Residual streams, which normalisation layers get, do exceed 256. What only a caller knows may be a mask or lengths,
-    whose running sums are integers; what an autograd Function gets is floating.
+    whose running sums are integers; what an autograd Function gets is floating. Running sums of ones are exact for the
+    rows of an image.
     """
     operand = use.operands[0]
     if short == "mean":
         return normalises(surroundings, use.node, operand.node)
     if short in _ACCUMULATED:
-        return in_function or all(lane.symbol is None for lane in operand.value.dtypes)
+        known = all(lane.symbol is None for lane in operand.value.dtypes)
+        return in_function or (known and operand.value.trait is not Trait.EQUAL)
     return short == "softmax" and decides(surroundings, use.node)
 
 

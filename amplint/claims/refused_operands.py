@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.low_precision import (
     assumed,
     by_node,
+    doubted_beside_modules,
     follows_scenario,
     is_floating,
     low_lanes,
@@ -23,7 +24,6 @@ from amplint.judge import doubts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.finding import Doubt
     from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
@@ -56,10 +56,10 @@ class Refusal:
 
 def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     op = find_op(use.op, facts.torch_version)
-    refused = NO_NUMPY if use.op == NUMPY else op.lacks.get(facts.device, ()) if op is not None else ()
+    refused = NO_NUMPY if use.op == NUMPY else op.lacking(facts.device, use.arguments) if op is not None else ()
     older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
-    if not bits or _raises_anyway(use) or (op is not None and op.runs_large(use.arguments)):
+    if not bits or _raises_anyway(use):
         return None
     lanes: dict[int, Standing] = {}
     operands = []
@@ -67,6 +67,9 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
         if operand.value.maybe and (operand is not use.operands[0] or use.op.startswith("torch.Tensor.")):
             continue
         low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
+        if use.op == NUMPY and facts.device != "cpu" and not operand.value.host and "force" not in use.arguments:
+            # Where autocast acts on the tensor, .numpy() raises for the device, whatever the dtype.
+            low = {n: standing for n, standing in low.items() if not facts.scenarios[n].autocast}
         if not follows_scenario(facts, use):
             low = unproven_doubted(low, doubts.OUTSIDE_A_MODULE)
         if use.op == NUMPY and not is_floating(operand):
@@ -77,8 +80,7 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
-    if any(facts.scenarios[n].autocast for n in lanes) and not facts.runs_in_a_module(use.node.lineno):
-        lanes = _under_autocast_doubted(facts, lanes, doubts.RUN_BESIDE_MODULES)
+    lanes = doubted_beside_modules(facts, use, lanes)
     if not lanes:
         return None
     lanes = surest(lanes)
@@ -88,10 +90,6 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     elif use.op.startswith(INITIALISATION):
         lanes = assumed(lanes)
     return Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
-
-
-def _under_autocast_doubted(facts: FileFacts, lanes: dict[int, Standing], doubt: Doubt) -> dict[int, Standing]:
-    return {n: each.doubted(doubt) if facts.scenarios[n].autocast else each for n, each in lanes.items()}
 
 
 def _raises_anyway(use: Use) -> bool:

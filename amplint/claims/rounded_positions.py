@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.claims.low_precision import assumed, by_node, claimed_lanes, surest
+from amplint.claims.low_precision import assumed, by_node, claimed_lanes, doubted_beside_modules, surest
 from amplint.claims.operands import short_name
 from amplint.claims.result_uses import computed_from
 from amplint.claims.surroundings import Surroundings
@@ -50,6 +50,7 @@ def _rounded(facts: FileFacts, use: Use) -> Rounded | None:
     for number, standing in lanes.items():
         if standing.proven and _follows_module(facts, counting[0], number):
             lanes[number] = standing.doubted(doubts.BUFFER_KEPT_WIDE)
+    lanes = doubted_beside_modules(facts, use, lanes)
     return Rounded(use, counting[0], surest(lanes)) if lanes else None
 
 

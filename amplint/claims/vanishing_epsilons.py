@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import by_node, claimed_lanes, doubted, surest
 from amplint.claims.operands import short_name
+from amplint.claims.result_uses import uses
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from amplint.infer.lattice.values import Limit, Trait
@@ -37,6 +38,7 @@ _GUARDS = {
 """By which parameter operations get an epsilon."""
 _VANISHING = ("tiny", "smallest_normal", "smallest_subnormal")
 _WIDE = BFLOAT16 | FLOAT32 | FLOAT64
+_LARGER = ("maximum", "max", "amax")
 _REACHING_ZERO = (Trait.SHARE, Trait.REST, Trait.SPREAD)
 
 
@@ -102,10 +104,21 @@ def vanishing_epsilons(facts: FileFacts) -> Iterator[list[Vanishing]]:
     if not any(use.numbers for use in facts.uses):
         return
     surroundings = Surroundings.of(facts.source.tree)
-    for uses in by_node(facts.uses):
-        call = surroundings.parent(uses[0].node)
+    for of_node in by_node(facts.uses):
+        call = surroundings.parent(of_node[0].node)
         call = surroundings.parent(call) if isinstance(call, ast.Attribute) else call
         consumer = surroundings.called(call).rstrip("_") if isinstance(call, ast.Call) else ""
-        found = [each for use in uses if (each := _vanishing(facts, use, consumer)) is not None]
+        found = [each for use in of_node if (each := _vanishing(facts, use, consumer)) is not None]
+        if consumer in LOGARITHMS and isinstance(call, ast.Call) and _is_floored(surroundings, call):
+            found = [replace(each, lanes=doubted(each.lanes, doubts.VALUES_DECIDE)) for each in found]
         if found:
             yield found
+
+
+def _is_floored(around: Surroundings, logarithm: ast.Call) -> bool:
+    """Whether the larger of two numbers takes the place of the logarithm before anything else is made of it, as in
+    spectrograms, which end a constant below their largest number."""
+    function = around.function(logarithm)
+    found = list(uses(around, function, logarithm)) if function is not None else []
+    above = [[node for node in around.ancestors(use) if isinstance(node, ast.Call)] for use in found]
+    return bool(found) and all(any(around.called(call) in _LARGER for call in calls) for calls in above)

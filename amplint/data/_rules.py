@@ -116,12 +116,12 @@ def _fits(rule: Rule, seen: Sequence[Seen]) -> bool:
 
 
 def single_rule(seen: Sequence[Seen], tensors: Sequence[str]) -> str | None:
-    """The plainest rule that explains one output of every run."""
+    """The plainest rule that explains one output of every run; what takes integers of one dtype alone gives that."""
     outcomes = {outcome for _, _, outcome in seen}
     varied = len({tuple(sorted(map(str, dtypes.values()))) for dtypes, _, _ in seen}) > 1
     if len(outcomes) == 1:
         only = str(next(iter(outcomes)))
-        if varied or not tensors or only == "none" or only.startswith("py:"):
+        if varied or not tensors or only == "none" or only.startswith(("py:", "int")):
             return only
     return next((name for name, rule in candidates(tensors) if _fits(rule, seen)), None)
 

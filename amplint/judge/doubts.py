@@ -111,7 +111,9 @@ VALUES_DECIDE = _possible(
 
 MAY_BE_INTEGERS = _possible("may-be-integers", "AMP305", "Nothing says that the tensor holds floating numbers.")
 RUN_BESIDE_MODULES = _possible(
-    "run-beside-modules", "AMP305", "No module is seen to run this, and it may run where no autocast region is open."
+    "run-beside-modules",
+    "AMP305 AMP306",
+    "No module is seen to run this, and it may run where no autocast region is open.",
 )
 OLDER_AND_ASSUMED = _possible(
     "older-and-assumed", "AMP305", "Only older releases of torch lack the kernel, and a caller decides the dtype."

@@ -234,6 +234,7 @@ class Trait(Enum):
     """What is known of a tensor's values, where range or precision depends on it."""
 
     COUNT = "counts up: positions, shifted or scaled by a number"
+    EQUAL = "all the same number, of which low precision holds some hundred times as much"
     SQUARE = "squares"
     SPREAD = "sums and means of squares"
     POSITIVE = "not negative"
@@ -276,6 +277,11 @@ class Tensor(Value):
     def key(self) -> Hashable:
         flags = (self.maybe, self.explicit, self.gradient, self.optional, self.unsure, self.host)
         return ("tensor", self.dtypes, self.dim, flags, self.trait)
+
+    @property
+    def part(self) -> Tensor:
+        """One of those that going through it gives."""
+        return Tensor(self.dtypes, None, self.origin, host=self.host)
 
 
 @unchanging(frozen=True, slots=True, eq=False)

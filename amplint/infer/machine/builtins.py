@@ -321,7 +321,7 @@ def _as_sequence(frame: Frame, value: Value, mutable: bool) -> Value:
     if isinstance(value, Layer) and isinstance(value.children, Sequence):
         return Sequence(value.children.items, value.children.element, mutable)
     if isinstance(value, Tensor) and not value.maybe:
-        return Sequence(None, Tensor(value.dtypes, None, value.origin), mutable)
+        return Sequence(None, value.part, mutable)
     return Sequence(None, UNKNOWN, mutable)
 
 
@@ -330,7 +330,7 @@ def _element(frame: Frame, value: Value | None) -> Value:
     if isinstance(value, Sequence):
         return element_of(frame.session, value)
     if isinstance(value, Tensor) and not value.maybe:
-        return Tensor(value.dtypes, None, value.origin)
+        return value.part
     return UNKNOWN
 
 
@@ -371,7 +371,7 @@ def _reshaped(value: Value) -> Value:
     """A tensor after its shape was changed; what is no tensor is unknown."""
     for option in options_of(value):
         if isinstance(option, Tensor):
-            return Tensor(option.dtypes, None, option.origin, option.maybe, option.explicit, False, option.gradient)
+            return replace(option, dim=None, leaf=False, optional=False, trait=None, unsure=False)
     return UNKNOWN
 
 

@@ -41,6 +41,7 @@ def item(frame: Frame, container: Value, index: Value, node: ast.expr) -> Value:
             container.explicit,
             gradient=container.gradient,
             trait=container.trait,
+            host=container.host,
         )
     if isinstance(container, Instance):
         return _instance_item(frame, container, index, node)

@@ -405,7 +405,7 @@ def _generators(frame: Frame, generators: list[ast.comprehension]) -> bool:
             item = element_of(frame.session, source)
             some = some and source.items != ()
         elif isinstance(source, Tensor) and not source.maybe:
-            item = Tensor(source.dtypes, None, source.origin)
+            item = source.part
         else:
             item = UNKNOWN
         assign(frame, generator.target, item)

@@ -46,5 +46,5 @@ def rounds_of(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
     if isinstance(source, Sequence):
         return Rounds(None, element_of(frame.session, source), bool(source.items))
     if isinstance(source, Tensor) and not source.maybe:
-        return Rounds(None, Tensor(source.dtypes, None, source.origin), False)
+        return Rounds(None, source.part, False)
     return Rounds(None, UNKNOWN, False)

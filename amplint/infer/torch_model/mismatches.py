@@ -114,12 +114,17 @@ def _may_be_wide(frame: Frame, gradient: Operand, lane: int) -> bool:
 def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
     """How surely two operands differ, by lane of the scenarios in which they do.
 
-    What also differs in the float32 control is no precision hazard, unless autocast made it.
+    What also differs in the float32 control is no precision hazard, unless autocast made it. What meets a tensor of the
+    host's memory lies there too, where the autocast of another device made nothing.
     """
+    apart = frame.session.device != "cpu" and left.value.host is not right.value.host
+    apart = apart and 0 not in (left.value.dim, right.value.dim)
     gradient = left if left.value.gradient else right if right.value.gradient else None
     lanes: dict[int, Strength] = {}
     for number, (a, b) in enumerate(zip(left.value.dtypes, right.value.dtypes, strict=True)):
         if not frame.live >> number & 1:
+            continue
+        if apart and (autocast_made(left, number) or autocast_made(right, number)):
             continue
         found = strength(a, b)
         if gradient is not None and frame.backward and left.value.gradient != right.value.gradient:
@@ -193,9 +198,8 @@ def lacks_kernel(
 
     ``operands`` carry the dtypes after autocast's casts.
     """
-    session = frame.session
-    missing = {BITS[name] for name in op.lacks.get(session.device, ())}
-    if not missing or not operands or op.runs_large(bound):
+    missing = {BITS[name] for name in op.lacking(frame.session.device, bound)}
+    if not missing or not operands:
         return ()
     return refuse(frame, node, operands[0].value, missing)
 

@@ -149,15 +149,21 @@ def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> V
     if not isinstance(value, Tensor):
         return value
     given = (*arguments.positional[:2], *arguments.keywords.values())
+    if any(_named(argument) == "cpu" for argument in given):
+        return replace(value, host=True)
     return replace(value, host=tensor.host and not arguments.unknown and all(map(_stays, given)))
 
 
 def _stays(value: Value) -> bool:
-    """Whether an argument of ``.to()`` names no other memory than the host's."""
+    """Whether an argument of ``.to()`` names no memory, or a tensor in the host's."""
     if isinstance(value, Tensor):
         return value.host
-    named = value.type if isinstance(value, Device) else value.value if isinstance(value, Const) else None
-    return isinstance(value, DTypeValue) or isinstance(named, bool) or named == "cpu"
+    return isinstance(value, DTypeValue) or isinstance(_named(value), bool)
+
+
+def _named(value: Value) -> object:
+    """What an argument of ``.to()`` is, where it names a device or is another constant."""
+    return value.type if isinstance(value, Device) else value.value if isinstance(value, Const) else None
 
 
 def _converted(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:

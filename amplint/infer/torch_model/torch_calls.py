@@ -270,7 +270,8 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
     size = bound.get("size")
     scalar = (isinstance(size, Sequence) and size.items == ()) or op.name == "torch.scalar_tensor"
     counts = op.name == "torch.arange" and not _counts_little(bound)
-    made = replace(made, dim=0 if scalar else 1, trait=Trait.COUNT if counts else None)
+    trait = Trait.COUNT if counts else Trait.EQUAL if op.name == "torch.ones" else None
+    made = replace(made, dim=0 if scalar else 1, trait=trait)
     uses.filled(frame, node, op, made, bound, arguments)
     return made
 

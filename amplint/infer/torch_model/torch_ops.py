@@ -37,6 +37,8 @@ class Watched(Enum):
 NO_NUMPY = ("bfloat16",)
 """Low-precision dtypes that NumPy does not have."""
 
+_TRANSFORMS = ("torch.fft.", "torch.stft", "torch.Tensor.stft")
+
 LOSES_RANGE = frozenset(
     [
         *("exp", "exp2", "expm1", "cosh", "sinh", "cumsum", "cumprod", "prod", "logcumsumexp"),
@@ -142,7 +144,20 @@ class Op:
         """The low-precision dtypes that some release from the oldest on had no kernel for, with the last such one."""
         return {dtype: last for dtype, last in self.lacked.get(device, {}).items() if last >= oldest}
 
-    def runs_large(self, arguments: dict[str, Value]) -> bool:
+    def lacking(self, device: str, arguments: dict[str, Value]) -> tuple[str, ...]:
+        """The low-precision dtypes that it has no kernel for, as these arguments have it.
+
+        cuFFT transforms float16 where the size is a power of two, as one that is not known mostly is.
+        """
+        refused = () if self._runs_large(arguments) else self.lacks.get(device, ())
+        if device != "cuda" or not self.name.startswith(_TRANSFORMS):
+            return refused
+        size = next((arguments[name] for name in ("n_fft", "n") if name in arguments), None)
+        number = size.value if isinstance(size, Const) else size.usual if isinstance(size, Number) else None
+        even = (name for name in refused if name != "float16")
+        return (*even, "float16") if isinstance(number, int) and number & number - 1 else tuple(even)
+
+    def _runs_large(self, arguments: dict[str, Value]) -> bool:
         """Whether it is one that many rows run without the kernel, as these arguments have it, or unknown ones may."""
         given = {name: value for name in self.lacks_few if (value := arguments.get(name)) is not None}
         return bool(self.lacks_few) and not any(

@@ -1,0 +1,58 @@
+"""AMP201: what backward does decides whether the missing decorators change anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from amplint.engine import Options, check_file
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
+from amplint.plugins import load_rules
+from amplint.source import Source
+
+RULES = tuple(rule for rule in load_rules() if rule.code == "AMP201")
+OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13))
+CODE = """\
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod{forward_decorator}
+    def forward(ctx, x, weight):
+        product = x @ weight
+        ctx.save_for_backward(weight, product)
+        ctx.down = False
+        return product
+
+    @staticmethod{backward_decorator}
+    def backward(ctx, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        weight, product = ctx.saved_tensors
+        if bool(ctx.down):
+            return -grad, None
+        return {returned}
+"""
+NOTHING = ("grad, None", "-grad, torch.zeros_like(weight)", "grad.clone().contiguous(), None", "product.neg(), None")
+SOMETHING = ("grad * product, None", "grad @ weight.t(), None", "(grad * product).sum(0), None")
+
+
+@pytest.mark.parametrize(("returned", "count"), [*((r, 0) for r in NOTHING), *((r, 1) for r in SOMETHING)])
+def test_backward_that_computes_nothing_of_two_tensors(returned: str, count: int) -> None:
+    code = CODE.format(returned=returned, forward_decorator="", backward_decorator="")
+    assert len(check_file(Source(Path("/project/product.py"), code.encode()), OPTIONS).findings) == count
+
+
+@pytest.mark.parametrize("returned", NOTHING)
+def test_decorators_change_nothing_in_torch(returned: str) -> None:
+    gradients = []
+    decorators = [f"\n    @torch.amp.custom_{name}(device_type='cpu')" for name in ("fwd", "bwd")]
+    for forward, backward in (("", ""), decorators):
+        names: dict[str, type[torch.autograd.Function]] = {}
+        exec(CODE.format(returned=returned, forward_decorator=forward, backward_decorator=backward), names)
+        x = torch.linspace(0, 1, 16).reshape(4, 4).requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = names["Product"].apply(x, torch.eye(4)).sum()
+        loss.backward()
+        gradients.append(x.grad)
+    assert torch.equal(*gradients)
