@@ -198,6 +198,8 @@ def _judged(
         suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
     followed |= facts.followed
     suspects = _by_ways_in(suspects, facts, judging, followed)
+    if options.scenarios is None:
+        suspects = _by_use(suspects, facts)
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
@@ -225,6 +227,16 @@ def _by_ways_in(
     ]
     followed |= ways.asked
     return weighed
+
+
+def _by_use(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
+    """The suspects, doubted where nothing in the project runs them (see :mod:`amplint.project.leftovers`)."""
+    from amplint.project.leftovers import left_over
+
+    return [
+        (rule, s.doubted(doubts.RUN_IN_FULL_PRECISION) if s.standing.told and left_over(facts, s.span.start.row) else s)
+        for rule, s in suspects
+    ]
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:

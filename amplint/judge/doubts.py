@@ -27,7 +27,9 @@ def _likely(name: str, codes: str, message: str) -> Doubt:
 
 
 RUN_IN_FULL_PRECISION = _possible(
-    "run-in-full-precision", "", "Only a script or a test in this file runs this, and it asks for no low precision."
+    "run-in-full-precision",
+    "",
+    "Nothing in the project runs this, or only a script or test that asks for no low precision.",
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."
