@@ -72,7 +72,7 @@ class UnsupportedOp(Rule):
         *("linalg", "fft", "quantile", "cdist", "pdist", ".numpy(", "_as_complex", "complex(", "polar", "angle("),
         *("svd", "qr(", "cholesky", "inverse(", "pinverse", "det(", "lu(", "lu_", "stft", "hist", "igamma", "ctc_loss"),
         *("geqrf", "ormqr", "orgqr", "triangular_solve", "special.", "vander", "margin_loss", "rrelu"),
-        *("avg_pool3d", "orthogonal", "lowrank"),
+        *("avg_pool3d", "orthogonal", "lowrank", "MultivariateNormal", "Wishart"),
         *("triu", "tril", "bucketize", "searchsorted", "cross(", "gamma(", "erfinv", "frexp", "grid_sample", "isin("),
         *("kthvalue", "logaddexp", "median", "multinomial", "nextafter", "max_pool", "max_unpool", "prelu", "PReLU"),
         *("smooth_l1", "SmoothL1", "upsample_", "Upsampling", "sparse.mm", "i1(", "i1e(", "unique"),

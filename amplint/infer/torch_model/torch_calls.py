@@ -36,7 +36,7 @@ from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import spelled
 from amplint.infer.state.dispatch import call
-from amplint.infer.torch_model import autocast, modules, uses
+from amplint.infer.torch_model import autocast, distributions, modules, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import constant_of, number_result
 from amplint.infer.torch_model.tensors import cast, dtype_of_tensor_type, is_dtype_name
@@ -133,6 +133,8 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
     if name.startswith("torch.Tensor.") and arguments.positional and isinstance(arguments.positional[0], Tensor):
         method = TensorMethod(arguments.positional[0], name.removeprefix("torch.Tensor."), arguments.nodes.get(0))
         return call(frame, method, _behind_first(arguments), node)
+    if name.startswith(distributions.MODULE):
+        distributions.construct(frame, name, arguments, node)
     _record(frame, name, node, arguments)
     return UNKNOWN
 
