@@ -186,3 +186,22 @@ def test_what_registers_buffers_is_a_module(
     program = f"class Held({base}):\n    def __init__(self):\n        super().__init__()\n        {registering}\n\n\n"
     program += module("return self.held.table * 2", "self.held = held").replace("config, dim: int", "held: Held")
     assert dtypes_of(tmp_path, program, "self.held.table * 2") == expected
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        ("something.Base", ("float32",)),
+        ("nn.Module", ("bfloat16",)),
+        ("pl.LightningModule", ("bfloat16",)),
+        ("LightningModule", ("bfloat16",)),
+    ],
+)
+def test_lightning_modules_are_modules_without_a_forward(tmp_path: Path, base: str, expected: tuple[str, ...]) -> None:
+    program = (
+        "import pytorch_lightning as pl\nfrom lightning.pytorch import LightningModule\n\n\n"
+        f"class Held({base}):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.table = nn.Parameter(torch.zeros(4))\n\n    def training_step(self, batch, index):\n"
+        "        return self.table * 2\n"
+    )
+    assert dtypes_of(tmp_path, program, "self.table * 2") == expected

@@ -117,25 +117,11 @@ def hold(frame: Frame, target: ast.expr, value: ast.expr) -> None:
     definition = frame.definition
     if not isinstance(value, (ast.Compare, ast.BoolOp)) or not isinstance(target, ast.Name):
         return
-    if isinstance(definition, ast.FunctionDef) and target.id in _branching(frame.namespace.body(definition).tests):
+    if isinstance(definition, ast.FunctionDef) and target.id in frame.namespace.body(definition).branching:
         words = {word for word in _words_of(value) if word[0] != "." or not frame.lasting(word[1:])}
         if target.id not in words:
             frame.variables[f"{ASKED}={target.id}"] = Held(value, frozenset((*words, target.id)))
             frame.notes = True
-
-
-def _branching(tests: tuple[ast.expr, ...]) -> set[str]:
-    """The variables that conditions consist of."""
-    pending, names = [*tests], set[str]()
-    while pending:
-        test = pending.pop()
-        if isinstance(test, ast.BoolOp):
-            pending += test.values
-        elif isinstance(test, ast.UnaryOp):
-            pending.append(test.operand)
-        elif isinstance(test, ast.Name):
-            names.add(test.id)
-    return names
 
 
 def held_test(frame: Frame, name: str) -> ast.expr | None:

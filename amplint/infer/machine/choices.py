@@ -47,23 +47,24 @@ def choose(frame: Frame, test: ast.expr, truth: bool) -> None:
     if not isinstance(instance, Instance) or not instance.chosen or frame.constructing is instance:
         return
     asked = question_of(test)
-    if asked is None or not asked[2] or not all(word[0] != "." or frame.lasting(word[1:]) for word in asked[2]):
+    if asked is None:
         return
-    owner, (text, denied, _) = frame.own_name, asked
-    for base in ancestry(instance.cls) if owner else ():
+    text, denied, words = asked
+    for base in ancestry(instance.cls):
         member = base.members.get("__init__") if isinstance(base, Class) else None
         if isinstance(member, Function) and isinstance(member.node, ast.FunctionDef):
             for taken, other in _choices(member.node).get(text, ()):
-                _take(frame, instance, owner, *((taken, other) if truth != denied else (other, taken)))
+                if frame.own_name in words and all(word[0] != "." or frame.lasting(word[1:]) for word in words):
+                    _take(frame, instance, *((taken, other) if truth != denied else (other, taken)))
 
 
-def _take(frame: Frame, instance: Instance, owner: str, taken: frozenset[int], other: frozenset[int]) -> None:
+def _take(frame: Frame, instance: Instance, taken: frozenset[int], other: frozenset[int]) -> None:
     for name, found in instance.chosen.items():
         if found.keys() - taken - other <= {_CERTAIN} and found.keys() & (taken | other) and frame.lasting(name):
             held = [value for block, value in found.items() if block in taken]
             held = held or [value for block, value in found.items() if block == _CERTAIN]
             if held:
-                frame.note(f"{owner}.{name}", unite(*held))
+                frame.note(f"{frame.own_name}.{name}", unite(*held))
 
 
 @once_for_each_node

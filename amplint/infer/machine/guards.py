@@ -34,7 +34,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.machine.answers import answer, answered, held_test
-from amplint.infer.machine.builtins import is_instance
+from amplint.infer.machine.builtins import BUILTIN_NAMES, is_instance
 from amplint.infer.machine.choices import choose
 from amplint.infer.machine.entries import instance_of
 from amplint.infer.machine.objects import stays
@@ -273,7 +273,8 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     """Refine the variables that a test speaks about, in the branch where it came out as ``truth``."""
     if frame.repeated is None or frame.repeated:
         answer(frame, test, truth)
-    choose(frame, test, truth)
+    if isinstance(test, (ast.Attribute, ast.Compare)):
+        choose(frame, test, truth)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         narrow(frame, test.operand, not truth)
     elif isinstance(test, ast.BoolOp):
@@ -294,7 +295,7 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
     elif isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
         if len(test.args) == 2:
             _narrow_type(frame, test.args[0], test.args[1], truth)
-    elif isinstance(test, ast.Call):
+    elif isinstance(test, ast.Call) and getattr(test.func, "id", "") not in BUILTIN_NAMES:
         _narrow_by_called(frame, test, truth)
 
 

@@ -21,6 +21,7 @@ _DICTS = frozenset(
         *("collections.abc.MutableMapping", "collections.abc.Mapping", "typing.MutableMapping", "typing.Mapping"),
     )
 )
+_LIGHTNING = ("lightning", "pytorch_lightning")
 _NO_MODULES = ("typing_extensions", "pydantic", "attr", "attrs")
 """Packages besides the standard library whose base classes say nothing about being a layer."""
 
@@ -60,15 +61,17 @@ def is_module(cls: Class | None) -> bool:
     bases = ancestry(cls)
     if not any(map(_may_be_module, bases)):
         return False
-    return _is_method(find_member(cls, "forward")) or any(isinstance(b, Class) and _registers(b) for b in bases)
+    return _is_method(find_member(cls, "forward")) or any(map(_makes_module, bases))
 
 
-def _registers(cls: Class) -> bool:
-    """Whether the constructor of a class calls what only modules have."""
-    constructor = cls.members.get("__init__")
+def _makes_module(base: Value) -> bool:
+    """Whether what derives from a class is a module: Lightning's, or its constructor calls what only modules have."""
+    if isinstance(base, External):
+        return base.name.endswith(".LightningModule") and base.name.partition(".")[0] in _LIGHTNING
+    constructor = base.members.get("__init__") if isinstance(base, Class) else None
     if not isinstance(constructor, Function) or isinstance(constructor.node, ast.Lambda):
         return False
-    return not {"register_buffer", "register_parameter"}.isdisjoint(cls.namespace.body(constructor.node).asked)
+    return not {"register_buffer", "register_parameter"}.isdisjoint(constructor.namespace.body(constructor.node).asked)
 
 
 def may_be_module(cls: Class) -> bool:

@@ -53,7 +53,7 @@ class Body(NamedTuple):
     returns one of them. ``answers``: it returns a value or yields. ``stores``: it assigns an attribute or an item, or
     calls what may. ``names``: those it mentions. ``asked``: attributes that it reads or sets of its first parameter, in
     the order of the source. ``handed``: parameters that it passes alone, as in ``self.a.b(x)``, with the path to what
-    is called. ``tests``: the conditions that it branches on.
+    is called. ``tests``: the conditions that it branches on. ``branching``: the variables that these consist of.
     """
 
     generator: bool
@@ -69,6 +69,7 @@ class Body(NamedTuple):
     asked: tuple[str, ...]
     handed: tuple[tuple[str, tuple[str, ...]], ...]
     tests: tuple[ast.expr, ...]
+    branching: frozenset[str]
 
 
 _NO_NODES = frozenset(
@@ -195,7 +196,20 @@ def body_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Body:
     asked.sort(key=lambda child: (child.lineno, child.col_offset))
     in_order = tuple({child.attr: None for child in asked})
     flags = (generator, computes, driver, size, identity, defines, makes, answers, stores)
-    return Body(*flags, frozenset(names), in_order, tuple(handed), tuple(tests))
+    return Body(*flags, frozenset(names), in_order, tuple(handed), tuple(tests), _branching(tests))
+
+
+def _branching(tests: list[ast.expr]) -> frozenset[str]:
+    pending, names = [*tests], set[str]()
+    while pending:
+        test = pending.pop()
+        if isinstance(test, ast.BoolOp):
+            pending += test.values
+        elif isinstance(test, ast.UnaryOp):
+            pending.append(test.operand)
+        elif isinstance(test, ast.Name):
+            names.add(test.id)
+    return frozenset(names)
 
 
 def _path_from(node: ast.expr, receiver: str) -> tuple[str, ...]:
