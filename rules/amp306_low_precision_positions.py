@@ -26,7 +26,8 @@ class LowPrecisionPositions(Rule):
     slopes, or the sine is taken of the product. Averages over bins and linear blends are not. Positions cast to the
     dtype of a buffer are merely possible there: a buffer of frequencies is often kept in float32 when a model is
     converted. Where the exponential of a count times a number is taken, it is the frequencies that are counted, exactly
-    as they are few: what is reported is that their exponents are rounded, and no more than likely.
+    as they are few: what is reported is that their exponents are rounded, and no more than likely. Where the other
+    tensor may be anything, what counts up may be harmonics of positions, and what is reported is the rounded product.
 
     Why it is bad
     -------------
@@ -133,7 +134,9 @@ def _suspect(facts: FileFacts, found: list[Rounded]) -> Suspect:
     given = quoted(worst.operand.node, "positions")
     end = "2048" if dtype == "float16" else "256"
     message = f"{short_name(worst.use.op)} multiplies {given} in {dtype}, which rounds positions above {end}"
-    if worst.exponents:
+    if worst.either:
+        message = f"{short_name(worst.use.op)} of {dtype} {given} rounds the angles or exponents that it gives"
+    elif worst.exponents:
         message = (
             f"{short_name(worst.use.op)} of {dtype} {given} rounds the exponents of the frequencies, and so all angles"
         )

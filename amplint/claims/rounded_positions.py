@@ -31,13 +31,15 @@ _EXPONENTIAL = re.compile(r"exp2?_?$")
 class Rounded:
     """A product with positions, and in which scenarios these are low precision.
 
-    ``exponents``: what counts up are frequencies, and the product is what they are the exponentials of.
+    ``exponents``: what counts up are frequencies, and the product is what they are the exponentials of. ``either``: it
+    may be the other operand that holds positions, and what counts up their harmonics, which are few.
     """
 
     use: Use
     operand: Operand
     lanes: dict[int, Standing]
     exponents: bool = False
+    either: bool = False
 
 
 def _rounded(facts: FileFacts, use: Use) -> Rounded | None:
@@ -60,32 +62,36 @@ def _are_angles(use: Use, around: Surroundings) -> bool:
     It is an outer product, or the other operand is computed as frequencies and slopes are, or sines or cosines are
     taken of it. What probabilities weigh is an average.
     """
-    name = short_name(use.op).rstrip("_")
-    others = [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
-    if any(operand.value.trait is Trait.SHARE for operand in others):
+    if any(operand.value.trait is Trait.SHARE for operand in _others(use)):
         return False
-    if name in ("outer", "ger") or any(operand.value.trait in _RATES for operand in others):
+    return _meets_rates(use) or _turned(use.node, around)
+
+
+def _others(use: Use) -> list[Operand]:
+    return [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
+
+
+def _meets_rates(use: Use) -> bool:
+    """Whether what counts up is multiplied with each of what is computed as frequencies are, or with each of others."""
+    name = short_name(use.op).rstrip("_")
+    if name in ("outer", "ger") or any(operand.value.trait in _RATES for operand in _others(use)):
         return True
-    if name == "einsum" and any(map(_is_outer, use.nodes.values())):
-        return True
-    return _turned(use.node, around)
+    return name == "einsum" and any(map(_is_outer, use.nodes.values()))
 
 
 def _told_apart(rounded: Rounded, around: Surroundings) -> Rounded:
-    """Whether it is frequencies that count up, not positions: the exponential is taken of the count times a number.
+    """Whether it is frequencies that count up, not positions: the exponential is taken of the count times a number; or
+    may be, beside a tensor of anything.
 
     Few are counted, exactly, and the product is rounded; how much that is to the angles, the positions decide.
     """
     use = rounded.use
-    others = [operand for operand in use.operands if operand.value.trait is not Trait.COUNT]
     call = around.parent(use.node)
     if isinstance(call, ast.Attribute):
         call = around.parent(call)
-    if (
-        not isinstance(call, ast.Call)
-        or not _EXPONENTIAL.match(around.called(call))
-        or any(o.value.dim != 0 for o in others)
-    ):
+    if any(other.value.dim != 0 for other in _others(use)):
+        return replace(rounded, either=not _meets_rates(use))
+    if not isinstance(call, ast.Call) or not _EXPONENTIAL.match(around.called(call)):
         return rounded
     return replace(rounded, lanes=assumed(rounded.lanes), exponents=True)
 
