@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from amplint import contents
 from amplint.infer.names.namespace import LIBRARY_FOLDERS
+from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -37,6 +39,14 @@ def containing(folder: Path, whole: bool, age: int, name: bytes) -> Iterator[Pat
     files = _files(folder, whole, age)
     word = re.compile(rb"\b%b\b" % re.escape(name))
     return None if files is None else (path for path, data, _ in files if name in data and word.search(data))
+
+
+def parsed(path: Path) -> ast.Module | None:
+    """The tree of a file; None where it cannot be read or parsed."""
+    try:
+        return Source(path, contents.read(path)).tree
+    except (OSError, SourceError):
+        return None
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
-from amplint.project.files import mentioning
+from amplint.project.files import mentioning, parsed
 from amplint.project.mentions import (
     Definition,
     Function,
@@ -23,7 +23,6 @@ from amplint.project.mentions import (
     mentions,
     runs_made_of,
 )
-from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -139,10 +138,7 @@ class Ways:
 
     def _tree(self, path: Path) -> ast.Module | None:
         if path not in self._parsed:
-            try:
-                self._parsed[path] = Source(path, contents.read(path)).tree
-            except (OSError, SourceError):
-                self._parsed[path] = None
+            self._parsed[path] = parsed(path)
         return self._parsed[path]
 
 
