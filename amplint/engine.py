@@ -230,11 +230,20 @@ def _by_ways_in(
 
 
 def _by_use(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where nothing in the project runs them (see :mod:`amplint.project.leftovers`)."""
+    """The suspects, doubted where only tests run them, or nothing in the project (see :mod:`amplint.project.helpers`
+    and :mod:`amplint.project.leftovers`)."""
+    from amplint.project.helpers import helps_tests
     from amplint.project.leftovers import left_over
 
+    if not any(s.standing.told for _, s in suspects):
+        return suspects
+    helper = helps_tests(facts.path, facts.source.tree)
+
+    def unused(row: int) -> bool:
+        return helper or left_over(facts, row)
+
     return [
-        (rule, s.doubted(doubts.RUN_IN_FULL_PRECISION) if s.standing.told and left_over(facts, s.span.start.row) else s)
+        (rule, s.doubted(doubts.RUN_IN_FULL_PRECISION) if s.standing.told and unused(s.span.start.row) else s)
         for rule, s in suspects
     ]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from amplint import contents
 from amplint.infer.names.namespace import LIBRARY_FOLDERS
+from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,15 @@ def containing(folder: Path, whole: bool, age: int, name: bytes) -> Iterator[Pat
     files = _files(folder, whole, age)
     word = re.compile(rb"\b%b\b" % re.escape(name))
     return None if files is None else (path for path, data, _ in files if name in data and word.search(data))
+
+
+def parsed(path: Path) -> Source | None:
+    """A file with its tree; None where it cannot be read or parsed, or is empty."""
+    try:
+        source = Source(path, contents.read(path))
+        return source if source.tree.body else None
+    except (OSError, SourceError):
+        return None
 
 
 @lru_cache(maxsize=1)

@@ -17,9 +17,8 @@ from amplint import contents
 from amplint.infer.names.namespace import LIBRARY_FOLDERS
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
-from amplint.project.files import MAX_SEARCHED_BYTES, containing
+from amplint.project.files import MAX_SEARCHED_BYTES, containing, parsed
 from amplint.project.mentions import definitions, encloses
-from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,23 +73,16 @@ def _names(node: ast.AST, name: str) -> bool:
 
 
 def _mentions(path: Path, name: str) -> bool:
-    tree = _parsed(path)
-    return tree is None or any(_names(node, name) for node in ast.walk(tree))
-
-
-def _parsed(path: Path) -> ast.Module | None:
-    try:
-        return Source(path, contents.read(path)).tree
-    except (OSError, SourceError):
-        return None
+    source = parsed(path)
+    return source is None or any(_names(node, name) for node in ast.walk(source.tree))
 
 
 def _is_shared(path: Path, package: Path, tree: ast.Module) -> bool:
     """Whether other files take what a file defines by its name, and none takes all of it or lets its users do so."""
     shared = False
     for other in containing(package, True, contents.age(), path.stem.encode()) or ():
-        imports = _parsed(other) if other != path else None
-        for name in _taken(imports, path.stem) if imports is not None else ():
+        taking = parsed(other) if other != path else None
+        for name in _taken(taking.tree, path.stem) if taking is not None else ():
             if name is None or other.name == "__init__.py":
                 return False
             shared = shared or name in definitions(tree)

@@ -12,7 +12,7 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
-from amplint.project.files import mentioning
+from amplint.project.files import mentioning, parsed
 from amplint.project.mentions import (
     Definition,
     Function,
@@ -25,7 +25,6 @@ from amplint.project.mentions import (
     mentions,
     runs_made_of,
 )
-from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
     from amplint.project.ends import Judging
+    from amplint.source import Source
 
 MAX_PARSED, MAX_FILES = 18, 6
 """Files that mention one name, with and without tests; where more do, nothing is asked."""
@@ -137,11 +137,7 @@ class Ways:
 
     def _parse(self, path: Path) -> Source | None:
         if path not in self._parsed:
-            try:
-                source = Source(path, contents.read(path))
-                self._parsed[path] = source if source.tree.body else None
-            except (OSError, SourceError):
-                self._parsed[path] = None
+            self._parsed[path] = parsed(path)
         return self._parsed[path]
 
 

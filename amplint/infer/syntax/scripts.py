@@ -27,16 +27,20 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
     test is a file that imports a test runner, and gives one where it names a 16-bit dtype or autocast.
     """
     scripts = [item for item in tree.body if isinstance(item, ast.If) and "__main__" in ast.unparse(item.test)]
-    test = is_test(tree)
-    names = {id(reference.node): reference.name for reference in references(tree)} if scripts or test else {}
+    names = {id(reference.node): reference.name for reference in references(tree)} if scripts else {}
     bodies = [script.body for script in scripts if not _asks(script, names, _PRECISION | _DTYPES)]
-    bodies += [tree.body] if test and not _asks(tree, names, _PRECISION) else []
+    bodies += [tree.body] if is_test(tree) and not asks_for_low_precision(tree) else []
     return tuple(
         (defined.lineno, defined.end_lineno or defined.lineno)
         for body in bodies
         for defined in body
         if isinstance(defined, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
     )
+
+
+def asks_for_low_precision(tree: ast.Module) -> bool:
+    """Whether a file names a 16-bit dtype or autocast, or passes a precision."""
+    return _asks(tree, {id(reference.node): reference.name for reference in references(tree)}, _PRECISION)
 
 
 def is_test(tree: ast.Module) -> bool:
