@@ -28,21 +28,13 @@ from amplint.infer.machine import objects
 from amplint.infer.machine.evidence import layers_passed
 from amplint.infer.machine.indexing import indexing
 from amplint.infer.names import classes
-from amplint.infer.names.annotations import PYTHON_NUMBERS, last_name, unquoted
+from amplint.infer.names.annotations import FIXED_TENSORS, PYTHON_NUMBERS, SHAPED, is_none, last_name, unquoted
 from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.session import Caller, Session
 from amplint.infer.syntax.bodies import dimensioned, unpacked
 from amplint.infer.torch_model import comm_hooks
-
-_INTEGER_TENSORS = ("LongTensor", "IntTensor")
-_SHAPED = {
-    **dict.fromkeys(("Float", "Inexact", "Shaped", "Num")),
-    **dict.fromkeys(("Int", "Integer"), "int64"),
-    "Bool": "bool",
-}
-"""Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors, some of a dtype that no scenario changes."""
 
 
 def argument_values(frame: Frame, function: Function, *, skip: int, rows: frozenset[str] = frozenset()) -> Arguments:
@@ -155,13 +147,13 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
             return _annotated(frame, function, parameter, annotation.slice)
         if head in ("Tuple", "tuple", "List", "list", "Sequence"):
             return _several(frame, function, parameter, annotation.slice, fixed=head in ("Tuple", "tuple"))
-        if head in _SHAPED:
-            dtype = _SHAPED[head]
+        if head in SHAPED:
+            dtype = SHAPED[head]
             fixed = Tensor(frame.session.constant(BITS[dtype]), 1) if dtype is not None else None
             return fixed or _passed(frame, function, parameter, annotated=True)
         return UNKNOWN if head in ("Callable", "Dict", "dict", "Type", "type") else None
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
-        sides = [s for s in (annotation.left, annotation.right) if not _is_none(s)]
+        sides = [s for s in (annotation.left, annotation.right) if not is_none(s)]
         return _annotated(frame, function, parameter, sides[0]) if len(sides) == 1 else None
     name = last_name(annotation)
     if name in PYTHON_NUMBERS:
@@ -174,10 +166,8 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         return frame.session.symbolic_dtype(parameter.arg)
     if name == "Tensor":
         return _passed(frame, function, parameter, annotated=True)
-    if name in _INTEGER_TENSORS:
-        return Tensor(frame.session.constant(1 << 5), 1)
-    if name == "BoolTensor":
-        return Tensor(frame.session.constant(1), 1)
+    if name in FIXED_TENSORS:
+        return Tensor(frame.session.constant(BITS[FIXED_TENSORS[name]]), 1)
     return instance_of(frame, annotation)
 
 
@@ -213,7 +203,3 @@ def construct(frame: Frame, instance: Instance) -> None:
     if isinstance(constructor, Function):
         arguments = argument_values(frame, constructor, skip=1)
     objects.initialize(frame, instance, arguments, ast.copy_location(ast.Name(instance.cls.name), instance.cls.node))
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

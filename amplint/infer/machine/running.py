@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments, usually_a
 from amplint.infer.lattice.contexts import AutogradContext
 from amplint.infer.lattice.decorators import Decorated
-from amplint.infer.lattice.joining import merge, options_of
+from amplint.infer.lattice.dtypes import BITS
+from amplint.infer.lattice.joining import merge, options_of, unite
 from amplint.infer.lattice.values import (
     NEVER,
     NONE,
@@ -26,7 +28,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names import classes
-from amplint.infer.names.annotations import number_promised, promised, refined
+from amplint.infer.names.annotations import dtype_promised, number_promised, promised, refined
 from amplint.infer.names.definitions import Bound, Class, Function
 from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame, Returned
@@ -296,7 +298,19 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
             bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
+        dtype = dtype_promised(parameter.annotation)
+        if dtype is not None:
+            options = options_of(bound[parameter.arg])
+            bound[parameter.arg] = unite(*(_as_promised(frame, option, dtype) for option in options))
     return bound
+
+
+def _as_promised(frame: Frame, value: Value, dtype: str) -> Value:
+    """A tensor whose dtype is what a caller is taken to pass: an annotation knows better."""
+    if not isinstance(value, Tensor) or not any(lane.assumed and not lane.certain for lane in value.dtypes):
+        return value
+    dtypes = frame.session.constant(BITS[dtype])
+    return replace(value, dtypes=dtypes, origin=value.origin and replace(value.origin, dtypes=dtypes))
 
 
 def _says_nothing(value: Value) -> bool:

@@ -12,6 +12,13 @@ from amplint.infer.lattice.values import NONE, UNKNOWN, Number, Sequence, Value
 PYTHON_NUMBERS = {"int": "int", "float": "float", "bool": "bool"}
 _TUPLES = ("Tuple", "tuple")
 _LISTS = ("List", "list", "Sequence")
+FIXED_TENSORS = {"LongTensor": "int64", "IntTensor": "int64", "BoolTensor": "bool"}
+SHAPED = {
+    **dict.fromkeys(("Float", "Inexact", "Shaped", "Num")),
+    **dict.fromkeys(("Int", "Integer"), "int64"),
+    "Bool": "bool",
+}
+"""Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors, some of a dtype that no scenario changes."""
 
 
 @lru_cache(maxsize=4096)
@@ -53,6 +60,23 @@ def promised(annotation: ast.expr) -> Value:
     elif plain is not None and last_name(plain) in PYTHON_NUMBERS:
         return Number(PYTHON_NUMBERS[last_name(plain)])
     return UNKNOWN
+
+
+def dtype_promised(annotation: ast.expr | None) -> str | None:
+    """The dtype of the tensors that an annotation names, or ``None`` beside them, where no scenario changes it."""
+    plain = unquoted(annotation) if annotation is not None else None
+    if isinstance(plain, ast.Subscript):
+        head = last_name(plain.value)
+        return dtype_promised(plain.slice) if head == "Optional" else SHAPED.get(head)
+    if isinstance(plain, ast.BinOp):
+        found = {dtype_promised(side) for side in (plain.left, plain.right) if not is_none(side)}
+        return found.pop() if len(found) == 1 else None
+    return FIXED_TENSORS.get(last_name(plain)) if plain is not None else None
+
+
+def is_none(node: ast.expr) -> bool:
+    """Whether an annotation is ``None``."""
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def number_promised(annotation: ast.expr | None, default: ast.expr | None) -> Value:
