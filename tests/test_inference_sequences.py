@@ -1,4 +1,4 @@
-"""What unpacking, starred tuples, lists and layers in between keep of a tensor: torch raises where a conflict is said."""
+"""What unpacking, starred tuples, lists and layers in between keep of a tensor: torch raises where that is said."""
 
 from __future__ import annotations
 
