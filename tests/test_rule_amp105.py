@@ -63,7 +63,17 @@ class Columns(nn.Module):
 
 @pytest.mark.parametrize(
     ("index", "value", "raises"),
-    [("i", "self.proj(x)", False), ("torch.arange(1)", "self.proj(x)[:, None]", True)],
+    [
+        ("i", "self.proj(x)", False),
+        ("x.argmax() % 4", "self.proj(x)", False),
+        ("torch.arange(1)", "self.proj(x)[:, None]", True),
+        ("torch.where(x > 0)[0][:1]", "self.proj(x)[:, None]", True),
+        ("(x > 0).nonzero(as_tuple=True)[0][:1]", "self.proj(x)[:, None]", True),
+        ("x.argmax().flatten() % 4", "self.proj(x)[:, None]", True),
+        ("x.argmax().view(-1) % 4", "self.proj(x)[:, None]", True),
+        ("[0]", "self.proj(x)[:, None]", True),
+        ("[k for k in range(2)]", "self.proj(x)[:, None]", True),
+    ],
 )
 def test_an_integer_tensor_without_dimensions_is_a_number(index: str, value: str, raises: bool) -> None:
     source = WRITTEN.format(index=index, value=value)

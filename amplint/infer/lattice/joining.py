@@ -177,7 +177,10 @@ def concatenated(session: Budget, a: Sequence, b: Sequence) -> Sequence:
     """The items of one sequence behind those of another, as a sequence of the first one's kind."""
     if a.items is not None and b.items is not None and len(a.items) + len(b.items) <= MAX_LENGTH:
         return Sequence(a.items + b.items, mutable=a.mutable)
-    return Sequence(None, unite(element_of(session, a), element_of(session, b)), a.mutable)
+    elements = [element_of(session, part) for part in (a, b) if part.items != ()]
+    head = a.head if a.items is None else a.items + b.head
+    tail = b.tail if b.items is None else a.tail + b.items
+    return Sequence(None, unite(*elements), a.mutable, head, tail)
 
 
 def unite(*values: Value) -> Value:

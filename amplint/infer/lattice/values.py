@@ -327,11 +327,12 @@ class Sequence(Value):
     def key(self) -> Hashable:
         if self.items is not None:
             return ("seq", keys_of(self, self.items, len(self.items)))
-        return ("seqof", keys_of(self, (self.element,), 1))
+        held = (self.element, *self.head, *self.tail)
+        return ("seqof", len(self.head), keys_of(self, held, len(held)))
 
     @property
     def rests_on(self) -> Iterable[Value]:
-        return self.items if self.items is not None else (self.element,)
+        return self.items if self.items is not None else (self.element, *self.head, *self.tail)
 
     def at(self, index: int) -> Value | None:
         """The item at an index; None where it is not known which that is, or there is none."""

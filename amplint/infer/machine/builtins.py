@@ -111,6 +111,9 @@ _SAME = (
     *("einops.rearrange", "einops.repeat", "einops.reduce", "einops.asnumpy", "copy.deepcopy", "copy.copy"),
     *(f"einops_exts.{name}_with_anon_dims" for name in ("rearrange", "repeat", "reduce")),
 )
+_SHAPING_LAYERS = ("einops.layers.torch.Rearrange", "einops.layers.torch.Reduce")
+_IN_FLOAT32 = ("sum", "prod")
+"""Reductions that autocast does in float32."""
 _ELEMENTWISE = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "true_divide", "equal", "less", "greater"), 2),
     **dict.fromkeys(("less_equal", "greater_equal", "not_equal", "logical_and", "logical_or"), 2),
@@ -184,6 +187,8 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         element = _element(frame, first)
         return Sequence(None, Sequence((Number("int"), element)))
     if name == "zip" and arguments.rest is not None:
+        if isinstance(arguments.rest, Sequence) and arguments.rest.items and not arguments.positional:
+            return Sequence(tuple(Sequence(None, item) for item in arguments.rest.items))
         return Sequence(None, Sequence(None, _element(frame, arguments.rest)))
     if name == "zip":
         return Sequence(None, Sequence(tuple(_element(frame, a) for a in arguments.positional)))
@@ -394,6 +399,8 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
         if isinstance(first, Sequence):
             return element_of(frame.session, first)
         return first if name.startswith("copy.") else UNKNOWN
+    if name in _SHAPING_LAYERS:
+        return _shaping_layer(frame, arguments, node)
     kernel = find_kernel(name)
     if kernel is not None:
         return call_kernel(frame, name, kernel, arguments, node)
@@ -439,6 +446,13 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
     if name == "typing.cast" and len(arguments.positional) == 2:
         return arguments.positional[1]
     return UNKNOWN
+
+
+def _shaping_layer(frame: Frame, arguments: Arguments, node: ast.expr) -> Value:
+    """A layer of einops, which gives the dtype that it gets; not known of one that reduces as autocast does not."""
+    reduction = arguments.positional[1] if len(arguments.positional) > 1 else arguments.keywords.get("reduction", NONE)
+    fits = isinstance(reduction, Const) and reduction.value not in _IN_FLOAT32
+    return call(frame, TorchName("torch.nn.Flatten"), Arguments(), node) if fits else UNKNOWN
 
 
 def _einx(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer.lattice.answered import ASKED
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.dtypes import BOOL
-from amplint.infer.lattice.joining import MAX_LENGTH, element_of, is_answer, is_none, merge, options_of, unite
+from amplint.infer.lattice.joining import (
+    MAX_LENGTH,
+    concatenated,
+    element_of,
+    is_answer,
+    is_none,
+    merge,
+    options_of,
+    unite,
+)
 from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
@@ -319,20 +329,21 @@ def _slice(frame: Frame, node: ast.Slice) -> Value:
 
 
 def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> Value:
+    parts: list[Sequence] = []
     items: list[Value] = []
     for element in node.elts:
-        if isinstance(element, ast.Starred):
-            spread = evaluate(frame, element.value)
-            if not isinstance(spread, Sequence) or spread.items is None or len(spread.items) > MAX_LENGTH:
-                element_value = element_of(frame.session, spread) if isinstance(spread, Sequence) else UNKNOWN
-                for rest in node.elts:
-                    if rest is not element and not isinstance(rest, ast.Starred):
-                        element_value = unite(element_value, evaluate(frame, rest))
-                return Sequence(None, element_value, isinstance(node, ast.List))
-            items.extend(spread.items)
+        value = evaluate(frame, element)
+        if not isinstance(element, ast.Starred):
+            items.append(value)
+        elif isinstance(value, Sequence) and value.items is not None and len(value.items) <= MAX_LENGTH:
+            items.extend(value.items)
         else:
-            items.append(evaluate(frame, element))
-    return Sequence(tuple(items), mutable=isinstance(node, ast.List), made=frame.block)
+            parts += [Sequence(tuple(items)), value if isinstance(value, Sequence) else Sequence(None)]
+            items = []
+    given = Sequence(tuple(items))
+    for part in reversed(parts):
+        given = concatenated(frame.session, part, given)
+    return replace(given, mutable=isinstance(node, ast.List), made=frame.block)
 
 
 def _set(frame: Frame, node: ast.Set) -> Value:

@@ -97,9 +97,17 @@ def _items_of(frame: Frame, value: Value, count: int, starred: int | None) -> li
             return list(items)
         if items is not None and starred is not None and len(items) >= count - 1:
             tail = count - starred - 1
-            middle = items[starred : len(items) - tail]
-            return [*items[:starred], Sequence(middle, mutable=True), *items[len(items) - tail :]]
-        return [element_of(frame.session, value)] * count
+            between = items[starred : len(items) - tail]
+            return [*items[:starred], Sequence(between, mutable=True), *items[len(items) - tail :]]
+        element = element_of(frame.session, value)
+        if items is not None:
+            return [element] * count
+        first, last = (count, 0) if starred is None else (starred, starred + 1)
+        found = [(i < first and value.at(i)) or (i >= last and value.at(i - count)) or element for i in range(count)]
+        if starred is not None:
+            middle = UNKNOWN if value.head or value.tail else element
+            found[starred] = Sequence(None, middle, mutable=True)
+        return found
     if isinstance(value, Tensor) and not value.maybe:
         return [value] * count
     return [UNKNOWN] * count

@@ -15,7 +15,7 @@ from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import BITS, INTEGERS, LOW, Symbol
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
-from amplint.infer.lattice.values import Builtin, Const, Number, Sequence, Tensor, Value
+from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
 from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
 from amplint.infer.state.record import decider
 from amplint.infer.torch_model.autocast import switched_off
@@ -300,10 +300,14 @@ def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: V
 
 
 def _indexes_by_tensor(index: Value) -> bool:
-    """Whether an index holds a mask, or a tensor with dimensions: an integer one without is a number to torch."""
-    if isinstance(index, Sequence) and index.items is not None:
-        known = all(isinstance(i, (Tensor, Const, Number, Builtin)) for i in index.items)
-        return known and any(isinstance(i, Tensor) and _indexes_by_tensor(i) for i in index.items)
+    """Whether an index holds a mask, a list of items, or a tensor with dimensions: an integer one without is a number
+    to torch."""
+    if isinstance(index, Sequence) and index.mutable:
+        return isinstance(element := index.items[0] if index.items else index.element, (Number, Tensor)) or (
+            isinstance(element, Const) and isinstance(element.value, int)
+        )
+    if isinstance(index, Sequence):
+        return any(map(_indexes_by_tensor, index.items or ()))
     if not isinstance(index, Tensor) or index.maybe or index.dim == 0:
         return False
     return index.dim is not None or any(not lane.known or lane.mask & ~INTEGERS for lane in index.dtypes)

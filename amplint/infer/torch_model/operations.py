@@ -21,6 +21,7 @@ from amplint.infer.torch_model.results import (
     Parts,
     dtypes_by_rule,
     dtypes_under,
+    gives_dimensions,
     number_result,
     python_result,
     result_dim,
@@ -73,6 +74,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if op.passes and "out" not in bound:
         first = bound.get(op.params[0])
         if isinstance(first, Tensor):
+            if first.dim != 1 and gives_dimensions(op, bound):
+                first = replace(first, dim=1)
             kept = op.result == "self" or not (first.leaf or first.optional)
             return first if kept else replace(first, leaf=False, optional=False)
     operands, numbers = _operands(frame, op, arguments, bound)
@@ -334,6 +337,8 @@ class _Result:
             return replace(written, dtypes=self._where_it_runs(written.dtypes)) if self.failing else written
         several = rule.endswith("*") and rule not in self.op.tensors
         tensor = self._tensor(rule.rstrip("*") if several else rule, under if isinstance(under, str) else None)
+        if rule == "int64*":
+            tensor = replace(tensor, dim=1)
         return Sequence(None, tensor) if several else tensor
 
     def _each(self) -> Value:

@@ -44,6 +44,9 @@ _OF_ONE_RANK = frozenset(
     for name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack")
 )
 """Functions whose tensors all have dimensions or, in ``stack``, none: torch refuses others or reshapes them first."""
+_WITH_DIMENSIONS = _OF_ONE_RANK | {
+    f"torch.{owner}{name}" for owner in ("", "Tensor.") for name in ("flatten", "ravel", "masked_select", "bincount")
+}
 PYTHON = "py:"
 """What rules begin with whose result is a Python number."""
 COMPLEX_NUMBER = "complex"
@@ -248,6 +251,8 @@ def python_result(rule: str, operands: list[Operand]) -> Value:
 
 def result_dim(op: Op, bound: dict[str, Value], operands: list[Operand]) -> int | None:
     """0 for a full reduction, 1 where an operand has dimensions and the operation keeps them, None where unknown."""
+    if gives_dimensions(op, bound):
+        return 1
     if not op.keeps_dims:
         if op.scalar is None:
             return None if any(o.value.dim != 0 for o in operands) else 0
@@ -261,6 +266,20 @@ def result_dim(op: Op, bound: dict[str, Value], operands: list[Operand]) -> int 
         if operand.value.dim is None:
             dim = None
     return dim
+
+
+def gives_dimensions(op: Op, bound: dict[str, Value]) -> bool:
+    """Whether the result has dimensions whatever the operation gets."""
+    return op.name in _WITH_DIMENSIONS or any(map(_is_size, (bound.get("size"), bound.get("shape"))))
+
+
+def _is_size(value: Value | None) -> bool:
+    """Whether a value says how long the dimensions of a result are, of which there is one at least."""
+    return (
+        isinstance(value, Number)
+        or (isinstance(value, Const) and isinstance(value.value, int))
+        or bool(isinstance(value, Sequence) and (value.items or value.head or value.tail))
+    )
 
 
 def _leaves_dimensions(bound: dict[str, Value], operands: list[Operand]) -> bool:

@@ -1,0 +1,117 @@
+"""What unpacking, starred tuples, lists and layers in between keep of a tensor: torch raises where that is said."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from amplint.claims.conflicts import conflicts
+from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.source import Source
+
+HEADER = """\
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+"""
+
+
+def scenarios(code: str) -> set[str]:
+    """The scenarios in which something conflicts."""
+    source = Source(Path("/project/module.py"), (HEADER + code).encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    return {scenario for conflict in conflicts(facts) if conflict.standing.told for scenario in conflict.scenarios}
+
+
+def agrees(code: str, *inputs: torch.Tensor, raises: bool) -> None:
+    """Torch raises with bfloat16 weights if that is said."""
+    module: dict[str, Any] = {}
+    exec(HEADER + code, module)
+    module["Model"]()(*(i.float() if i.is_floating_point() else i for i in inputs))
+    with pytest.raises(RuntimeError) if raises else nullcontext():
+        module["Model"]().bfloat16()(*inputs)
+    assert ("bf16" in scenarios(code)) is raises
+
+
+@pytest.mark.parametrize(
+    ("unpacked", "value", "raises"),
+    [
+        ("batch, width, dtype = *x.shape, x.dtype", "torch.zeros(batch, width, dtype=dtype)", False),
+        ("batch, width, wide = *x.shape, x.float()", "wide", True),
+        ("*_, width, dtype = *x.shape, x.dtype", "torch.zeros(width, dtype=dtype)", False),
+        ("wide, *_ = x.float(), *x", "wide", True),
+        ("wide, *rest = x.float(), *x", "rest[0]", False),
+        ("*rest, wide = *x, x.float()", "wide", True),
+        ("parts = [x, *x.shape]", "parts[0]", False),
+        ("parts = [*x.shape] + [x.float()]", "parts[-1]", True),
+        ("pairs = zip(*[(x, x.float())] * 2)\nnarrow, wide = pairs", "wide[0]", True),
+        ("total = x.float().sum()", "total * x", False),
+        ("totals = torch.stack([x.float().sum()] * 8)", "totals * x", True),
+        ("total = x.float().sum().reshape(1)", "total * x", True),
+    ],
+)
+def test_what_is_taken_apart(unpacked: str, value: str, raises: bool) -> None:
+    body = "".join(f"        {line}\n" for line in (*unpacked.splitlines(), f"return self.linear({value})"))
+    agrees(f"\n    def forward(self, x: torch.Tensor):\n{body}", torch.ones(2, 8, dtype=torch.bfloat16), raises=raises)
+
+
+POOLED = """
+    def pool(self, x: torch.Tensor, mask: {annotation}):
+        weights = mask / mask.sum(dim=-1, keepdim=True)
+        return self.linear(x * weights)
+
+    def forward(self, x: torch.Tensor, mask):
+        return self.pool(x, mask)
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "dtype"),
+    [
+        ("torch.BoolTensor", torch.bool),
+        ("Optional[torch.LongTensor]", torch.int64),
+        ("'torch.IntTensor | None'", torch.int32),
+        ("torch.Tensor", torch.bfloat16),
+    ],
+)
+def test_an_annotation_knows_better_than_what_a_caller_is_taken_to_pass(annotation: str, dtype: torch.dtype) -> None:
+    inputs = torch.ones(2, 8, dtype=torch.bfloat16), torch.ones(2, 8, dtype=dtype)
+    agrees(POOLED.format(annotation=annotation), *inputs, raises=dtype is not torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        ("Rearrange('b n -> n b')", True),
+        ("Reduce('b n -> b 1', 'mean')", True),
+        ("Reduce('b n -> b 1', reduction='max')", True),
+        ("Reduce('b n -> b 1', 'sum')", False),
+    ],
+)
+def test_layers_of_einops_keep_the_dtype(layer: str, told: bool) -> None:
+    code = f"""
+        self.shaped = nn.Sequential(nn.Linear(8, 8), {layer})
+
+    def forward(self, x: torch.Tensor):
+        out = torch.zeros(8, 8)
+        out[x > 0] = self.shaped(x)
+        return out
+
+
+from einops.layers.torch import Rearrange, Reduce
+"""
+    assert ("autocast-bf16" in scenarios(code)) is told
