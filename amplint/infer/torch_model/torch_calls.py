@@ -349,7 +349,9 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
         dtype = arguments.keywords.get("dtype")
         if isinstance(dtype, DTypeValue):
             return replace(cast(frame, data, dtype.dtypes, node, f"cast by {name}()", dtype.written), dim=data.dim)
-        return replace(with_dtype(frame, arguments, node, data.dtypes, ""), dim=data.dim, origin=data.origin)
+        made = with_dtype(frame, arguments, node, data.dtypes, "")
+        host = made.host and ("device" in arguments.keywords or data.host)
+        return replace(made, dim=data.dim, origin=data.origin, host=host)
     kinds: list[str | None] = []
     if isinstance(data, Sequence):
         items = data.items if data.items is not None else (data.element,)
@@ -364,6 +366,10 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     if isinstance(data, (Const, Number)):
         uses.from_number(frame, node, name, made, data, arguments)
     return replace(made, dim=0 if isinstance(data, (Const, Number)) else 1)
+
+
+def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return Tensor(frame.session.unknown, None, host=True)
 
 
 def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -396,6 +402,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), _from_data),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
     "torch.Tensor": _legacy_tensor,
+    "torch.from_numpy": _from_numpy,
     **dict.fromkeys(("torch.finfo", "torch.iinfo"), _limits),
     **dict.fromkeys(("torch.promote_types", "torch.result_type"), _promoted_dtype),
     **dict.fromkeys((f"torch.{name}" for name in KINDS), _asked_kind),
