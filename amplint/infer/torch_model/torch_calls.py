@@ -246,6 +246,7 @@ def _record(frame: Frame, name: str, node: ast.expr, arguments: Arguments) -> No
 def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tensor:
     """A new tensor: of the ``dtype`` argument where there is one, else as the table says."""
     bound = arguments.bind(op.params)
+    trait = Trait.EQUAL if op.name in ("torch.ones", "torch.ones_like") else None
     if op.tensors and op.result == "first":
         source = next((o for o in options_of(bound.get(op.params[0], UNKNOWN)) if isinstance(o, Tensor)), None)
         dtypes = source.dtypes if source is not None else frame.session.unknown
@@ -253,6 +254,7 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
         made = replace(
             made,
             dim=source.dim if source else None,
+            trait=trait,
             origin=made.origin or (source.origin if source else None),
             host=made.host and ("device" in arguments.keywords or (source is not None and source.host)),
         )
@@ -270,8 +272,7 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
     size = bound.get("size")
     scalar = (isinstance(size, Sequence) and size.items == ()) or op.name == "torch.scalar_tensor"
     counts = op.name == "torch.arange" and not _counts_little(bound)
-    trait = Trait.COUNT if counts else Trait.EQUAL if op.name == "torch.ones" else None
-    made = replace(made, dim=0 if scalar else 1, trait=trait)
+    made = replace(made, dim=0 if scalar else 1, trait=Trait.COUNT if counts else trait)
     uses.filled(frame, node, op, made, bound, arguments)
     return made
 
