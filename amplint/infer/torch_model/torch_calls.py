@@ -248,6 +248,7 @@ def _record(frame: Frame, name: str, node: ast.expr, arguments: Arguments) -> No
 def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tensor:
     """A new tensor: of the ``dtype`` argument where there is one, else as the table says."""
     bound = arguments.bind(op.params)
+    trait = Trait.EQUAL if op.name in ("torch.ones", "torch.ones_like") else None
     if op.tensors and op.result == "first":
         source = next((o for o in options_of(bound.get(op.params[0], UNKNOWN)) if isinstance(o, Tensor)), None)
         dtypes = source.dtypes if source is not None else frame.session.unknown
@@ -255,6 +256,7 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
         made = replace(
             made,
             dim=source.dim if source else None,
+            trait=trait,
             origin=made.origin or (source.origin if source else None),
             host=made.host and ("device" in arguments.keywords or (source is not None and source.host)),
         )
@@ -272,8 +274,7 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
     size = bound.get("size")
     scalar = (isinstance(size, Sequence) and size.items == ()) or op.name == "torch.scalar_tensor"
     counts = op.name == "torch.arange" and not _counts_little(bound)
-    trait = Trait.COUNT if counts else Trait.EQUAL if op.name == "torch.ones" else None
-    made = replace(made, dim=0 if scalar else 1, trait=trait)
+    made = replace(made, dim=0 if scalar else 1, trait=Trait.COUNT if counts else trait)
     uses.filled(frame, node, op, made, bound, arguments)
     return made
 
@@ -351,7 +352,9 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
         dtype = arguments.keywords.get("dtype")
         if isinstance(dtype, DTypeValue):
             return replace(cast(frame, data, dtype.dtypes, node, f"cast by {name}()", dtype.written), dim=data.dim)
-        return replace(with_dtype(frame, arguments, node, data.dtypes, ""), dim=data.dim, origin=data.origin)
+        made = with_dtype(frame, arguments, node, data.dtypes, "")
+        host = made.host and ("device" in arguments.keywords or data.host)
+        return replace(made, dim=data.dim, origin=data.origin, host=host)
     kinds: list[str | None] = []
     if isinstance(data, Sequence):
         items = data.items if data.items is not None else (data.element,)
@@ -366,6 +369,10 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     if isinstance(data, (Const, Number)):
         uses.from_number(frame, node, name, made, data, arguments)
     return replace(made, dim=0 if isinstance(data, (Const, Number)) else 1)
+
+
+def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return Tensor(frame.session.unknown, None, host=True)
 
 
 def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -398,6 +405,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), _from_data),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
     "torch.Tensor": _legacy_tensor,
+    "torch.from_numpy": _from_numpy,
     **dict.fromkeys(("torch.finfo", "torch.iinfo"), _limits),
     **dict.fromkeys(("torch.promote_types", "torch.result_type"), _promoted_dtype),
     **dict.fromkeys((f"torch.{name}" for name in KINDS), _asked_kind),
