@@ -90,7 +90,7 @@ def _is_shared(path: Path, package: Path, tree: ast.Module) -> bool:
 
 
 def _taken(tree: ast.Module, module: str) -> Iterator[str | None]:
-    """Names that a file takes from a module of some name; None where it may take any."""
+    """Names that a file takes from a module of some name, or its own name; None where it may take any."""
     nodes = nodes_below(tree)
     modules: set[str] = set()
     for node in nodes:
@@ -99,11 +99,9 @@ def _taken(tree: ast.Module, module: str) -> Iterator[str | None]:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = {alias.name: alias.asname or alias.name for alias in node.names}
             modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
-    if modules:
-        asked_of = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        uses = [node for node in nodes if isinstance(node, ast.Name) and node.id in modules]
-        yield from (asked_of.get(id(use)) for use in uses)
-        yield from (None for _ in modules - {use.id for use in uses})
+    yield from (None if "." in name else name for name in modules)
+    asked_of = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute)} if modules else {}
+    yield from (asked_of.get(id(node)) for node in nodes if isinstance(node, ast.Name) and node.id in modules)
 
 
 def _is_named_in_texts(package: Path, name: str) -> bool:
