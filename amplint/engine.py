@@ -199,7 +199,7 @@ def _judged(
     followed |= facts.followed
     suspects = _by_ways_in(suspects, facts, judging, followed)
     if options.scenarios is None:
-        suspects = _by_use(suspects, facts)
+        suspects = _by_helper(suspects, facts)
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
@@ -229,23 +229,13 @@ def _by_ways_in(
     return weighed
 
 
-def _by_use(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where only tests run them, or nothing in the project (see :mod:`amplint.project.helpers`
-    and :mod:`amplint.project.leftovers`)."""
+def _by_helper(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
+    """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`)."""
     from amplint.project.helpers import helps_tests
-    from amplint.project.leftovers import left_over
 
-    if not any(s.standing.told for _, s in suspects):
+    if not any(s.standing.told for _, s in suspects) or not helps_tests(facts.path, facts.source.tree):
         return suspects
-    helper = helps_tests(facts.path, facts.source.tree)
-
-    def unused(row: int) -> bool:
-        return helper or left_over(facts, row)
-
-    return [
-        (rule, s.doubted(doubts.RUN_IN_FULL_PRECISION) if s.standing.told and unused(s.span.start.row) else s)
-        for rule, s in suspects
-    ]
+    return [(rule, s.doubted(doubts.RUN_IN_FULL_PRECISION) if s.standing.told else s) for rule, s in suspects]
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -93,3 +94,40 @@ def test_one_hot_takes_and_gives_integers() -> None:
     assert torch.equal(low @ low.T, (hot @ hot.T).to(low.dtype))
     with pytest.raises(RuntimeError):
         torch.nn.functional.one_hot(labels.float(), 4)
+
+
+WIDENED = """\
+class Attention(nn.Module):
+    def __init__(self, wide: bool = True):
+        super().__init__()
+        self.query, self.value = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.wide = wide
+
+    def forward(self, x: torch.Tensor, other: torch.Tensor):
+        scores, value = self.query(x), self.value(x)
+        if self.wide:
+            {widened}
+        return scores @ {operand}
+"""
+
+
+@pytest.mark.parametrize(
+    ("widened", "operand", "raises", "expected"),
+    [
+        ("scores = scores.float()", "self.value.weight", True, [Certainty.LIKELY]),
+        ("scores = scores.softmax(-1, dtype=torch.float32)", "self.value.weight", True, [Certainty.LIKELY]),
+        ("scores = scores.float()", "other", True, [Certainty.POSSIBLE]),
+        ("scores, value = scores.float(), value.float()", "value", False, []),
+        ("scores = scores.float().to(value.dtype)", "value", False, []),
+    ],
+)
+def test_one_path_is_enough_beside_what_is_the_same_on_every_path(
+    widened: str, operand: str, raises: bool, expected: list[Certainty], tmp_path: Path
+) -> None:
+    code = WIDENED.format(widened=widened, operand=operand)
+    module: dict[str, Any] = {}
+    exec(HEAD + code, module)
+    given = torch.ones(8, 8, dtype=torch.bfloat16)
+    with pytest.raises(RuntimeError, match="dtype") if raises else nullcontext():
+        module["Attention"]().bfloat16()(given, given)
+    assert certainties(tmp_path, code) == expected

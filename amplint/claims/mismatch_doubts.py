@@ -58,12 +58,15 @@ def _doubts(found: Mismatch, autocast: Autocast, lane: int, strength: Strength) 
     """Why dtypes that differ for some callers, or on some path, may not be worth saying.
 
     Where the code changes the dtype itself on the way (attention after a norm, a region left, a gradient), or a
-    constant comes in, one path is enough.
+    constant comes in, one path is enough; and where the one operand has the same dtype on every path.
     """
     kind, pair = found.kind, found.pair
     if kind is Kind.INDEX_WRITE and strength is Strength.CALLER and _written_wide(found, autocast, lane):
         yield doubts.WIDE_DESTINATION
-    if strength is Strength.PATH and (kind is Kind.UPCAST or (kind is Kind.MIXED and not beside_its_own(pair, lane))):
+    fixed = any(known.exact and not known.assumed for known in (operand.value.dtypes[lane] for operand in pair))
+    if strength is not Strength.PATH or fixed:
+        return
+    if kind is Kind.UPCAST or (kind is Kind.MIXED and not beside_its_own(pair, lane)):
         yield doubts.PATHS_APART
 
 

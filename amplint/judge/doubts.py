@@ -27,9 +27,7 @@ def _likely(name: str, codes: str, message: str) -> Doubt:
 
 
 RUN_IN_FULL_PRECISION = _possible(
-    "run-in-full-precision",
-    "",
-    "Nothing in the project runs this, or only a script or test that asks for no low precision.",
+    "run-in-full-precision", "", "Only a script or tests run this, and they ask for no low precision."
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."

@@ -1,4 +1,4 @@
-"""Which files of a project mention a name or hold a word: searched as text before anything is parsed."""
+"""Which files of a project mention a name: searched as text before anything is parsed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from amplint.infer.names.namespace import LIBRARY_FOLDERS
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 MAX_SEARCHED_BYTES = 64_000_000
@@ -31,13 +30,6 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
     return tuple(
         path for path, data, imports in files if name in data and (imported.search(imports) or asked_of.search(data))
     )
-
-
-def containing(folder: Path, whole: bool, age: int, name: bytes) -> Iterator[Path] | None:
-    """The Python files below a folder, or in it alone, that hold a word; None where they are too large."""
-    files = _files(folder, whole, age)
-    word = re.compile(rb"\b%b\b" % re.escape(name))
-    return None if files is None else (path for path, data, _ in files if name in data and word.search(data))
 
 
 def parsed(path: Path) -> Source | None:

@@ -33,11 +33,6 @@ def definitions(tree: ast.Module) -> dict[str, Definition]:
     return {s.name: s for s in tree.body if isinstance(s, Definition)}
 
 
-def encloses(node: ast.stmt, row: int) -> bool:
-    """Whether a statement spans a line."""
-    return node.lineno <= row <= (node.end_lineno or row)
-
-
 @once_for_each_node
 def inner_definitions(definition: ast.AST) -> list[Definition]:
     """The functions and classes within a definition."""

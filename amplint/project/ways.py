@@ -18,7 +18,6 @@ from amplint.project.mentions import (
     Function,
     Mention,
     definitions,
-    encloses,
     first_work,
     inner_definitions,
     made_of,
@@ -100,7 +99,7 @@ class Ways:
         target = self._targets.get(row)
         if target is None:
             return False
-        made = any(encloses(node, row) for node in inner_definitions(target))
+        made = any(_encloses(node, row) for node in inner_definitions(target))
         named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
         return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
 
@@ -222,3 +221,7 @@ class _Walk:
 
 def _forwards(cls: ast.ClassDef) -> Iterator[Function]:
     yield from (s for s in cls.body if isinstance(s, ast.FunctionDef) and s.name == "forward")
+
+
+def _encloses(node: ast.stmt, row: int) -> bool:
+    return node.lineno <= row <= (node.end_lineno or row)
