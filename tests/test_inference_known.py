@@ -217,36 +217,3 @@ def test_a_method_finds_what_the_constructor_chose(made: str, test: str, after: 
     source = Source(Path("/project/module.py"), text.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     assert bool([c for c in conflicts(facts) if c.raises and "fp16" in c.scenarios]) == raising
-
-
-SUMMED = """
-class Model(nn.Module):
-    def __init__(self, rounds: int):
-        super().__init__()
-        self.rounds = rounds
-        self.linear = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor, parts: list):
-        total = {start}
-        for part in {over}:
-            total = {next}
-        return self.linear(total)
-"""
-
-
-@pytest.mark.parametrize(
-    ("start", "over", "following", "raising"),
-    [
-        ("torch.zeros([1])[0]", "parts", "total + x", False),
-        ("torch.zeros(())", "parts", "total + x", False),
-        ("torch.zeros(4)", "parts", "self.linear(x)", False),
-        ("torch.zeros(4)", "parts", "total + x", True),
-        ("torch.zeros(4)", "range(self.rounds)", "total + self.linear(x)", True),
-        ("x.float()", "parts", "self.linear(x)", True),
-    ],
-)
-def test_a_loop_that_runs_over_nothing_is_no_reason(start: str, over: str, following: str, raising: bool) -> None:
-    text = HEADER + SUMMED.replace("{next}", following).replace("{start}", start).replace("{over}", over)
-    source = Source(Path("/project/module.py"), text.encode())
-    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    assert bool([c for c in conflicts(facts) if c.raises and "fp16" in c.scenarios]) == raising

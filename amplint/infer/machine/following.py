@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from amplint.infer.lattice.values import UNKNOWN, Tensor
+from amplint.infer.lattice.values import UNKNOWN
 from amplint.infer.machine.answers import ask, branches_left
 from amplint.infer.machine.guards import narrow, split, usually
 from amplint.infer.machine.handling import entered
@@ -90,19 +90,6 @@ class _Following(Control[Frame]):
         if number == MAX_PASSES + MAX_WIDENED - 2:
             changed += unlike(first, after)
         return Env(after.live, {**after.variables, **dict.fromkeys(changed, UNKNOWN)})
-
-    def passed_by(self, frame: Frame, first: Env, head: Env, end: Env) -> Env:
-        """What the program made for a loop to add to or to replace is not what goes on behind it."""
-        replaced = {
-            name: value
-            for name, value in end.variables.items()
-            if isinstance(value, Tensor)
-            and (old := first.variables.get(name)) is not value
-            and isinstance(old, Tensor)
-            and old.origin is not None
-            and old.origin.made is not None
-        }
-        return Env(head.live, {**head.variables, **replaced}) if replaced and end.live else head
 
     def rounds(self, frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
         return rounds_of(frame, statement)

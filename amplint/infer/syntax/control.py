@@ -168,10 +168,6 @@ class Control(Generic[F]):
         """Where a loop goes on that still brings something new; ``first``: where it began."""
         return after
 
-    def passed_by(self, f: F, first: Any, head: Any, end: Any) -> Any:
-        """Where a loop leads from its head, which it came to at ``first``, or from the end of a pass."""
-        return head
-
     def enter(self, f: F, item: ast.withitem) -> bool:
         """Enter a context manager; whether it swallows exceptions."""
         return False
@@ -329,7 +325,7 @@ class Control(Generic[F]):
         if isinstance(statement, ast.While):
             end = ended
         elif not rounds.some:
-            end = f.met(self.passed_by(f, first, head, end), end)
+            end = f.met(head, end)
         f.go_on(end)
 
     def _with(self, f: F, statement: ast.With | ast.AsyncWith) -> None:
