@@ -21,9 +21,9 @@ _RUNNER = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:pytest|unittest)\b", re.M
 
 def helps_tests(path: Path, tree: ast.Module) -> bool:
     """Whether a file lies among tests, and neither it nor a test that mentions it asks for low precision."""
-    others, tests = _folder(path.parent, contents.age())
+    files, tests = _folder(path.parent, contents.age())
     tests = tuple(test for test in tests if test != path)
-    if len(tests) < MIN_TESTS or 2 * len(tests) < others or asks_for_low_precision(tree):
+    if len(tests) < MIN_TESTS or 2 * len(tests) < files or asks_for_low_precision(tree):
         return False
     word = re.compile(rb"\b%b\b" % re.escape(path.stem.encode()))
     users = [user.tree for test in tests if word.search(_text(test)) and (user := parsed(test)) is not None]
