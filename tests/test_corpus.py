@@ -30,7 +30,7 @@ from .sizes import WIDTH
 
 def forward(x: torch.Tensor):
     out = torch.zeros(WIDTH, WIDTH)
-    out[torch.arange(2)] = x
+    out = torch.nn.functional.linear(out, x)
     return out
 
 
@@ -44,12 +44,18 @@ class Model(torch.nn.Module):
         self.project = torch.nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor):
-        return product(forward(x), self.project.weight)
+        return product(forward(self.project.weight), self.project.weight)
 """
 
-AFTER = BEFORE.replace("] = x", "] = x.to(out.dtype)").replace("\n\ndef forward", "\n\n# moved\ndef forward")
+AFTER = BEFORE.replace("linear(out, x)", "linear(out.to(x.dtype), x)").replace(
+    "\n\ndef forward", "\n\n# moved\ndef forward"
+)
 
-LABELS = {"index-write-mismatch": ["AMP105"], "float-cast-before-matmul": ["AMP102", "AMP104"]}
+LABELS = {
+    "fp32-constant-operand": ["AMP103"],
+    "index-write-mismatch": ["AMP105"],
+    "float-cast-before-matmul": ["AMP102", "AMP104"],
+}
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -99,7 +105,7 @@ def run(tmp_path: Path, clones: Path, cases: list[dict[str, Any]], *options: str
     rows.mkdir(exist_ok=True)
     lines = {"id": "idiom", "repo": "someone/shapes", "sha": before, "path": "shapes/model.py", "why_ok": "it is not"}
     negatives = [lines | {"lines": [7]}, lines | {"id": "quiet", "lines": [5, 6]}]
-    negatives.append(lines | {"id": "corrected", "lines": [7], "right": ["AMP105"], "corrected": "it raises"})
+    negatives.append(lines | {"id": "corrected", "lines": [7], "right": ["AMP103"], "corrected": "it raises"})
     (rows / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
     (rows / "negatives.jsonl").write_text("".join(json.dumps(negative) + "\n" for negative in negatives))
     (rows / "labels.json").write_text(json.dumps(LABELS))
@@ -113,9 +119,9 @@ def test_found_before_the_fix_and_gone_or_kept_after_it(
     tmp_path: Path, clones: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = [
-        row(clones, "cured", "index-write-mismatch", [9]),
+        row(clones, "cured", "fp32-constant-operand", [9]),
         row(clones, "not-cured", "float-cast-before-matmul", [12]),
-        row(clones, "too-far", "index-write-mismatch", [4]),
+        row(clones, "too-far", "fp32-constant-operand", [4]),
         row(clones, "another-label", "float-cast-before-matmul", [7]),
     ]
     options = ("--show", "missed", "--show", "hit", "--show", "kept", "--show", "negatives")
@@ -129,7 +135,7 @@ def test_found_before_the_fix_and_gone_or_kept_after_it(
         "another-label": (False, None),
     }
     assert {one["id"]: [alarm["code"] for alarm in one["alarms"]] for one in report["negatives"]} == {
-        "idiom": ["AMP105"],
+        "idiom": ["AMP103"],
         "quiet": [],
         "corrected": [],
     }
@@ -145,20 +151,20 @@ def test_found_before_the_fix_and_gone_or_kept_after_it(
 
 
 def test_the_figures_are_kept_for_all_rows(tmp_path: Path, clones: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = [row(clones, "cured", "index-write-mismatch", [9]), row(clones, "far", "index-write-mismatch", [4])]
+    cases = [row(clones, "cured", "fp32-constant-operand", [9]), row(clones, "far", "fp32-constant-operand", [4])]
     kept = {}
     monkeypatch.setattr(results, "save", lambda name, command, *, about, seen: kept.update({name: seen}))
     run(tmp_path, clones, cases, "--figures")
     assert kept["corpus"]["bugs"]["all"]["found"] == (1, 2)
     assert kept["corpus"]["bugs"]["all"]["alone"] == (1, 2)
-    assert kept["corpus"]["bugs"]["index-write-mismatch"]["gone after the fix"] == (1, 1)
+    assert kept["corpus"]["bugs"]["fp32-constant-operand"]["gone after the fix"] == (1, 1)
     assert kept["corpus"]["look-alikes flagged"] == (1, 3)
     with pytest.raises(SystemExit):
         run(tmp_path, clones, cases, "--figures", "--pedantic")
 
 
 def test_a_file_alone_lacks_what_its_imports_say(tmp_path: Path, clones: Path) -> None:
-    case = row(clones, "write", "index-write-mismatch", [7])
+    case = row(clones, "write", "fp32-constant-operand", [7])
     _, report = run(tmp_path, clones, [case])
     assert report["cases"][0]["found_alone"]
     folder = clones / "someone" / "shapes"
@@ -168,7 +174,7 @@ def test_a_file_alone_lacks_what_its_imports_say(tmp_path: Path, clones: Path) -
     )
     git(folder, "commit", "--quiet", "--all", "--message", "a dtype from elsewhere")
     here = commits(clones)[-1]
-    case = row(clones, "elsewhere", "index-write-mismatch", [7], pre_sha=here, fix_sha=here)
+    case = row(clones, "elsewhere", "fp32-constant-operand", [7], pre_sha=here, fix_sha=here)
     _, report = run(tmp_path, clones, [case])
     assert (report["cases"][0]["found"], report["cases"][0]["found_alone"]) == (True, False)
 
@@ -176,7 +182,7 @@ def test_a_file_alone_lacks_what_its_imports_say(tmp_path: Path, clones: Path) -
 def test_of_the_kept_half_only_figures_are_told(
     tmp_path: Path, clones: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(tmp_path, clones, [row(clones, "a-row", "index-write-mismatch", [7])])
+    run(tmp_path, clones, [row(clones, "a-row", "fp32-constant-operand", [7])])
     capsys.readouterr()
     monkeypatch.setattr("corpus.command.LISTS", {"kept": tmp_path / "rows"})
     report = tmp_path / "kept.json"
@@ -188,7 +194,7 @@ def test_of_the_kept_half_only_figures_are_told(
 
 
 def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> None:
-    cases = [row(clones, "made", "index-write-mismatch", [20]), row(clones, "raises", "index-write-mismatch", [29])]
+    cases = [row(clones, "made", "fp32-constant-operand", [20]), row(clones, "raises", "fp32-constant-operand", [29])]
     far = BEFORE.replace(
         "    out = torch.zeros(WIDTH, WIDTH)\n", "    out = torch.zeros(WIDTH, WIDTH)\n" + "    print()\n" * 9
     )
@@ -209,10 +215,10 @@ def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> N
 
 def test_rows_are_chosen_by_label_and_id(tmp_path: Path, clones: Path) -> None:
     cases = [
-        row(clones, "write", "index-write-mismatch", [7]),
+        row(clones, "write", "fp32-constant-operand", [7]),
         row(clones, "product", "float-cast-before-matmul", [12]),
     ]
-    _, report = run(tmp_path, clones, cases, "--label", "index-write-mismatch")
+    _, report = run(tmp_path, clones, cases, "--label", "fp32-constant-operand")
     assert [case["id"] for case in report["cases"]] == ["write"]
     _, report = run(tmp_path, clones, cases, "--id", "product")
     assert [case["id"] for case in report["cases"]] == ["product"]
@@ -244,10 +250,10 @@ def test_rows_that_cannot_be_had_are_told_of_and_left_out(
     tmp_path: Path, clones: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = [
-        row(clones, "here", "index-write-mismatch", [7]),
-        row(clones, "no-clone", "index-write-mismatch", [7], repo="someone/other"),
-        row(clones, "no-path", "index-write-mismatch", [7], path="shapes/none.py"),
-        row(clones, "no-commit", "index-write-mismatch", [7], pre_sha="0" * 40),
+        row(clones, "here", "fp32-constant-operand", [7]),
+        row(clones, "no-clone", "fp32-constant-operand", [7], repo="someone/other"),
+        row(clones, "no-path", "fp32-constant-operand", [7], path="shapes/none.py"),
+        row(clones, "no-commit", "fp32-constant-operand", [7], pre_sha="0" * 40),
     ]
     status, report = run(tmp_path, clones, cases)
     assert status == 1
