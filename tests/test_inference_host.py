@@ -88,12 +88,12 @@ class Net(nn.Module):
 """
 
 
-def test_what_a_module_makes_may_follow_the_default_device() -> None:
+def test_what_a_module_makes_of_what_it_makes_lies_on_the_host() -> None:
     scenario = find_scenario("autocast-fp16")
     assert scenario is not None
     source = Source(Path("/project/net.py"), MODULE.encode())
     rows = file_dtypes(source, scenarios=(CONTROL, scenario), device="cuda", torch_version=(2, 13)).rows
-    assert {row.dtypes[-1] for row in rows if row.span.start.row == 9} == {("float16",)}
+    assert {row.dtypes[-1] for row in rows if row.span.start.row == 9} == {("float32",)}
 
 
 BESIDE = """\

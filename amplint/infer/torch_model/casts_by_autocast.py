@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, UNKNOWN_LANE, Dtypes, Lane
-from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Operand
 from amplint.infer.torch_model.torch_ops import BANNED, FP32, FP32_RESULT, PROMOTE
 
@@ -36,11 +35,8 @@ def on_host(operands: list[Operand]) -> bool:
 
 
 def left_alone(frame: Frame, operands: list[Operand]) -> bool:
-    """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory.
-
-    In methods of modules that says little: what they make or get on no device is moved with the model.
-    """
-    return frame.session.device != "cpu" and not is_module(frame.owner) and on_host(operands)
+    """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory."""
+    return frame.session.device != "cpu" and on_host(operands)
 
 
 def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:

@@ -16,6 +16,7 @@ from amplint.infer.lattice.dtypes import BITS, INTEGERS, LOW, Symbol
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
+from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
 from amplint.infer.state.record import decider
 from amplint.infer.torch_model.autocast import switched_off
@@ -115,10 +116,11 @@ def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
     """How surely two operands differ, by lane of the scenarios in which they do.
 
     What also differs in the float32 control is no precision hazard, unless autocast made it. What meets a tensor of the
-    host's memory lies there too, where the autocast of another device made nothing.
+    host's memory lies there too, where the autocast of another device made nothing; in methods of modules, what they
+    make on no device may follow the default one.
     """
     apart = frame.session.device != "cpu" and left.value.host is not right.value.host
-    apart = apart and 0 not in (left.value.dim, right.value.dim)
+    apart = apart and 0 not in (left.value.dim, right.value.dim) and not is_module(frame.owner)
     gradient = left if left.value.gradient else right if right.value.gradient else None
     lanes: dict[int, Strength] = {}
     for number, (a, b) in enumerate(zip(left.value.dtypes, right.value.dtypes, strict=True)):

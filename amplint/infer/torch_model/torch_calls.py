@@ -312,7 +312,8 @@ def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtyp
         return replace(made, host=device.type == "cpu")
     if not isinstance(device, Const) or arguments.unknown:
         return made
-    return replace(made, host=device.value == "cpu" or (device.value is None and not is_module(frame.owner)))
+    moved = is_module(frame.owner) and (frame.making or frame.constructing is not None)
+    return replace(made, host=device.value == "cpu" or (device.value is None and not moved))
 
 
 def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
