@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import dtype_of_tensor, short_name
-from amplint.claims.refused_operands import INITIALISATION, NUMPY, Refusal, refusals
+from amplint.claims.refused_operands import INITIALISATION, Refusal, refusals
 from amplint.rewriting.nodes import find_operand
 from amplint.rule import Applicability, Example, Rule, Severity, Suspect
 
@@ -151,7 +151,7 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     operand, span = worst.operands[0], facts.span(worst.use.node)
     given = f"{dtype_name(operand, worst.low)} {quoted(operand.node, 'tensor')}"
     message = f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device}: it raises"
-    if worst.use.op == NUMPY:
+    if short_name(worst.use.op) == "numpy":
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
     elif worst.use.op.startswith(INITIALISATION):
         message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,29 @@ class Scores(nn.Module):
 def test_numpy_of_what_lies_on_the_device_raises_in_every_dtype(array: str, count: int) -> None:
     source = Source(Path("/project/scores.py"), ARRAY.format(array=array).encode())
     assert [f.scenarios for f in check_file(source, AUTOCAST).findings] == [("autocast-bf16",)] * count
+
+
+TWICE = """\
+from torch import nn
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 4)
+
+    def forward(self, x, where):
+        h = self.proj.weight.detach().cpu()
+        first = {first}
+        return first, h.numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "rows"),
+    [("h.numpy()", [11]), ("h.numpy(force=True)", [11]), ("h if where else h.numpy()", [11, 12]), ("h.float()", [12])],
+)
+def test_behind_numpy_of_bfloat16_nothing_is_reached(first: str, rows: list[int]) -> None:
+    source = Source(Path("/project/twice.py"), TWICE.format(first=first).encode())
+    found = check_file(source, replace(HALF, pedantic=False)).findings
+    assert [finding.span.start.row for finding in found] == rows

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from amplint.data.newer import entry_in
+from amplint.infer.lattice.scenarios import DEVICES
 from amplint.infer.lattice.traits import GIVING
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Union, Value
 
@@ -34,6 +35,7 @@ class Watched(Enum):
     TRAITS = "where one is, and its values are of a kind that matters"
 
 
+NUMPY = "torch.Tensor.numpy"
 NO_NUMPY = ("bfloat16",)
 """Low-precision dtypes that NumPy does not have."""
 
@@ -315,7 +317,8 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         creates=_creates(name, row),
         watched=_watched(name, row),
         gives_trait=name.rpartition(".")[2] in GIVING,
-        lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()},
+        lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()}
+        or (dict.fromkeys(DEVICES, NO_NUMPY) if name == NUMPY else {}),
         lacked={
             device: {dtype: _version(release) for dtype, release in found.items()}
             for device, found in row.get("unsupported_until", {}).items()
@@ -330,7 +333,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
 
 def _watched(name: str, row: dict[str, Any]) -> Watched | None:
     short = name.rpartition(".")[2]
-    if row.get("unsupported") or short == "numpy":
+    if row.get("unsupported") or name == NUMPY:
         return Watched.LOW
     if short.rstrip("_") in LOSES_RANGE:
         return Watched.LOW
