@@ -533,3 +533,49 @@ def test_what_never_begins_hides_no_end() -> None:
     source = Source(Path("/project/net.py"), LAYERED.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     assert early_ends(facts)[6] == {"fp16": 7, "bf16": 7, "bf16-mixed-params": 7}
+
+
+ROUNDED = """\
+import torch
+from torch import nn
+
+
+class Poles(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.nu = nn.Parameter(torch.zeros(4))
+        self.set_poles()
+
+    def set_poles(self):
+        radius = torch.exp(-torch.exp(self.nu))
+        {then}
+        return radius
+
+    def forward(self, x: torch.Tensor):
+        return x * self.set_poles()
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "scenarios"),
+    [
+        ("radius = torch.polar(radius, self.nu)", {"fp16"}),
+        ("torch.linalg.inv(radius.diag())", set()),
+        ("radius.detach().numpy()", {"fp16"}),
+        ("if self.training: torch.linalg.inv(radius.diag())", {"fp16", "bf16", "bf16-mixed-params"}),
+        ("radius = torch.polar(radius.float(), self.nu.float())", {"fp16", "bf16", "bf16-mixed-params"}),
+    ],
+)
+def test_what_a_function_rounds_before_it_raises_is_not_used(then: str, scenarios: set[str]) -> None:
+    code = ROUNDED.format(then=then)
+    rules = tuple(rule for rule in load_rules() if rule.code == "AMP303")
+    source = Source(Path("/project/net.py"), code.encode())
+    assert {name for f in check_file(source, Options(rules)).findings for name in f.scenarios} == scenarios
+    namespace: dict[str, type[nn.Module]] = {}
+    exec(compile(code, "net.py", "exec"), namespace)
+    net = namespace["Poles"]().to(torch.bfloat16).eval()
+    if "bf16" not in scenarios:
+        with pytest.raises((RuntimeError, TypeError)):
+            net(torch.ones(4, dtype=torch.bfloat16))
+    else:
+        net(torch.ones(4, dtype=torch.bfloat16))
