@@ -579,3 +579,39 @@ def test_what_a_function_rounds_before_it_raises_is_not_used(then: str, scenario
             net(torch.ones(4, dtype=torch.bfloat16))
     else:
         net(torch.ones(4, dtype=torch.bfloat16))
+
+
+UNSURE = """\
+from elsewhere import mix
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x, steps):
+        h = self.a(x).float()
+        {between}
+        y = self.b(h)
+        return y, self.c(h.float())
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "row"),
+    [
+        ("pass", 13),
+        ("for step in steps: h = mix(h, step)", 13),
+        ("if steps: h = mix(h, steps)", 13),
+        ("h = mix(h, steps)", 14),
+        ("h = h.half() if steps else h.bfloat16()", 14),
+    ],
+)
+def test_of_what_probably_raises_and_what_is_behind_it_the_first_is_told(between: str, row: int) -> None:
+    source = Source(Path("/project/net.py"), UNSURE.format(between=between).encode())
+    rules = tuple(rule for rule in load_rules() if rule.code == "AMP102")
+    half = tuple(scenario for scenario in DEFAULT_SCENARIOS if scenario.name == "fp16")
+    found = check_file(source, Options(rules, half)).findings
+    assert [finding.span.start.row for finding in found] == [row]
