@@ -256,9 +256,11 @@ def _weighed(
     show it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`); and where its kind
     is in preview (see :mod:`amplint.judge.preview`). Who names the scenarios means them everywhere.
     """
-    from amplint.claims.conflicts import unreached
+    from amplint.claims.conflicts import unreached, unused
 
     behind = unreached(facts, suspect.span)
+    if rule.code in doubts.ROUNDED and suspect.standing.told:
+        behind |= unused(facts, suspect.span.start.row)
     if behind and rule.code in doubts.FAILS_BEFORE.codes:
         reached = tuple(name for name in suspect.scenarios if name not in behind)
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)

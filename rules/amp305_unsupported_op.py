@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import dtype_of_tensor, short_name
-from amplint.claims.refused_operands import INITIALISATION, NUMPY, Refusal, refusals
+from amplint.claims.refused_operands import INITIALISATION, Refusal, refusals
 from amplint.rewriting.nodes import find_operand
 from amplint.rule import Applicability, Example, Rule, Severity, Suspect
 
@@ -23,14 +23,15 @@ class UnsupportedOp(Rule):
 
     What it does
     ------------
-    Reports float16 and bfloat16 operands of operations that exist for float32 and float64 only: linear algebra
-    (`inv`, `solve`, `svd`, `qr`, `eigh`, `cholesky`, `det`), `quantile`, `cdist` with a `p` other than 2, `histc`,
-    `polar`, and for bfloat16 alone the transforms of `torch.fft`, `view_as_complex` and `.numpy()`. Which ones is read
-    from what torch declares for the device. cuFFT transforms float16 where the size is a power of two: only another
-    number that is seen to be the size is reported. Left alone are operations that autocast computes in float32 where it
-    is on, that raise for few rows only, as `cdist` with `p=2`, and that a float32 operand promotes, as `stft` with a
-    window. Under the autocast of another device `.numpy()` is reported behind `.cpu()` alone: without, it raises for
-    the device, and where it does not, the tensor lies in the host's memory, where that autocast does not act.
+    Reports float16 and bfloat16 operands of operations that exist for float32 and float64 only: linear algebra (`inv`,
+    `solve`, `svd`, `qr`, `eigh`, `cholesky`, `det`), `quantile`, `cdist` with a `p` other than 2, `histc`, `polar`,
+    matrix norms that factorise (`ord=2` and `"nuc"`), and for bfloat16 alone the transforms of `torch.fft`,
+    `view_as_complex` and `.numpy()`. Which ones is read from what torch declares for the device. cuFFT transforms
+    float16 where the size is a power of two: only another number that is seen to be the size is reported. Left alone
+    are operations that autocast computes in float32 where it is on, that raise for few rows only, as `cdist` with
+    `p=2`, and that a float32 operand promotes, as `stft` with a window. Under the autocast of another device `.numpy()`
+    is reported behind `.cpu()` alone: without, it raises for the device, and where it does not, the tensor lies in the
+    host's memory, where that autocast does not act.
     What methods of classes do that are no modules, such as optimizers and transforms, is only possible under autocast:
     nobody needs to call them there. Where the project supports older releases of torch, what those lack is
     reported as a warning that names the release, such as `triu` of bfloat16 up to torch 2.0.
@@ -78,7 +79,7 @@ class UnsupportedOp(Rule):
         *("avg_pool3d", "orthogonal", "lowrank", "MultivariateNormal", "Wishart"),
         *("triu", "tril", "bucketize", "searchsorted", "cross(", "gamma(", "erfinv", "frexp", "grid_sample", "isin("),
         *("kthvalue", "logaddexp", "median", "multinomial", "nextafter", "max_pool", "max_unpool", "prelu", "PReLU"),
-        *("smooth_l1", "SmoothL1", "upsample_", "Upsampling", "sparse.mm", "i1(", "i1e(", "unique"),
+        *("smooth_l1", "SmoothL1", "upsample_", "Upsampling", "sparse.mm", "i1(", "i1e(", "unique", "nuc"),
     )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -151,7 +152,7 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     operand, span = worst.operands[0], facts.span(worst.use.node)
     given = f"{dtype_name(operand, worst.low)} {quoted(operand.node, 'tensor')}"
     message = f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device}: it raises"
-    if worst.use.op == NUMPY:
+    if short_name(worst.use.op) == "numpy":
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
     elif worst.use.op.startswith(INITIALISATION):
         message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
@@ -128,3 +132,70 @@ class Scores(nn.Module):
 def test_numpy_of_what_lies_on_the_device_raises_in_every_dtype(array: str, count: int) -> None:
     source = Source(Path("/project/scores.py"), ARRAY.format(array=array).encode())
     assert [f.scenarios for f in check_file(source, AUTOCAST).findings] == [("autocast-bf16",)] * count
+
+
+TWICE = """\
+from torch import nn
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 4)
+
+    def forward(self, x, where):
+        h = self.proj.weight.detach().cpu()
+        first = {first}
+        return first, h.numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "rows"),
+    [("h.numpy()", [11]), ("h.numpy(force=True)", [11]), ("h if where else h.numpy()", [11, 12]), ("h.float()", [12])],
+)
+def test_behind_numpy_of_bfloat16_nothing_is_reached(first: str, rows: list[int]) -> None:
+    source = Source(Path("/project/twice.py"), TWICE.format(first=first).encode())
+    found = check_file(source, replace(HALF, pedantic=False)).findings
+    assert [finding.span.start.row for finding in found] == rows
+
+
+NORM = """\
+import torch
+from torch import nn
+
+
+class Contraction(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(4))
+
+    def forward(self, x: torch.Tensor):
+        return x @ self.weight / {norm}
+"""
+
+
+@pytest.mark.parametrize(
+    ("norm", "refused"),
+    [
+        ("torch.linalg.matrix_norm(self.weight, ord=2)", True),
+        ("torch.linalg.matrix_norm(self.weight, -2)", True),
+        ("torch.linalg.matrix_norm(self.weight, 2, dtype=torch.float32)", True),
+        ("torch.linalg.norm(self.weight, 'nuc')", True),
+        ("torch.norm(self.weight, p='nuc')", True),
+        ("self.weight.norm('nuc')", True),
+        ("torch.linalg.matrix_norm(self.weight)", False),
+        ("torch.linalg.matrix_norm(self.weight, 1)", False),
+        ("torch.linalg.matrix_norm(self.weight.float(), ord=2).to(x.dtype)", False),
+        ("torch.linalg.norm(self.weight[0], 2)", False),
+    ],
+)
+def test_norms_that_factorise_have_no_kernel(norm: str, refused: bool) -> None:
+    code = NORM.format(norm=norm)
+    found = check_file(Source(Path("/project/norm.py"), code.encode()), replace(OPTIONS, pedantic=False)).findings
+    assert [f.scenarios for f in found] == [("fp16", "bf16", "bf16-mixed-params")] * refused
+    namespace: dict[str, type[nn.Module]] = {}
+    exec(compile(code, "norm.py", "exec"), namespace)
+    for dtype in (torch.float16, torch.bfloat16):
+        with pytest.raises(RuntimeError, match="Low precision") if refused else nullcontext():
+            namespace["Contraction"]().to(dtype)(torch.ones(4, dtype=dtype))

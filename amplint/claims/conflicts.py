@@ -41,6 +41,15 @@ def unreached(facts: FileFacts, span: Span) -> frozenset[str]:
     return _judged(facts).unreached.get(span, frozenset())
 
 
+def unused(facts: FileFacts, row: int) -> frozenset[str]:
+    """The scenarios in which the function around a line ends early, so that what it computes there is not used."""
+    functions = (n for n in ast.walk(facts.source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    around = (n.lineno for n in functions if n.lineno <= row <= (n.end_lineno or n.lineno))
+    ends = early_ends(facts).get(max(around, default=0), {})
+    return frozenset(name for name, end in ends.items() if end)
+
+
+@lru_cache(maxsize=2)
 def early_ends(facts: FileFacts) -> dict[int, dict[str, int]]:
     """Functions, by the line of their definition, that end early in some scenarios however they were seen to be called:
     each scenario with the last line on which they do."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Judged(NamedTuple):
-    """How a mismatch stands in the scenarios ``lanes``; ``definite``: in these it is on every path, for what callers
-    are taken to pass."""
+    """How a mismatch stands in the scenarios ``lanes``; ``definite``: in these it is on every path of which
+    anything is known, for what callers are taken to pass."""
 
     lanes: tuple[int, ...]
     standing: Standing
@@ -41,7 +41,7 @@ def judge(facts: FileFacts, found: Mismatch, autocast: Autocast) -> Judged:
     added = any(was_added(operand, sure[0]) for operand in found.pair)
     if _only_by_default(facts, sure) and not added and not found.low_default:
         held.append(doubts.DEFAULT_UNSEEN)
-    definite = not held and all(strengths[lane] >= Strength.ASSUMED for lane in sure)
+    definite = {doubts.UNKNOWN_ON_A_PATH} >= {*held} and all(strengths[lane] >= Strength.ASSUMED for lane in sure)
     return Judged(tuple(sure), Standing(bool(forced) and not found.cited).doubted(*held), definite)
 
 

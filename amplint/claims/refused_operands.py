@@ -18,7 +18,7 @@ from amplint.claims.low_precision import (
 from amplint.claims.operands import short_name
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.values import NONE, Const, Number
-from amplint.infer.torch_model.torch_ops import NO_NUMPY, find_op
+from amplint.infer.torch_model.torch_ops import NUMPY, find_op
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
-NUMPY = "torch.Tensor.numpy"
 INITIALISATION = "torch.nn.init."
 _PROMOTING = ("promote", "float", "complex", "real")
 """Results of operations that bring their operands to one dtype first: a float32 one lets the others in."""
@@ -56,7 +55,7 @@ class Refusal:
 
 def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     op = find_op(use.op, facts.torch_version)
-    refused = NO_NUMPY if use.op == NUMPY else op.lacking(facts.device, use.arguments) if op is not None else ()
+    refused = op.lacking(facts.device, use.arguments) if op is not None else ()
     older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
     if not bits or _raises_anyway(use):

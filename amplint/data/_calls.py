@@ -296,4 +296,5 @@ class Target:
     unsupported: dict[str, list[str]] = field(default_factory=dict)
     unsupported_until: dict[str, dict[str, str]] = field(default_factory=dict)
     only_with: dict[str, list[float | str]] = field(default_factory=dict)
+    refused_with: dict[str, list[float | str]] = field(default_factory=dict)
     attribute: bool = False

@@ -17,7 +17,7 @@ import torch
 from torch.testing._internal import common_cuda
 
 from amplint.data._calls import Call, Failure, Target, bind, tensors_in
-from amplint.data._refusals import refusing_parts
+from amplint.data._refusals import refuses_itself, refusing_parts
 from amplint.data._sizes import runs, runs_large
 from amplint.data.forms import FORMS
 
@@ -245,9 +245,33 @@ def _from_opinfo(targets: dict[str, Target], wanted: Callable[[str], bool]) -> N
         targets[name].unsupported = _unsupported(ops)
         targets[name].unsupported_until = _unsupported_until(ops)
         lacking = {dtype for dtypes in targets[name].unsupported.values() for dtype in dtypes}
+        targets[name].refused_with = _refused_with(name, ops) if not lacking else {}
         targets[name].only_with = runs_large(targets[name].calls, [d for d, known in LOW.items() if known in lacking])
     for name in targets.keys() - declared.keys():
         targets[name].unsupported = _unsupported_parts(targets[name].calls)
+
+
+def _refused_with(name: str, ops: Iterable[Any]) -> dict[str, list[float | str]]:
+    """Numbers and words with which torch refuses low precision before any kernel runs, whatever else is passed.
+
+    ``linalg.matrix_norm`` does so where it would factorise.
+    """
+    refused: dict[tuple[str, float | str], bool] = {}
+    torch.manual_seed(0)
+    for op in (op for op in ops if torch.float32 in op.dtypes):
+        read = itertools.islice(op.sample_inputs("cpu", torch.float32, requires_grad=False), READ_SAMPLES)
+        arguments = [((one.input, *one.args), one.kwargs) for one in read]
+        for call in _bound(name, filter(_usable, arguments)):
+            given = [
+                (key, v) for key, v in call.named() if isinstance(v, (int, float, str)) and not isinstance(v, bool)
+            ]
+            always = bool(given) and all(refuses_itself(call, dtype) for dtype in LOW)
+            refused.update({one: always and refused.get(one, True) for one in given})
+    found: dict[str, list[float | str]] = {}
+    for (parameter, value), always in refused.items():
+        if always:
+            found.setdefault(parameter, []).append(value)
+    return {parameter: sorted(values, key=str) for parameter, values in found.items()}
 
 
 def _plain_unary(name: str) -> list[Call]:

@@ -289,6 +289,7 @@ def entry_of(target: Target, facts: list[Facts]) -> dict[str, Any] | None:
         "strict_without": strict_without(facts, tensors),
         "unsupported": target.unsupported,
         "unsupported_but": target.only_with,
+        "unsupported_with": target.refused_with,
         "unsupported_until": target.unsupported_until,
     }
     if not flatten(entry["result"])[0].startswith(("none", "py:")):

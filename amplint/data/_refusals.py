@@ -55,3 +55,14 @@ def refusing_parts(calls: list[Call], dtype: torch.dtype) -> set[str]:
             else:
                 return set()
     return found
+
+
+def refuses_itself(call: Call, dtype: torch.dtype) -> bool:
+    """Whether a call with its float32 tensors in another dtype raises before it reaches an ATen operation."""
+    with Reached() as reached:
+        try:
+            args = converted(list(call.args), dtype)
+            call.function(*args, **{name: converted(value, dtype) for name, value in call.kwargs.items()})
+        except (RuntimeError, TypeError, ValueError):
+            return reached.raised_in is None
+    return False

@@ -30,6 +30,7 @@ whose parts have the dtypes of the parts of the argument.  Keys beyond the plain
   (``support_history.json``).
 * ``unsupported_but``: parameters, and the values with which ``unsupported`` holds for few rows only, as without them;
   many rows run (``amplint.data._sizes``).
+* ``unsupported_with``: parameters, and the values with which torch refuses low precision on every device.
 * ``attribute``: not called.
 """
 

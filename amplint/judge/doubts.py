@@ -11,6 +11,8 @@ from amplint.finding import Doubt, Effect
 from amplint.judge.preview import kinds
 
 _OPERANDS = "AMP101 AMP102 AMP103 AMP104 AMP105 AMP106 AMP107 AMP110 AMP204"
+ROUNDED = ("AMP302", "AMP303", "AMP306")
+"""Rules that say of numbers that they are wrong, which matters only where they are used."""
 _LOW_PRECISION = "AMP301 AMP302 AMP303 AMP305 AMP306"
 
 
@@ -41,7 +43,7 @@ PREVIEW = _possible(
 FAILS_BEFORE = _possible(
     "fails-before",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
-    "Another operation raises before this one runs, in every scenario named.",
+    "Another operation raises before this one runs, or before its result is used, in every scenario named.",
 )
 NO_WAY_IN = _possible(
     "no-way-in",

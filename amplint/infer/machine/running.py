@@ -108,7 +108,8 @@ def run_function(
     session.active.add(key)
     session.running[id(function.node)] = session.running.get(id(function.node), 0) + 1
     session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
-    session.recorder.began(inner, function.node)
+    if inner.constructing is None:
+        session.recorder.began(inner, function.node)
     if inner.in_module:
         session.of_modules.add(id(function.node))
     if all(_known(value) for value in arguments.positional) and not arguments.unknown:

@@ -107,7 +107,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         if out is not None and op.dtype_arg != "out_dtype":
             checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
         failing = mismatches.check(frame, node, op, checked, out is not None)
-    if op.lacks and policy != LOWER:
+    if (op.lacks or op.lacks_with) and policy != LOWER:
         failing += mismatches.lacks_kernel(frame, node, op, seen, bound)
     if out is not None:
         return out

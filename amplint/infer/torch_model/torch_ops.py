@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from amplint.data.newer import entry_in
+from amplint.infer.lattice.scenarios import DEVICES
 from amplint.infer.lattice.traits import GIVING
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Union, Value
 
@@ -34,6 +35,8 @@ class Watched(Enum):
     TRAITS = "where one is, and its values are of a kind that matters"
 
 
+LOW_NAMES = ("float16", "bfloat16")
+NUMPY = "torch.Tensor.numpy"
 NO_NUMPY = ("bfloat16",)
 """Low-precision dtypes that NumPy does not have."""
 
@@ -98,7 +101,8 @@ class Op:
     does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
     ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
     numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device; ``lacked``:
-    those that it had none for up to a release. ``watched``: when it is noted for the rules on that.
+    those that it had none for up to a release; ``lacks_with``: arguments with which it has none on any. ``watched``:
+    when it is noted for the rules on that.
     """
 
     name: str
@@ -130,6 +134,7 @@ class Op:
     lacks: dict[str, tuple[str, ...]]
     lacked: dict[str, dict[str, tuple[int, int]]]
     lacks_few: dict[str, tuple[float | str, ...]]
+    lacks_with: dict[str, tuple[float | str, ...]]
     cases: tuple[Case, ...]
     strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
 
@@ -150,6 +155,8 @@ class Op:
         cuFFT transforms float16 where the size is a power of two, as one that is not known mostly is.
         """
         refused = () if self._runs_large(arguments) else self.lacks.get(device, ())
+        if any(isinstance(v := arguments.get(name), Const) and v.value in vs for name, vs in self.lacks_with.items()):
+            refused = LOW_NAMES
         if device != "cuda" or not self.name.startswith(_TRANSFORMS):
             return refused
         size = next((arguments[name] for name in ("n_fft", "n") if name in arguments), None)
@@ -315,12 +322,14 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         creates=_creates(name, row),
         watched=_watched(name, row),
         gives_trait=name.rpartition(".")[2] in GIVING,
-        lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()},
+        lacks={device: tuple(dtypes) for device, dtypes in row.get("unsupported", {}).items()}
+        or (dict.fromkeys(DEVICES, NO_NUMPY) if name == NUMPY else {}),
         lacked={
             device: {dtype: _version(release) for dtype, release in found.items()}
             for device, found in row.get("unsupported_until", {}).items()
         },
         lacks_few={name: tuple(values) for name, values in row.get("unsupported_but", {}).items()},
+        lacks_with={name: tuple(values) for name, values in row.get("unsupported_with", {}).items()},
         cases=(),
         strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
     )
@@ -330,7 +339,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
 
 def _watched(name: str, row: dict[str, Any]) -> Watched | None:
     short = name.rpartition(".")[2]
-    if row.get("unsupported") or short == "numpy":
+    if row.get("unsupported") or row.get("unsupported_with") or name == NUMPY:
         return Watched.LOW
     if short.rstrip("_") in LOSES_RANGE:
         return Watched.LOW
@@ -349,6 +358,7 @@ def _passes(row: dict[str, Any], alone: bool) -> bool:
         "result",
         "unsupported",
         "unsupported_but",
+        "unsupported_with",
         "unsupported_until",
         "attribute",
         "variadic",
