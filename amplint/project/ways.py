@@ -123,12 +123,18 @@ class Ways:
         return "__init__" in seen
 
     def _callers(self, name: str) -> set[str] | None:
-        """The methods that call one of their own object, in all files; None where they are too many."""
+        """The methods that call one of their own object: in all files, if this one mentions it only so.
+
+        None where they are too many.
+        """
+        own = callers(self._file.tree).get(name, set())
+        if not own or "" in own:
+            return own
         paths = naming(*self._scope, contents.age(), name.encode())
         if paths is None or len(paths) > MAX_PARSED:
             return None
-        sources = [self._parse(path) for path in {*paths, self.path}]
-        return {caller for s in sources if s and not is_test(s.tree) for caller in callers(s.tree).get(name, ())}
+        sources = [self._parse(path) for path in paths]
+        return own.union(*(callers(s.tree).get(name, ()) for s in sources if s is not None and not is_test(s.tree)))
 
     def _leads_nowhere(self, target: Definition, scenario: Scenario, made: bool, untyped: bool) -> bool:
         constructs = untyped or not scenario.keeps_explicit
