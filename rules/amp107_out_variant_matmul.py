@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, suspects_of
+from amplint.claims.idle_upcasts import may_be_under_autocast
 from amplint.claims.operands import dtype_of, short_name
 from amplint.rewriting.casts import cast_to_lead
 from amplint.rule import TENSOR_CODE, Applicability, Example, Kind, Rule, Severity, Suspect, doubts
@@ -130,7 +131,11 @@ def reproduce():
         for suspect in found:
             conflict: Conflict = suspect.data
             told = replace(suspect, message=_message(conflict))
-            yield told.doubted(doubts.ASKS_FOR_DTYPE) if id(conflict.node) in asked else told
+            reasons = {
+                doubts.ASKS_FOR_DTYPE: id(conflict.node) in asked,
+                doubts.RUN_BY_NO_MODULE: not may_be_under_autocast(facts, conflict),
+            }
+            yield told.doubted(*(doubt for doubt, holds in reasons.items() if holds))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))

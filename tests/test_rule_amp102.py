@@ -131,3 +131,27 @@ def test_one_path_is_enough_beside_what_is_the_same_on_every_path(
     with pytest.raises(RuntimeError, match="dtype") if raises else nullcontext():
         module["Attention"]().bfloat16()(given, given)
     assert certainties(tmp_path, code) == expected
+
+
+OPTIMIZER = """\
+def rotated(m, q):
+    return m.float() @ q.float()
+
+
+class Rotating(BASE):
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.copy_(self.turned(p, rotated(p, p)))
+
+    def turned(self, m, q):
+        return torch.matmul(m.float(), q.float())
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"), [("torch.optim.Optimizer", 0), ("torch.optim.SGD", 0), ("torch.nn.Module", 2)]
+)
+def test_an_optimizer_works_outside_of_autocast(base: str, expected: int, tmp_path: Path) -> None:
+    assert len(certainties(tmp_path, OPTIMIZER.replace("BASE", base))) == expected

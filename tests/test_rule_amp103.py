@@ -195,3 +195,49 @@ def test_a_constant_that_one_way_brings_into_a_recurrence_is_told(
     path.write_text(RECURRENT.format(before=before, inside=inside))
     source = Source(path, path.read_bytes())
     assert {source.segment(found.span) for found in check(source).findings} == ({told} if told else set())
+
+
+GUARDED = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, more: torch.Tensor | None = None):
+        rows = len(x)
+        if more is None:
+            more = {made}
+        {then}
+        if more.shape[{dim}] != 0:
+            x = x + self.proj(more)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "dim", "then", "told"),
+    [
+        ("torch.zeros((rows, 0)).to(x.device)", 1, "", False),
+        ("torch.zeros(rows, 0)", 1, "", False),
+        ("torch.empty(0)", 0, "", False),
+        ("torch.ones(size=(0, 4), device=x.device)", 0, "", False),
+        ("torch.zeros((rows, 4))", 1, "", True),
+        ("torch.full((rows, 4), 0.0)", 1, "", True),
+        ("torch.zeros(0, 4)", 0, "more = torch.cat([torch.zeros(0, 4), x])", True),
+    ],
+)
+def test_a_tensor_without_elements_meets_no_layer_that_asks_for_some(
+    made: str, dim: int, then: str, told: bool, tmp_path: Path
+) -> None:
+    code = GUARDED.format(made=made, dim=dim, then=then)
+    path = tmp_path / "block.py"
+    path.write_text(code)
+    assert bool(check_file(path, Options(RULES)).findings) is told
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    with pytest.raises(RuntimeError, match="dtype") if told else nullcontext():
+        scope["Block"]().half()(torch.ones(2, 4).half())

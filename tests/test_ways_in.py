@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -99,3 +99,61 @@ def test_a_public_method_that_raises_first_is_no_other_way_in(tmp_path: Path) ->
         folder = tmp_path / str(number)
         folder.mkdir()
         assert (number, told(folder, norm=NORM, model=model)) == (number, expected)
+
+
+BUILDER = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.conv = nn.Linear(size, 8)
+        self.last = nn.Linear(self.SIZED, 8)
+
+    def forward(self, x):
+        return self.last(self.conv(x))
+
+    def sized(self, name):
+        return self.run(name).shape[-1]
+
+    def run(self, name):
+        return self.get_submodule(name)(torch.zeros(1, 4)) + self.conv(torch.zeros(1, 4))
+"""
+SIZED = {
+    "called": 'sized("{}".format("conv"))',
+    "handed_on": 'register_forward_hook(lambda *given: self.sized("{}".format("conv"))) and 8',
+    "of_another": 'conv.sized("{}".format("conv"))',
+}
+
+
+@pytest.mark.parametrize(
+    ("sized", "further", "expected"),
+    [
+        ("called", "", 0),
+        ("handed_on", "", 1),
+        ("of_another", "", 1),
+        ("called", "\n    def warm_up(self, name):\n        self.run(name)\n", 1),
+        ("called", "\ndef warm_up(net, name):\n    net.sized(name)\n", 1),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["one file", "two files"])
+def test_what_only_a_constructor_runs_meets_weights_as_they_were_made(
+    sized: str, further: str, expected: int, apart: bool, tmp_path: Path
+) -> None:
+    code = BUILDER.replace("SIZED", SIZED[sized])
+    path = tmp_path / "net.py"
+    if apart and further:
+        (tmp_path / "other.py").write_text(f"class Base:\n    pass\n{further}")
+        further = ""
+    path.write_text(code + further)
+    rules = select_rules(load_rules(), ("AMP103",), (), ())
+    assert len(check_file(path, Options(rules)).findings) == expected
+
+
+def test_a_constructor_runs_before_the_weights_are_cast() -> None:
+    scope: dict[str, Any] = {}
+    exec(BUILDER.replace("SIZED", SIZED["called"]), scope)
+    net = scope["Net"](4).half()
+    with pytest.raises(RuntimeError, match="same dtype"):
+        net.run("conv")

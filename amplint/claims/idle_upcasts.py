@@ -24,15 +24,18 @@ def idle_doubts(facts: FileFacts, conflict: Conflict) -> list[Doubt]:
     if function is None or not isinstance(node, ast.expr):
         return []
     asked = {
-        doubts.RUN_BY_NO_MODULE: not _may_be_under_autocast(facts, function),
+        doubts.RUN_BY_NO_MODULE: not may_be_under_autocast(facts, conflict),
         doubts.CAST_BACK: _goes_back(around, function, node),
     }
     return holding(asked)
 
 
-def _may_be_under_autocast(facts: FileFacts, function: FunctionNode) -> bool:
-    """Whether a module is seen to run a function, or may be handed the object that is called, or the file itself names
-    autocast."""
+def may_be_under_autocast(facts: FileFacts, conflict: Conflict) -> bool:
+    """Whether a module is seen to run the function around, or may be handed the object that is called, or the file
+    itself names autocast; outside of functions nothing is asked."""
+    function = Surroundings.of(facts.source.tree).function(conflict.node)
+    if function is None:
+        return True
     if facts.in_module(function.lineno) or facts.runs_on_weights(function.lineno) or function.name == "__call__":
         return True
     return any(reference.name is not None and "autocast" in reference.name for reference in facts.references)

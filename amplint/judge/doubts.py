@@ -77,7 +77,7 @@ CAST_BACK = _possible(
     "The code casts the result back to the dtype of an argument, so the lost precision was given up anyway.",
 )
 RUN_BY_NO_MODULE = _possible(
-    "run-by-no-module", "AMP102", "No module is seen to run this, and the file itself opens no autocast region."
+    "run-by-no-module", "AMP102 AMP107", "No module is seen to run this, and the file itself opens no autocast region."
 )
 ASKED_FOR = _drop(
     "asked-for", "AMP109", "A test around the cast asks for the dtype, or for an option that callers set."

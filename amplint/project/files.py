@@ -32,6 +32,14 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
     )
 
 
+@lru_cache(maxsize=1024)
+def naming(folder: Path, whole: bool, age: int, attribute: bytes) -> tuple[Path, ...] | None:
+    """The same of those that name an attribute, whatever has it."""
+    files = _files(folder, whole, age)
+    asked_of = re.compile(rb"\.%b\b" % re.escape(attribute))
+    return tuple(path for path, data, _ in files if asked_of.search(data)) if files is not None else None
+
+
 def parsed(path: Path) -> Source | None:
     """A file with its tree; None where it cannot be read or parsed, or is empty."""
     try:

@@ -180,6 +180,31 @@ _PLAIN = ("training", "dtype", "device")
 _GROWING = ("append", "insert", "extend", "add_module", "update")
 
 
+@once_for_each_node
+def callers(tree: ast.Module) -> dict[str, set[str]]:
+    """By attribute, the methods that call it of their own object; "" for any other mention."""
+    found: dict[str, set[str]] = {}
+    own: set[int] = set()
+    classes = (s for s in tree.body if isinstance(s, ast.ClassDef))
+    for method in (s for cls in classes for s in cls.body if isinstance(s, ast.FunctionDef) and s.args.args):
+        pending: list[ast.AST] = [*method.body] if not method.decorator_list else []
+        while pending:
+            node = pending.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                continue
+            pending += ast.iter_child_nodes(node)
+            called = node.func if isinstance(node, ast.Call) else None
+            receiver = called.value if isinstance(called, ast.Attribute) else None
+            if isinstance(receiver, ast.Name) and receiver.id == method.args.args[0].arg:
+                assert isinstance(called, ast.Attribute)
+                found.setdefault(called.attr, set()).add(method.name)
+                own.add(id(called))
+    for node in nodes_below(tree):
+        if isinstance(node, ast.Attribute) and id(node) not in own:
+            found.setdefault(node.attr, set()).add("")
+    return found
+
+
 def _own_attributes(method: Function) -> Iterator[tuple[str, int]]:
     own = method.args.args[0].arg if method.args.args else ""
     for node in nodes_below(method):

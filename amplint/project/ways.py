@@ -12,11 +12,12 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
-from amplint.project.files import mentioning, parsed
+from amplint.project.files import mentioning, naming, parsed
 from amplint.project.mentions import (
     Definition,
     Function,
     Mention,
+    callers,
     definitions,
     first_work,
     inner_definitions,
@@ -74,6 +75,7 @@ class Ways:
     def __init__(self, facts: FileFacts, scope: Scope, judging: Judging) -> None:
         self.path = facts.path
         self._file = facts.source
+        self._in_module = facts.in_module
         self._scope = scope
         self._judging = judging
         self._ends = {facts.path: early_ends(facts)}
@@ -99,9 +101,40 @@ class Ways:
         target = self._targets.get(row)
         if target is None:
             return False
-        made = any(_encloses(node, row) for node in inner_definitions(target))
         named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
+        if all(untyped or not scenario.keeps_explicit for scenario in named) and self._builds(target, row):
+            return True
+        made = any(_encloses(node, row) for node in inner_definitions(target))
         return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
+
+    def _builds(self, target: Definition, row: int) -> bool:
+        """Whether a line stands in a method of a module that constructors call, and methods that only they do: nothing
+        else. It runs before anything is cast."""
+        methods = [s.name for s in target.body if isinstance(s, Function) and _encloses(s, row)]
+        if not isinstance(target, ast.ClassDef) or not methods or not self._in_module(row):
+            return False
+        pending, seen = methods, {*methods}
+        while pending:
+            found = self._callers(pending.pop())
+            if not found or "" in found:
+                return False
+            pending += found - seen - {"__init__"}
+            seen |= found
+        return "__init__" in seen
+
+    def _callers(self, name: str) -> set[str] | None:
+        """The methods that call one of their own object: in all files, if this one mentions it only so.
+
+        None where they are too many.
+        """
+        own = callers(self._file.tree).get(name, set())
+        if not own or "" in own:
+            return own
+        paths = naming(*self._scope, contents.age(), name.encode())
+        if paths is None or len(paths) > MAX_PARSED:
+            return None
+        sources = [self._parse(path) for path in paths]
+        return own.union(*(callers(s.tree).get(name, ()) for s in sources if s is not None and not is_test(s.tree)))
 
     def _leads_nowhere(self, target: Definition, scenario: Scenario, made: bool, untyped: bool) -> bool:
         constructs = untyped or not scenario.keeps_explicit

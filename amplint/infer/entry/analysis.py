@@ -301,7 +301,7 @@ def _enter(
     if id(function.node) in session.ran or id(function.node) in session.told:
         return
     receiver = holder.instance() if isinstance(holder, _Made) else holder
-    driver = not module and function.namespace.body(function.node).driver
+    driver = not module and (function.namespace.body(function.node).driver or classes.is_optimizer(function.owner))
     ambient = session.no_autocast if driver else session.ambient
     autocast, region = session.called_under.get(id(function.node), (ambient, None))
     frame = Frame(

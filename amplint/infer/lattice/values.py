@@ -51,6 +51,8 @@ class Origin:
     """The parameter of a module, as it is."""
     kept: bool = False
     """Stored in an object as a buffer or a plain attribute, for other methods to use."""
+    empty: bool = False
+    """A tensor is made without elements here."""
 
     @property
     def filename(self) -> str:

@@ -64,6 +64,11 @@ def is_module(cls: Class | None) -> bool:
     return _is_method(find_member(cls, "forward")) or any(map(_makes_module, bases))
 
 
+def is_optimizer(cls: Class | None) -> bool:
+    """Whether there is a class, and it derives from an optimizer of torch: it works between regions of autocast."""
+    return cls is not None and (torch_base(cls) or "").startswith("torch.optim.")
+
+
 def _makes_module(base: Value) -> bool:
     """Whether what derives from a class is a module: Lightning's, or its constructor calls what only modules have."""
     if isinstance(base, External):

@@ -26,6 +26,7 @@ from amplint.infer.torch_model.provenance import (
     autocast_made,
     beside_its_own,
     came_with,
+    holds_nothing,
     is_upcast,
     made_in,
     was_added,
@@ -70,7 +71,11 @@ def check(
             best, chosen, worst = top, pair, lanes
     if chosen is not None:
         kind = Kind.ATTENTION if cited else _kind(frame, op, chosen, worst, out)
-        accepted = _accepted(frame, kind, chosen, worst)
+        accepted = [
+            lane
+            for lane in _accepted(frame, kind, chosen, worst)
+            if not any(holds_nothing(operand.value.origin, lane) for operand in chosen)
+        ]
         if accepted and any(came_with(frame, operand) for operand in chosen):
             accepted = [lane for lane in accepted if not any(was_added(operand, lane) for operand in chosen)]
             if not accepted:

@@ -47,6 +47,17 @@ def came_with(frame: Frame, operand: Operand) -> bool:
     return any(id(origin.node) in frame.session.given for origin in behind(operand))
 
 
+def holds_nothing(origin: Origin | None, lane: int) -> bool:
+    """Whether all that makes a tensor float32 in a scenario is that, on some paths, it is one without elements.
+
+    Such a tensor stands for none at all, and its shape keeps it from what would compute with it.
+    """
+    if origin is None or not origin.parents or origin.parents[0].node is not origin.node:
+        return origin is not None and origin.empty
+    wide = [parent for parent in origin.parents if parent.dtypes[lane].mask & FLOAT32]
+    return bool(wide) and all(holds_nothing(parent, lane) for parent in wide)
+
+
 def behind(operand: Operand) -> Iterator[Origin]:
     """Every place that an operand's dtype depends on, on any path."""
     pending = [operand.value.origin]
