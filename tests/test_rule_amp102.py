@@ -43,6 +43,8 @@ class Pool(nn.Module):
         (["y = weights.float() @ x.float()", "n = x.sum()", "return y.type_as(x), n"], Certainty.POSSIBLE),
         (["return (weights.float() @ x.float()).to(torch.float64)"], Certainty.LIKELY),
         (["y = weights.float() @ x.float()", "z = y.exp()", "return y.type_as(x), z"], Certainty.LIKELY),
+        (["return (weights.float() @ x.float()) > 0"], Certainty.POSSIBLE),
+        (["y = weights.float() @ x.float()", "near = y > 0", "return y.ne(0), near, y < 1"], Certainty.LIKELY),
     ],
 )
 def test_a_result_that_keeps_nothing_of_float32(statements: list[str], expected: Certainty, tmp_path: Path) -> None:

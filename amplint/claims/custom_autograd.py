@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.by_hand import all_cast, by_hand
 from amplint.claims.operands import short_name
-from amplint.claims.result_uses import uses
+from amplint.claims.result_uses import is_only_compared
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Place
@@ -148,15 +148,14 @@ def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensiti
 
 
 def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
-    """Whether nothing but comparisons use what an operation gives: that has no gradient, and decides no dtype."""
+    """Whether nothing but comparisons use what an operation gives."""
     around = Surroundings.of(facts.source.tree)
     nodes = [node for node in ast.walk(facts.source.tree) if isinstance(node, (ast.Call, ast.BinOp))]
     node = next((n for n in nodes if facts.span(n) == operation.cause.span), None)
     function = around.function(node) if node is not None else None
     if node is None or function is None or operation.cause.filename != facts.path:
         return False
-    found = list(uses(around, function, node))
-    return bool(found) and all(isinstance(around.parent(use), ast.Compare) for use in found)
+    return is_only_compared(around, function, node)
 
 
 def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.result_uses import uses
+from amplint.claims.result_uses import is_only_compared, uses
 from amplint.claims.surroundings import Surroundings
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
@@ -26,6 +26,7 @@ def idle_doubts(facts: FileFacts, conflict: Conflict) -> list[Doubt]:
     asked = {
         doubts.RUN_BY_NO_MODULE: not may_be_under_autocast(facts, conflict),
         doubts.CAST_BACK: _goes_back(around, function, node),
+        doubts.VALUES_DECIDE: is_only_compared(around, function, node),
     }
     return holding(asked)
 

@@ -39,6 +39,12 @@ def uses(around: Surroundings, function: FunctionNode, node: ast.expr) -> Iterat
             yield viewed(around, name)
 
 
+def is_only_compared(around: Surroundings, function: FunctionNode, node: ast.expr) -> bool:
+    """Whether nothing but comparisons use the result: it has no gradient, and no dtype follows from it."""
+    found = list(uses(around, function, node))
+    return bool(found) and all(isinstance(around.parent(use), ast.Compare) for use in found)
+
+
 def viewed(around: Surroundings, node: ast.expr) -> ast.expr:
     """A tensor with the views that are taken of it on the spot."""
     while True:

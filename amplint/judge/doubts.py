@@ -108,7 +108,7 @@ OUTSIDE_A_MODULE = _possible(
 )
 
 VALUES_DECIDE = _possible(
-    "values-decide", "AMP302 AMP303", "The dtype alone does not say that anything is lost: the values decide."
+    "values-decide", "AMP102 AMP302 AMP303", "The dtype alone does not say that anything is lost: the values decide."
 )
 
 MAY_BE_INTEGERS = _possible("may-be-integers", "AMP305", "Nothing says that the tensor holds floating numbers.")
