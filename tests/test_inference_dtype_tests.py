@@ -122,7 +122,7 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor):
         return nn.functional.multi_head_attention_forward(
-            x, x, x, 8, 2, torch.empty([0]), torch.cat((self.q.bias, self.k.bias, self.v.bias)), None, None, False, 0.0,
+            x, x, x, 8, 2, torch.empty([1]), torch.cat((self.q.bias, self.k.bias, self.v.bias)), None, None, False, 0.0,
             self.o.weight, self.o.bias, {flag}q_proj_weight=self.q.weight, k_proj_weight=self.k.weight,
             v_proj_weight=self.v.weight,
         )

@@ -239,7 +239,7 @@ class Tapped(nn.Module):
     def __init__(self, model):
         super().__init__()
         self.model = model
-        self.features = torch.empty(0)
+        self.features = torch.empty(8)
         self.head = nn.Linear(8, 8)
         {register}
 
