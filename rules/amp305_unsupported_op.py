@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import dtype_of_tensor, short_name
-from amplint.claims.refused_operands import INITIALISATION, Refusal, refusals
+from amplint.claims.refused_operands import INITIALISATION, Refusal, device_of, refusals
 from amplint.rewriting.nodes import find_operand
 from amplint.rule import Applicability, Example, Rule, Severity, Suspect
 
@@ -151,16 +151,15 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     worst, lanes, standing = strongest(found)
     operand, span = worst.operands[0], facts.span(worst.use.node)
     given = f"{dtype_name(operand, worst.low)} {quoted(operand.node, 'tensor')}"
-    message = f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device}: it raises"
+    device = device_of(facts, worst.use)
+    message = f"{short_name(worst.use.op)} has no kernel for {given} on {device}: it raises"
     if short_name(worst.use.op) == "numpy":
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
     elif worst.use.op.startswith(INITIALISATION):
         message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"
     elif worst.last is not None:
         release = f"torch {worst.last[0]}.{worst.last[1]}"
-        message = (
-            f"{short_name(worst.use.op)} has no kernel for {given} on {facts.device} in {release}: it raises there"
-        )
+        message = f"{short_name(worst.use.op)} has no kernel for {given} on {device} in {release}: it raises there"
     cited = worst.last is not None or worst.use.op.startswith(INITIALISATION)
     return Suspect(
         span=span,

@@ -48,8 +48,8 @@ FAMILIES = {
         most = F.gumbel_softmax(x, dim=-1)
     """,
     "rotary": """
-        inv_freq = 1.0 / (10000 ** (torch.arange(0, 8, 2, dtype=torch.int64).float() / 8))
-        positions = torch.arange(x.shape[1])
+        inv_freq = 1.0 / (10000 ** (torch.arange(0, 8, 2, dtype=torch.int64, device=x.device).float() / 8))
+        positions = torch.arange(x.shape[1], device=x.device)
         freqs = torch.outer(positions.float(), inv_freq)
         grid = torch.einsum("i,j->ij", positions.float(), inv_freq)
         emb = torch.cat((freqs, freqs), dim=-1)
@@ -234,7 +234,7 @@ FAMILIES = {
         pooled = F.adaptive_avg_pool2d(image, 1)
         most = F.max_pool2d(image, 2)
         averaged = F.avg_pool2d(image, 2)
-        grid = F.affine_grid(torch.eye(2, 3)[None], (1, 1, 4, 4), align_corners=False)
+        grid = F.affine_grid(torch.eye(2, 3, device=x.device)[None], (1, 1, 4, 4), align_corners=False)
         sampled = F.grid_sample(image.float(), grid, align_corners=False)
         unfolded = F.unfold(image, 2)
         shuffled = F.pixel_unshuffle(image, 2)

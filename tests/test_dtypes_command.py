@@ -228,6 +228,21 @@ def test_an_origin_is_where_the_dtype_was_decided(project: Path) -> None:
     assert (x["dtype"], x["origin"]) == ("bfloat16", {"row": 4, "column": 7})
 
 
+def test_what_must_agree_with_a_parameter_has_its_dtype_whatever_else_it_may_be(project: Path) -> None:
+    path = write(
+        project,
+        "m.py",
+        "import torch\nfrom torch import nn\nfrom elsewhere import change, wanted\n\n\nclass M(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.layer = nn.Linear(4, 4)\n"
+        "        self.weight = nn.Parameter(torch.ones(4, 4))\n\n    def forward(self, x: torch.Tensor):\n"
+        "        if wanted():\n            x = change(x)\n"
+        "        return torch.relu(x), self.layer(x), torch.mm(x, self.weight)\n",
+    )
+    found = dtypes_by_text(path, "--scenario", "bf16")
+    assert found["torch.relu(x)"] is None, "nothing is known of what change() gives"
+    assert found["self.layer(x)"] == found["torch.mm(x, self.weight)"] == "bfloat16"
+
+
 def test_output_file(project: Path) -> None:
     write(project, "block.py", without_notes(GOLDEN))
     done = amplint("dtypes", "block.py", "--scenario", "autocast-bf16", "--output-file", "out.txt")

@@ -27,7 +27,9 @@ HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 def read(text: str, *, device: str = "cuda", pedantic: bool = False) -> tuple[Outline, list[Finding]]:
     """A file's outline and what ``check`` finds in it."""
     source = Source(PATH, (HEAD + text).encode())
-    found = check_file(source, Options(RULES, DEFAULT_SCENARIOS, device, pedantic=pedantic, each_place=True)).findings
+    asked = frozenset(rule.code for rule in RULES)
+    options = Options(RULES, DEFAULT_SCENARIOS, device, pedantic=pedantic, each_place=True, asked=asked)
+    found = check_file(source, options).findings
     return outline(source), list(found)
 
 
@@ -45,7 +47,7 @@ def example(name: str) -> str:
 
 
 WRITE = "def write(table, rows, ids):\n    return table.index_add_(0, ids, rows)\n\n\n"
-CALLS_WRITE = "return write(torch.zeros(4, 8), x, torch.zeros(2, dtype=torch.long))"
+CALLS_WRITE = "return write(torch.zeros(4, 8, device=x.device), x, torch.zeros(2, dtype=torch.long))"
 
 
 def summary(targets: list[Target]) -> dict[str, list[tuple[str, int]]]:

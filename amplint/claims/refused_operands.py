@@ -18,6 +18,7 @@ from amplint.claims.low_precision import (
 from amplint.claims.operands import short_name
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.values import NONE, Const, Number
+from amplint.infer.torch_model.casts_by_autocast import on_host
 from amplint.infer.torch_model.torch_ops import NUMPY, find_op
 from amplint.judge import doubts
 
@@ -55,8 +56,9 @@ class Refusal:
 
 def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     op = find_op(use.op, facts.torch_version)
-    refused = op.lacking(facts.device, use.arguments) if op is not None else ()
-    older = op.lacked_from(facts.device, facts.oldest_torch) if op is not None and not refused else {}
+    device = device_of(facts, use)
+    refused = op.lacking(device, use.arguments) if op is not None else ()
+    older = op.lacked_from(device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
     if not bits or _raises_anyway(use):
         return None
@@ -89,6 +91,11 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     elif use.op.startswith(INITIALISATION):
         lanes = assumed(lanes)
     return Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
+
+
+def device_of(facts: FileFacts, use: Use) -> str:
+    """Where an operation is computed: on the host where all its operands lie in the host's memory."""
+    return "cpu" if on_host(list(use.operands)) else facts.device
 
 
 def _raises_anyway(use: Use) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from amplint.finding import Severity
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL
-from amplint.infer.torch_model.torch_ops import BANNED
+from amplint.infer.torch_model.torch_ops import BANNED, FP32
 from amplint.source import SourceError
 from amplint.verify.plain import Plain
 from amplint.verify.scene import Scene  # noqa: TC001 - Plain.from_json looks it up
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from amplint.engine import Options
     from amplint.finding import Finding
     from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.state.facts import FileFacts
     from amplint.infer.torch_model.torch_ops import Op
     from amplint.source import Source
     from amplint.verify.witness import Sight
@@ -69,12 +70,13 @@ def snippets(source: Source, findings: Sequence[Finding], options: Options) -> d
         )
     except (SourceError, RecursionError) as error:
         return dict.fromkeys((finding.fingerprint for finding in findings), f"cannot be analysed: {error}")
-    return {f.fingerprint: _snippet(facts.source, f, witness.sights(facts, f.span), scenarios) for f in findings}
+    return {f.fingerprint: _snippet(facts, f, witness.sights(facts, f.span), scenarios) for f in findings}
 
 
-def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: Sequence[Scenario]) -> Snippet | str:
+def _snippet(facts: FileFacts, finding: Finding, sights: list[Sight], scenarios: Sequence[Scenario]) -> Snippet | str:
     if not sights:
         return NO_OPERATION
+    source = facts.source
     lanes = {scenario.name: lane for lane, scenario in enumerate(scenarios)}
     scenes: dict[str, Scene] = {}
     unknown: dict[str, str] = {}
@@ -84,7 +86,7 @@ def _snippet(source: Source, finding: Finding, sights: list[Sight], scenarios: S
             unknown[name] = "not judged in this scenario"
             continue
         lane = lanes[name]
-        for sight in _under_autocast(seen, lane):
+        for sight in _under_autocast(seen, lane, facts.device):
             try:
                 scene = write(source, sight, lane, scenarios[lane])
                 if finding.severity is Severity.ERROR and _wants_one_dtype(sight.op) and not _may_disagree(scene):
@@ -115,8 +117,10 @@ def _may_disagree(scene: Scene) -> bool:
     return nested or len(tensors | weights) != 1
 
 
-def _under_autocast(sights: list[Sight], lane: int) -> list[Sight]:
-    """Of an operation that is a hazard as such, the contexts with autocast on, if there are any."""
+def _under_autocast(sights: list[Sight], lane: int, device: str) -> list[Sight]:
+    """Of an operation that is a hazard as such, the contexts with autocast on, if there are any; off, where autocast
+    computes in float32 what has no kernel."""
     if any(sight.operands for sight in sights):
         return sights
-    return [sight for sight in sights if sight.autocast[lane].on] or sights
+    healed = any(sight.op.lacks and sight.op.policy.get(device) == FP32 for sight in sights)
+    return [sight for sight in sights if sight.autocast[lane].on is not healed] or sights

@@ -12,21 +12,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.claims.conflicts import in_context
-from amplint.infer.lattice.values import TensorMethod, TorchName, Value
+from amplint.infer.lattice.dtypes import OFF
+from amplint.infer.lattice.values import Tensor, TensorMethod, TorchName, Value
 from amplint.infer.machine.expressions import evaluate
-from amplint.infer.state.facts import Mismatch
+from amplint.infer.state.facts import Mismatch, Operand
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.record import Recorder
 from amplint.infer.state.session import OutOfBudget
+from amplint.infer.torch_model.casts_by_autocast import left_alone
 from amplint.infer.torch_model.layers import find_layer
 from amplint.infer.torch_model.torch_ops import Op, find_op
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from amplint.infer.lattice.dtypes import Autocast
     from amplint.infer.state.activation import Activation
-    from amplint.infer.state.facts import FileFacts, Operand, Refused
+    from amplint.infer.state.facts import FileFacts, Refused
     from amplint.source import Span
 
 _PLAIN = (
@@ -90,7 +92,8 @@ class Witness(Recorder):
         if span in self._wanted:
             _, arguments = self._arguments.get(id(what.node), ("", {}))
             values = self._values(frame, what.node)
-            sight = Sight(what.node, op, what.operands, frozenset(), frame.autocast, values, arguments)
+            autocast = _acting(frame, [operand.value for operand in what.operands])
+            sight = Sight(what.node, op, what.operands, frozenset(), autocast, values, arguments)
             self._disagreeing.setdefault(span, []).append((what, sight))
 
     def torch_call(self, frame: Activation, name: str, node: ast.expr | ast.stmt, arguments: dict[str, Value]) -> None:
@@ -104,7 +107,8 @@ class Witness(Recorder):
         if span in self._wanted:
             self._arguments[id(node)] = (name, arguments)
             scenarios = frozenset(s.name for lane, s in enumerate(frame.session.scenarios) if frame.live >> lane & 1)
-            sight = Sight(node, op, (), scenarios, frame.autocast, self._values(frame, node), arguments)
+            autocast = _acting(frame, arguments.values())
+            sight = Sight(node, op, (), scenarios, autocast, self._values(frame, node), arguments)
             self._called.setdefault(span, []).append(sight)
 
     def _values(self, frame: Frame, node: ast.expr | ast.stmt) -> dict[int, Value]:
@@ -121,6 +125,12 @@ class Witness(Recorder):
         finally:
             frame.session.steps, self._looking = steps, False
         return found
+
+
+def _acting(frame: Frame, arguments: Iterable[Value]) -> Autocast:
+    """The autocast that acts on an operation of these arguments: off where all its tensors lie in the host's memory."""
+    operands = [Operand("", None, tensor) for tensor in arguments if isinstance(tensor, Tensor)]
+    return (OFF,) * len(frame.autocast) if left_alone(frame, operands) else frame.autocast
 
 
 def _op(name: str, frame: Frame) -> Op | None:

@@ -20,6 +20,7 @@ from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
 from amplint.infer.state.record import decider
 from amplint.infer.torch_model.autocast import switched_off
+from amplint.infer.torch_model.casts_by_autocast import on_host
 from amplint.infer.torch_model.default_dtype import may_be_low
 from amplint.infer.torch_model.elsewhere import brought_lanes
 from amplint.infer.torch_model.provenance import (
@@ -203,9 +204,10 @@ def lacks_kernel(
 ) -> tuple[int, ...]:
     """The live scenarios, by number, in which the device has no kernel for the dtype that the first operand surely has.
 
-    ``operands`` carry the dtypes after autocast's casts.
+    ``operands`` carry the dtypes after autocast's casts. What lies in the host's memory is the host's to compute.
     """
-    missing = {BITS[name] for name in op.lacking(frame.session.device, bound)}
+    device = "cpu" if on_host(operands) else frame.session.device
+    missing = {BITS[name] for name in op.lacking(device, bound)}
     if not missing or not operands:
         return ()
     return refuse(frame, node, operands[0].value, missing)

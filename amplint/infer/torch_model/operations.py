@@ -188,6 +188,7 @@ def _strict_without(op: Op, bound: dict[str, Value]) -> tuple[tuple[str, ...], .
 def _agreeing(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> list[Operand]:
     """The operands as they are if the operation runs: one that is not known has the dtype of one that is, and where two
     that are known disagree nothing is known of any."""
+    operands = _sure_beside(operands, strict)
     if all(lane.exact and lane.mask & FLOATS for o in operands for lane in o.value.dtypes):
         return operands
     for group in strict:
@@ -198,6 +199,25 @@ def _agreeing(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> l
         settled = [o for o in operands if o.name in names and (len(integral) == 1 or o not in integral)]
         operands = [_settled(o, agreed) if o in settled else o for o in operands]
     return operands
+
+
+def _sure_beside(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> list[Operand]:
+    """The operands, those no longer unsure that have to agree with one whose floating dtype is certain."""
+    if not any(o.value.unsure for o in operands):
+        return operands
+    for group in strict:
+        names = [name.rstrip("*") for name in group]
+        if any(o.name in names and _is_certain(o.value) for o in operands):
+            operands = [
+                Operand(o.name, o.node, replace(o.value, unsure=False)) if o.name in names and o.value.unsure else o
+                for o in operands
+            ]
+    return operands
+
+
+def _is_certain(tensor: Tensor) -> bool:
+    flags = tensor.unsure or tensor.maybe or tensor.optional
+    return not flags and all(lane.exact and lane.mask & FLOATS for lane in tensor.dtypes)
 
 
 def _agreed(lanes: list[Lane]) -> Lane | None:
