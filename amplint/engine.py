@@ -264,6 +264,8 @@ def _weighed(
     if behind and rule.code in doubts.FAILS_BEFORE.codes:
         reached = tuple(name for name in suspect.scenarios if name not in behind)
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
+    if rule.code in doubts.LOSS_BY_VALUES.codes:
+        suspect = suspect.doubted(doubts.LOSS_BY_VALUES)
     if options.scenarios is not None:
         return suspect
     row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)

@@ -28,11 +28,12 @@ class DeprecatedAmpApi(Rule):
     ------------
     Reports every use of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` from `torch.cuda.amp` or
     `torch.cpu.amp`, and of `torch.is_autocast_cpu_enabled`, `torch.get_autocast_gpu_dtype` and their relatives, through
-    whatever import or alias. An import that the file itself never uses is reported where it stands. Silent below
-    torch 2.4, and where the file chooses by torch's version or falls back after an exception. Where the project still
-    supports a release without the successor (`torch.amp.autocast` is there from 1.13 on, `torch.amp.GradScaler` from
-    2.3, the others from 2.4), the finding has no fix. It is no more than likely there, and where nothing states which
-    releases the project supports, unless all of torch 2 have the successor.
+    whatever import or alias. An import that the file itself never uses is reported where it stands. An annotation warns
+    of nothing: it is rewritten with the other uses only. Silent below torch 2.4, and where the file chooses by torch's
+    version or falls back after an exception. Where the project still supports a release without the successor
+    (`torch.amp.autocast` is there from 1.13 on, `torch.amp.GradScaler` from 2.3, the others from 2.4), the finding has
+    no fix. It is no more than likely there, and where nothing states which releases the project supports, unless all of
+    torch 2 have the successor.
 
     A `torch.get_autocast_gpu_dtype()` that may ask the wrong device is AMP602's.
 
@@ -125,12 +126,14 @@ def train(model, batch, use_amp):
         uses = legacy_uses(facts, around)
         groups = groups_of(facts, uses)
         for use in uses:
+            if use.form == "annotation":
+                continue
             old = use.reference.name
             message = f"{old} is deprecated since torch 2.4: use {_successor(use.legacy, facts)}"
             span = facts.source.span(use.node)
             group = groups.get(root_of(use.reference), Group([use]))
             data = (use, group if use in group.uses else Group([use]))
-            likely = use.form in ("value", "annotation") or not _is_replaceable(use.legacy, facts)
+            likely = use.form == "value" or not _is_replaceable(use.legacy, facts)
             yield Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
         for alias, name in unused_imports(facts, around):
             message = (

@@ -254,6 +254,7 @@ def test_nested_uses() -> None:
         "if hasattr(torch.amp, 'custom_fwd'):\n    pass\nelse:\n    f = torch.cuda.amp.custom_fwd(g)",
         "from .a import new\nif new:\n    pass\nelse:\n    from torch.cuda.amp import custom_fwd\n    custom_fwd(g)",
         "torch.cuda.amp.autocast = None",
+        "def f(s: torch.cuda.amp.GradScaler):\n    s.update()\n    self.s: torch.cuda.amp.GradScaler = None",
         "from torch.amp import autocast\nautocast('cuda')",
         "torch.is_autocast_enabled('cpu')",
     ],

@@ -193,8 +193,14 @@ def test_function_decorators(forward: str, after: str, dtype: Any) -> None:
             'c = partial(torch.amp.autocast, "cuda", dtype=d, enabled=False)',
         ),
         ("s = partial(GradScaler, 2.0)", 's = partial(torch.amp.GradScaler, "cuda", 2.0)'),
-        ("def f(s: GradScaler): s", "def f(s: torch.amp.GradScaler): s"),
-        ("def f() -> GradScaler | None: ...", "def f() -> torch.amp.GradScaler | None: ..."),
+        (
+            "def f(s: GradScaler): return s or GradScaler()",
+            'def f(s: torch.amp.GradScaler): return s or torch.amp.GradScaler("cuda")',
+        ),
+        (
+            "def f() -> GradScaler | None: return GradScaler()",
+            'def f() -> torch.amp.GradScaler | None: return torch.amp.GradScaler("cuda")',
+        ),
     ],
 )
 def test_other_forms(use: str, after: str) -> None:

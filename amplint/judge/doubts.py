@@ -132,6 +132,11 @@ NOT_POSITIONS = _drop(
 SWITCHED_ON = _possible(
     "switched-on", "AMP603", "A flag switches the region on, and what sets the flag may do so for CUDA only."
 )
+LOSS_BY_VALUES = _likely(
+    "loss-by-values",
+    f"{' '.join(ROUNDED)} AMP404",
+    "The dtypes are certain; how much is lost by them is for the values to say.",
+)
 MANAGED = _likely("managed", "AMP404", "A framework runs the backward pass, and may leave the region for it.")
 
 

@@ -12,7 +12,9 @@ from dataclasses import asdict
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from amplint.finding import Certainty
 from amplint.infer.lattice.scenarios import SCENARIOS
+from amplint.judge.doubts import LOSS_BY_VALUES
 from amplint.judge.preview import FILE, Kind
 from judged.tally import pooled
 
@@ -39,7 +41,7 @@ def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
         latest: dict[_Kind, list[Drawn]] = defaultdict(list)
         for one in rows:
             if one.verdicts:
-                latest[one.code, not AUTOCAST.intersection(one.scenarios), one.certainty].append(one)
+                latest[one.code, not AUTOCAST.intersection(one.scenarios), _certainty(one)].append(one)
         for kind, judged in latest.items():
             if len(groups[kind]) < JUDGED:
                 groups[kind] += judged
@@ -48,6 +50,11 @@ def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
         for kind, judged in sorted(groups.items())
         if len(judged) >= FEWEST
     ]
+
+
+def _certainty(one: Drawn) -> str:
+    """What amplint calls a finding now: older versions called some proven that are likely at best."""
+    return Certainty.LIKELY.value if one.code in LOSS_BY_VALUES.codes else one.certainty
 
 
 def in_preview(kind: Kind) -> bool:
