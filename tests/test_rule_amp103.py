@@ -213,7 +213,7 @@ class Block(nn.Module):
             more = {made}
         {then}
         if more.shape[{dim}] != 0:
-            x = x + self.proj(more)
+            x = x + self.proj(self.proj(more))
         return x
 """
 

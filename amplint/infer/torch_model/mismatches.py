@@ -56,7 +56,7 @@ def check(
     """Compare the operands of a strict operation as torch would see them; record what disagrees.
 
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
-    Returns the scenarios that fail. A constructor runs before its module is converted, so nothing in it disagrees yet.
+    Returns the scenarios that fail, and those in which a tensor without elements stands for none. A constructor runs before its module is converted, so nothing in it disagrees yet.
     """
     if frame.making or frame.constructing is not None:
         return ()
@@ -70,13 +70,12 @@ def check(
         top = max(lanes.values(), default=Strength.NONE)
         if top > best:
             best, chosen, worst = top, pair, lanes
+    unmet: tuple[int, ...] = ()
     if chosen is not None:
         kind = Kind.ATTENTION if cited else _kind(frame, op, chosen, worst, out)
-        accepted = [
-            lane
-            for lane in _accepted(frame, kind, chosen, worst)
-            if not any(holds_nothing(operand.value.origin, lane) for operand in chosen)
-        ]
+        disagreeing = _accepted(frame, kind, chosen, worst)
+        unmet = tuple(n for n in disagreeing if any(holds_nothing(operand.value.origin, n) for operand in chosen))
+        accepted = [lane for lane in disagreeing if lane not in unmet]
         if accepted and any(came_with(frame, operand) for operand in chosen):
             accepted = [lane for lane in accepted if not any(was_added(operand, lane) for operand in chosen)]
             if not accepted:
@@ -85,9 +84,9 @@ def check(
             strengths = tuple(worst[lane] for lane in accepted)
             found = Mismatch(node, op.name, kind, chosen, tuple(operands), tuple(accepted), strengths, cited=cited)
             record(frame, found)
-            return found.lanes
+            return (*found.lanes, *unmet)
     _note_callers(frame, node, op, operands)
-    return ()
+    return unmet
 
 
 def record(frame: Frame, found: Mismatch) -> None:

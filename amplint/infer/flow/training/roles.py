@@ -148,10 +148,13 @@ class Roles:
                 values = [r.elts for r in callee.returned if isinstance(r, ast.Tuple | ast.List)]
             elif isinstance(value.func, ast.Attribute) and value.func.attr in _PREPARES:
                 values = [value.args]
-        for elements in values:
-            if len(elements) == len(targets):
-                for target, element in zip(targets, elements, strict=True):
-                    self._add(self.program.place(target, scope), self.of(element, inner) or frozenset({OTHER}))
+        known = [elements for elements in values if len(elements) == len(targets)]
+        for elements in known:
+            for target, element in zip(targets, elements, strict=True):
+                self._add(self.program.place(target, scope), self.of(element, inner) or frozenset({OTHER}))
+        if not known:
+            for target in targets:
+                self._add(self.program.place(target, scope), frozenset({OTHER}))
 
     def _pass_arguments(self, call: ast.Call, scope: Scope) -> None:
         callee = self.program.callee(call, scope)
