@@ -424,6 +424,16 @@ def test_wrong_usage_is_one_line(folder: Path, arguments: str, said: str) -> Non
     assert done.stderr.count("\n") == 1
 
 
+def test_a_run_that_leaves_out_what_decides_the_dtype_says_nothing_against_a_finding(tmp_path: Path) -> None:
+    sampler = (
+        "class Sampler:\n    def __init__(self, inner: Inner):\n        self.inner = inner\n\n"
+        "    def sample(self, x):\n        return self.inner(x.float())\n"
+    )
+    root = write(tmp_path, model=linear("Inner", "return self.proj(x)") + sampler)
+    rows = rows_of("model.py", "--scenario", "bf16-true", "--isolated", "--pedantic", cwd=root, status=0)
+    assert verdicts(rows, "Inner") == {("not-reached", "AMP102"): {"bf16"}}
+
+
 def test_hardware_that_is_not_there_is_wrong_usage(folder: Path) -> None:
     if has_cuda():
         pytest.skip("there is a GPU")

@@ -35,7 +35,7 @@ from amplint.verify.run import Run, Where, run
 from amplint.verify.tensors import dtype_name, dtype_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.verify.build import Built, Recipe
@@ -114,8 +114,8 @@ def _look(
     timeline: dict[str, Any] | None = None
     reached: list[str] = []
     if verdict.kind != CLEAN or claims or job.trace:
-        flow, coverage = _watched(attempt, claims, verdict.error)
-        reached = [claim.fingerprint for claim in claims if _ran(claim, coverage)]
+        flow, coverage, all_that_ran = _watched(attempt, claims, verdict.error)
+        reached = [claim.fingerprint for claim in claims if _ran(claim, coverage, all_that_ran)]
         failure = flow.first_nonfinite if verdict.kind == OVERFLOW else flow.failure
         if failure is not None and verdict.kind != LOSS:
             if ran.error is not None:
@@ -210,9 +210,13 @@ def _low(scenario: Scenario) -> torch.dtype:
     return dtype_named(scenario.autocast or scenario.parameters)
 
 
-def _watched(attempt: Callable[..., Run], claims: list[Claim], error: str | None) -> tuple[DtypeFlow, Coverage]:
-    """The same run under instruments; ``error`` is what the first run raised, in one line."""
+def _watched(
+    attempt: Callable[..., Run], claims: list[Claim], error: str | None
+) -> tuple[DtypeFlow, Coverage, Coverage]:
+    """The same run under instruments, with the lines that the call ran, and those that building it ran besides;
+    ``error`` is what the first run raised, in one line."""
     coverage = Coverage({claim.filename for claim in claims})
+    building = Coverage({filename for claim in claims for filename, _, _ in claim.through})
     flow = DtypeFlow()
 
     @contextmanager
@@ -220,15 +224,23 @@ def _watched(attempt: Callable[..., Run], claims: list[Claim], error: str | None
         with coverage, flow:
             yield
 
-    seen = attempt(watch=both())
+    with building:
+        seen = attempt(watch=both())
     if isinstance(seen.error, Exception) and one_line(seen.error) == error:
         flow.conclude(seen.error)
-    return flow, coverage
+    return flow, coverage, building
 
 
-def _ran(claim: Claim, coverage: Coverage) -> bool:
+def _ran(claim: Claim, coverage: Coverage, building: Coverage) -> bool:
+    """Whether a claim's lines ran, and what decides its dtypes."""
     lines = coverage.lines(claim.filename)
-    return any(first <= row <= last for first, last in claim.rows for row in lines)
+    return any(_within(lines, *rows) for rows in claim.rows) and all(
+        _within(coverage.lines(filename) | building.lines(filename), *rows) for filename, *rows in claim.through
+    )
+
+
+def _within(lines: Iterable[int], first: int, last: int) -> bool:
+    return any(first <= row <= last for row in lines)
 
 
 def _difference(answers: Answers, baseline: Answers | None) -> float | None:

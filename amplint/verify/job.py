@@ -39,6 +39,8 @@ class Claim(Plain):
 
     ``rows`` are the inclusive line ranges of ``filename`` in which a failure confirms it: the statement it lies in, or,
     where that is the header of a class, function or block (``governs``), all that this holds.
+    ``through`` are the statements (file, first, last) that decide its dtypes, where they run with a call: a run that
+    leaves one out says nothing against the claim.
     ``scenarios`` are those in which it claims to fail. ``settled_by_failure`` is False for what claims no failure, such
     as a deprecation: a run reaches it at most.
     """
@@ -50,6 +52,7 @@ class Claim(Plain):
     scenarios: tuple[str, ...]
     governs: bool = False
     settled_by_failure: bool = True
+    through: tuple[tuple[str, int, int], ...] = ()
 
     def covers(self, filename: str, row: int) -> bool:
         return filename == self.filename and any(first <= row <= last for first, last in self.rows)

@@ -6,14 +6,14 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amplint.source import Source, SourceError
 from amplint.verify.job import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from amplint.finding import Finding
-    from amplint.source import Source
 
 EXAMPLE = "amplint_example"
 """The function, of a file or static in a class, that returns ``(module, args, kwargs)``."""
@@ -158,7 +158,7 @@ def target_named(path: Path, found: Outline, name: str, findings: Sequence[Findi
 
 
 def claims_of(findings: Iterable[Finding], found: Outline) -> tuple[Claim, ...]:
-    """The findings as claims: each with the lines on which a failure confirms it."""
+    """The findings as claims: each with the lines on which a failure confirms it, and those that decide its dtypes."""
     return tuple(_claim(finding, found.tree) for finding in findings)
 
 
@@ -177,9 +177,43 @@ def _claim(finding: Finding, tree: ast.Module) -> Claim:
         kept = {self_attribute(target) for target in assigned} - {None}
         calls = [node for node in ast.walk(around) if isinstance(node, ast.Call)]
         rows += [(c.lineno, c.end_lineno or c.lineno) for c in calls if self_attribute(c.func) in kept]
+    through = tuple(dict.fromkeys(_through(finding, tree)))
     return Claim(
-        finding.fingerprint, finding.code, str(finding.filename), tuple(rows), finding.scenarios, governs=governs
+        finding.fingerprint,
+        finding.code,
+        str(finding.filename),
+        tuple(rows),
+        finding.scenarios,
+        governs=governs,
+        through=through,
     )
+
+
+def _through(finding: Finding, tree: ast.Module) -> Iterator[tuple[str, int, int]]:
+    """The statements of functions in which the causes of a finding lie: file, first and last line."""
+    trees = {finding.filename: tree}
+    for cause in finding.causes:
+        if cause.filename not in trees:
+            trees[cause.filename] = _read(cause.filename)
+        row = cause.span.start.row
+        statement, _ = _enclosing(row, trees[cause.filename])
+        within = any(
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.body[0].lineno <= row <= (node.end_lineno or row)
+            for node in ast.walk(trees[cause.filename])
+        )
+        if within and statement is not None and not isinstance(statement, _Definition):
+            body = getattr(statement, "body", None)
+            last = body[0].lineno - 1 if body else statement.end_lineno
+            yield str(cause.filename), statement.lineno, max(statement.lineno, last or 0)
+
+
+def _read(path: Path) -> ast.Module:
+    """The syntax of a file; an empty one where it cannot be read."""
+    try:
+        return Source(path, path.read_bytes()).tree
+    except (OSError, SourceError):
+        return ast.Module([], [])
 
 
 def _enclosing(row: int, tree: ast.Module) -> tuple[ast.stmt | None, ast.ClassDef | None]:

@@ -56,7 +56,8 @@ def check(
     """Compare the operands of a strict operation as torch would see them; record what disagrees.
 
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
-    Returns the scenarios that fail, and those in which a tensor without elements stands for none. A constructor runs before its module is converted, so nothing in it disagrees yet.
+    Returns the scenarios that fail, and those in which a tensor without elements stands for none. A constructor runs
+    before its module is converted, so nothing in it disagrees yet.
     """
     if frame.making or frame.constructing is not None:
         return ()
