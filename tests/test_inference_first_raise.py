@@ -473,6 +473,18 @@ def test_what_is_at_least_float32_raises_beside_half_weights(both: str, told: li
         assert [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")] == [16]
 
 
+@pytest.mark.parametrize("both", ["torch.cat([wide, unknown])", "torch.mul(wide, unknown)"])
+def test_what_is_at_least_float32_raises_in_a_norm_of_half_weights(both: str) -> None:
+    code = BOUNDED.format(both=both).replace("self.first = nn.Linear(8, 8)", "self.first = nn.LayerNorm(8)")
+    code = code.replace("y + self.last(wide)", "self.last(y * wide)")
+    assert rows_of(code) == [16]
+    namespace: dict[str, type[nn.Module]] = {}
+    exec(compile(code, "net.py", "exec"), namespace)
+    with pytest.raises(RuntimeError) as caught:
+        namespace["Net"](lambda _: torch.ones(8, 8, dtype=torch.bfloat16)).to(torch.bfloat16)(torch.arange(3))
+    assert [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")] == [16]
+
+
 SEVERAL = """\
 import torch
 from torch import nn

@@ -56,8 +56,9 @@ def check(
     """Compare the operands of a strict operation as torch would see them; record what disagrees.
 
     ``operands`` carry the dtypes after autocast's casts. ``cited``: it is an attention kernel of another library.
-    Returns the scenarios that fail, and those in which a tensor without elements stands for none. A constructor runs
-    before its module is converted, so nothing in it disagrees yet.
+    Returns the scenarios in which nothing is known of the result: it fails, or would but for a tensor without elements
+    that stands for none, or for what an object was constructed with. A constructor runs before its module is converted,
+    so nothing in it disagrees yet.
     """
     if frame.making or frame.constructing is not None:
         return ()
@@ -80,7 +81,7 @@ def check(
         if accepted and any(came_with(frame, operand) for operand in chosen):
             accepted = [lane for lane in accepted if not any(was_added(operand, lane) for operand in chosen)]
             if not accepted:
-                return ()
+                return tuple(disagreeing)
         if accepted:
             strengths = tuple(worst[lane] for lane in accepted)
             found = Mismatch(node, op.name, kind, chosen, tuple(operands), tuple(accepted), strengths, cited=cited)
@@ -153,12 +154,11 @@ def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strengt
     Likely at the most: who casts up before a norm often keeps its weights in float32 too, where nobody sees it here.
     """
     given, parameter = pair
+    wide = [lane.wide or (lane.exact and not lane.mask & LOW) for lane in given.value.dtypes]
     return {
         lane: found
         for lane, found in compare(frame, given, parameter).items()
-        if given.value.dtypes[lane].exact
-        and not given.value.dtypes[lane].mask & LOW
-        and not parameter.value.dtypes[lane].mask & ~LOW
+        if wide[lane] and not parameter.value.dtypes[lane].mask & ~LOW
     }
 
 
