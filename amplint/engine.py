@@ -214,17 +214,24 @@ def _judged(
 def _by_ways_in(
     suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging, followed: set[Path]
 ) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`)."""
+    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), or where the
+    project never gives what they stand behind (see :mod:`amplint.project.attributes`)."""
+    from amplint.project.attributes import unanswered
     from amplint.project.ways import nowhere, ways_in
 
     codes = doubts.NO_WAY_IN.codes
     if not any(s.standing.told and rule.code in codes for rule, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
-    weighed = [
-        (rule, s.doubted(*[doubts.NO_WAY_IN] if s.standing.told and rule.code in codes and nowhere(ways, s) else ()))
-        for rule, s in suspects
-    ]
+    weighed = []
+    for rule, suspect in suspects:
+        if suspect.standing.told and rule.code in codes:
+            row = suspect.span.start.row
+            without = any(unanswered(cls, row, ways.spelling) for cls in facts.classes_around(row))
+            held = {doubts.NO_WAY_IN: nowhere(ways, suspect), doubts.UNANSWERED: without}
+            weighed.append((rule, suspect.doubted(*holding(held))))
+        else:
+            weighed.append((rule, suspect))
     followed |= ways.asked
     return weighed
 

@@ -50,6 +50,11 @@ NO_WAY_IN = _possible(
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "All that is seen to lead here raises before, or is a constructor, which runs before anything is cast.",
 )
+UNANSWERED = _possible(
+    "unanswered",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
+    "The method needs an attribute of its object that nothing in the project sets, or turns on.",
+)
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
     f"{_OPERANDS} {_LOW_PRECISION}",

@@ -40,6 +40,14 @@ def naming(folder: Path, whole: bool, age: int, attribute: bytes) -> tuple[Path,
     return tuple(path for path, data, _ in files if asked_of.search(data)) if files is not None else None
 
 
+@lru_cache(maxsize=1024)
+def spelling(folder: Path, whole: bool, age: int, word: bytes) -> tuple[Path, ...] | None:
+    """The same of those that have a word anywhere."""
+    files = _files(folder, whole, age)
+    anywhere = re.compile(rb"\b%b\b" % re.escape(word))
+    return tuple(path for path, data, _ in files if anywhere.search(data)) if files is not None else None
+
+
 def parsed(path: Path) -> Source | None:
     """A file with its tree; None where it cannot be read or parsed, or is empty."""
     try:

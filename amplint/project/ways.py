@@ -12,7 +12,7 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
-from amplint.project.files import mentioning, naming, parsed
+from amplint.project.files import mentioning, naming, parsed, spelling
 from amplint.project.mentions import (
     Definition,
     Function,
@@ -130,11 +130,19 @@ class Ways:
         own = callers(self._file.tree).get(name, set())
         if not own or "" in own:
             return own
-        paths = naming(*self._scope, contents.age(), name.encode())
+        sources = self._read(naming(*self._scope, contents.age(), name.encode()))
+        return None if sources is None else own.union(*(callers(source.tree).get(name, ()) for source in sources))
+
+    def spelling(self, word: str) -> list[Source] | None:
+        """The files that have a word; None where they are too many."""
+        found = self._read(spelling(*self._scope, contents.age(), word.encode()))
+        return [self._file, *(source for source in found if source.path != self.path)] if found is not None else None
+
+    def _read(self, paths: tuple[Path, ...] | None) -> list[Source] | None:
+        """The files of these that are no tests; None where they are too many."""
         if paths is None or len(paths) > MAX_PARSED:
             return None
-        sources = [self._parse(path) for path in paths]
-        return own.union(*(callers(s.tree).get(name, ()) for s in sources if s is not None and not is_test(s.tree)))
+        return [s for s in map(self._parse, paths) if s is not None and not is_test(s.tree)]
 
     def _leads_nowhere(self, target: Definition, scenario: Scenario, made: bool, untyped: bool) -> bool:
         constructs = untyped or not scenario.keeps_explicit

@@ -69,8 +69,11 @@ class WeightReach:
 
     def of_module(self, row: int) -> bool:
         """Whether a line stands in a class that is a module, with weights or without."""
-        around = (cls for cls in (*self._classes, *self._local) if _encloses(_rows(cls.node), row))
-        return any(map(classes.is_module, around))
+        return any(map(classes.is_module, self.around(row)))
+
+    def around(self, row: int) -> list[Class]:
+        """The classes that a line stands in."""
+        return [cls for cls in (*self._classes, *self._local) if _encloses(_rows(cls.node), row)]
 
     @cached_property
     def _defined(self) -> tuple[Value, ...]:

@@ -26,7 +26,7 @@ from amplint.infer.lattice.values import (
     extreme_of,
 )
 from amplint.infer.machine import fields
-from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, torch_base
+from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, is_plain, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
@@ -34,7 +34,7 @@ from amplint.infer.state.dispatch import call, get_attribute, set_attribute
 from amplint.infer.torch_model import comm_hooks
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
-from amplint.infer.torch_model.modules import MODULE_METHODS
+from amplint.infer.torch_model.modules import of_every_module
 from amplint.infer.torch_model.operations import apply_named
 from amplint.infer.torch_model.torch_ops import find_op, measured_release
 
@@ -225,9 +225,7 @@ def _has_already(instance: Instance, arguments: Arguments) -> Value:
     if isinstance(asked, Const) and isinstance(asked.value, str) and not instance.open:
         name = asked.value
         known = name in instance.attributes or find_member(instance.cls, name) is not None
-        plain = all(isinstance(base, Class) or base.key == _MODULE.key for base in ancestry(instance.cls))
-        inherited = name in MODULE_METHODS | _MODULE_FIELDS or name.startswith(_MODULE_PREFIXES)
-        if plain and not known and not inherited:
+        if is_plain(instance.cls) and not known and not of_every_module(name):
             return Const(False)
     return Number("bool")
 
@@ -240,11 +238,6 @@ def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
     if not isinstance(asked, Const) or release < measured_release():
         return Number("bool")
     return Number("bool") if find_op(canonical(f"{place.name}.{asked.value}"), release) is None else Const(True)
-
-
-_MODULE = TorchName("torch.nn.Module")
-_MODULE_FIELDS = frozenset(("training", "forward", "dump_patches", "call_super_init", "extra_repr", "ipu", "mtia"))
-_MODULE_PREFIXES = ("_", "get_", "set_", "named_", "register_")
 
 
 def _isinstance(value: Value, kinds: Value) -> Value:

@@ -22,6 +22,7 @@ _DICTS = frozenset(
     )
 )
 _LIGHTNING = ("lightning", "pytorch_lightning")
+_MODULE = TorchName("torch.nn.Module")
 _NO_MODULES = ("typing_extensions", "pydantic", "attr", "attrs")
 """Packages besides the standard library whose base classes say nothing about being a layer."""
 
@@ -107,6 +108,11 @@ def is_autograd_function(cls: Class) -> bool:
 
 def has_unknown_base(cls: Class) -> bool:
     return any(not isinstance(base, (Class, TorchName, Builtin)) for base in ancestry(cls))
+
+
+def is_plain(cls: Class) -> bool:
+    """Whether a class derives from classes of the project and torch.nn.Module alone: no other gives it attributes."""
+    return all(isinstance(base, Class) or base.key == _MODULE.key for base in ancestry(cls))
 
 
 def find_member(cls: Class, name: str, after: Class | None = None) -> Value | None:

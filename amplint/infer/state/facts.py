@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.lattice.strength import Strength
     from amplint.infer.lattice.values import Limit, Origin, Tensor, Value
+    from amplint.infer.names.definitions import Class
     from amplint.source import Source, Span
 
 
@@ -367,6 +368,8 @@ class Reach(Protocol):
 
     def of_module(self, row: int) -> bool: ...
 
+    def around(self, row: int) -> Sequence[Class]: ...
+
 
 @dataclass(frozen=True, eq=False)
 class FileFacts:
@@ -441,6 +444,10 @@ class FileFacts:
     def in_module(self, row: int) -> bool:
         """Whether a line stands in a class that is seen to be a module."""
         return self.weight_reach is not None and self.weight_reach.of_module(row)
+
+    def classes_around(self, row: int) -> Sequence[Class]:
+        """The classes that a line stands in, or none where that was not asked of this file."""
+        return self.weight_reach.around(row) if self.weight_reach is not None else ()
 
     def names(self, lanes: Iterable[int]) -> tuple[str, ...]:
         """Scenario names of lane numbers, in the order of the contract."""

@@ -351,6 +351,13 @@ MODULE_METHODS = (
         ]
     )
 )
+_MODULE_FIELDS = frozenset(("training", "forward", "dump_patches", "call_super_init", "extra_repr", "ipu", "mtia"))
+_MODULE_PREFIXES = ("_", "get_", "set_", "named_", "register_")
+
+
+def of_every_module(name: str) -> bool:
+    """Whether every module has an attribute of that name, or may have."""
+    return name in MODULE_METHODS | _MODULE_FIELDS or name.startswith(_MODULE_PREFIXES)
 
 
 REGISTERING = frozenset(("register_buffer", "register_parameter", "add_module", "register_module"))
