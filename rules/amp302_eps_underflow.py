@@ -27,7 +27,7 @@ class EpsUnderflow(Rule):
     `torch.finfo(torch.float32).tiny` counts as what it is. Under `rsqrt`, without autocast, numbers below 6e-4 beside a
     variance or another number that is not negative are reported as well. In half weights without autocast only what
     evidently reaches zero is told: shares of a softmax or sigmoid, sums and means of squares, what a logarithm is taken
-    of; the others need `--pedantic`.
+    of; the others need `--pedantic`, and so does an epsilon in front of what is finite at zero, such as a softmax.
 
     Why it is bad
     -------------

@@ -72,3 +72,42 @@ def test_a_spectrogram_ends_below_its_largest_number(logarithm: str, rest: str, 
     exec(code, names)
     found = names["Spectrogram"]()(silent.new_ones(1, 1), silent if "1:" not in logarithm else silent.repeat(1, 2))
     assert found.isfinite().all() or count
+
+
+CONSUMED = """\
+import torch
+from torch import nn
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        y = self.linear(x)
+        return {consumer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("consumer", "count"),
+    [
+        ("torch.log_softmax(y + 1e-10, -1)", 0),
+        ("torch.nn.functional.gelu(y + 1e-10)", 0),
+        ("(y + 1e-10).softmax(-1)", 0),
+        ("torch.sqrt(y + 1e-10)", 1),
+        ("(1e-10 + y).log2()", 1),
+        ("1 / (y + 1e-10)", 1),
+        ("torch.reciprocal(y + 1e-10)", 1),
+        ("(y + 1e-10).pow(-0.5)", 1),
+    ],
+)
+def test_what_is_finite_at_zero_needs_no_guard(consumer: str, count: int) -> None:
+    code = CONSUMED.format(consumer=consumer)
+    assert len(check_file(Source(Path("/project/head.py"), code.encode()), OPTIONS).findings) == count
+    zero = torch.zeros(4, dtype=torch.float16, requires_grad=True)
+    given = eval(consumer, {"torch": torch, "y": zero})
+    given.sum().backward()
+    assert zero.grad is not None
+    assert (given.isfinite().all() and zero.grad.isfinite().all()) == (count == 0)

@@ -40,6 +40,8 @@ _VANISHING = ("tiny", "smallest_normal", "smallest_subnormal")
 _WIDE = BFLOAT16 | FLOAT32 | FLOAT64
 _LARGER = ("maximum", "max", "amax")
 _REACHING_ZERO = (Trait.SHARE, Trait.REST, Trait.SPREAD)
+_NOT_AT_ZERO = (*LOGARITHMS, "sqrt", "rsqrt", "reciprocal", "div", "divide", "true_divide", "pow", "float_power", "")
+"""Consumers that a zero keeps from a finite result or gradient, and what is no call, such as a division."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ def _vanishing(facts: FileFacts, use: Use, consumer: str) -> Vanishing | None:
             lanes = claimed_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16)
             lanes = surest({n: each for n, each in lanes.items() if facts.scenarios[n].autocast is None})
         elif half and trait not in _REACHING_ZERO and consumer not in LOGARITHMS:
+            lanes = doubted(lanes, doubts.VALUES_DECIDE)
+        elif parameter in _GUARDS["add"] and consumer not in _NOT_AT_ZERO:
             lanes = doubted(lanes, doubts.VALUES_DECIDE)
         if lanes:
             return Vanishing(use, parameter, lanes, cubed)
