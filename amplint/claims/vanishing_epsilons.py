@@ -83,9 +83,9 @@ def _vanishing(facts: FileFacts, use: Use, consumer: str) -> Vanishing | None:
             # Autocast computes the root and its gradient in float32.
             lanes = claimed_lanes(facts, use, use.operands[0], lambda _, bit: bit == FLOAT16)
             lanes = surest({n: each for n, each in lanes.items() if facts.scenarios[n].autocast is None})
-        elif half and trait not in _REACHING_ZERO and consumer not in LOGARITHMS:
-            lanes = doubted(lanes, doubts.VALUES_DECIDE)
-        elif parameter in _GUARDS["add"] and consumer not in _NOT_AT_ZERO:
+        elif (half and trait not in _REACHING_ZERO and consumer not in LOGARITHMS) or (
+            parameter in _GUARDS["add"] and consumer not in _NOT_AT_ZERO
+        ):
             lanes = doubted(lanes, doubts.VALUES_DECIDE)
         if lanes:
             return Vanishing(use, parameter, lanes, cubed)
