@@ -199,3 +199,32 @@ def test_norms_that_factorise_have_no_kernel(norm: str, refused: bool) -> None:
     for dtype in (torch.float16, torch.bfloat16):
         with pytest.raises(RuntimeError, match="Low precision") if refused else nullcontext():
             namespace["Contraction"]().to(dtype)(torch.ones(4, dtype=dtype))
+
+
+SOLVED = """\
+import torch
+from torch import nn
+
+
+class Solve(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(4))
+
+    def forward(self, x: torch.Tensor):
+        wide = torch.eye(4, device=x.device)
+        return torch.linalg.solve_triangular({first}, {second}, upper=False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"), [("self.weight", "x", True), ("self.weight", "wide", True), ("wide", "x", False)]
+)
+def test_a_kernel_is_that_of_the_operand_that_decides_the_dtype(first: str, second: str, refused: bool) -> None:
+    code = SOLVED.format(first=first, second=second)
+    found = check_file(Source(Path("/project/solve.py"), code.encode()), replace(OPTIONS, pedantic=False)).findings
+    assert [f.scenarios for f in found] == [("fp16", "bf16", "bf16-mixed-params")] * refused
+    namespace: dict[str, type[nn.Module]] = {}
+    exec(compile(code, "solve.py", "exec"), namespace)
+    with pytest.raises(RuntimeError, match="not implemented") if refused else nullcontext():
+        namespace["Solve"]().half()(torch.ones(4, 4).half())

@@ -78,6 +78,9 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
         if low:
             operands.append((operand, low))
             lanes.update({n: c for n, c in low.items() if n not in lanes or not lanes[n].proven})
+    if op is not None and not op.strict and op.result == "first":
+        of_first = next((low for operand, low in operands if operand is use.operands[0]), {})
+        lanes = {n: c for n, c in lanes.items() if n in of_first}
     if op is not None and not op.strict and op.result in _PROMOTING:
         given = [name for name in op.tensors if not isinstance(use.arguments.get(name, NONE), (Const, Number))]
         lanes = {n: c for n, c in lanes.items() if sum(n in low for _, low in operands) >= len(given)}
