@@ -32,11 +32,13 @@ class Asked(NamedTuple):
 def unanswered(cls: Class, row: int, named: Callable[[str], Iterable[Source] | None]) -> bool:
     """Whether a line of a class is never run: it stands behind such an attribute.
 
-    ``named`` gives the files of the project that have a word, None where they are too many.
+    What has no ``forward`` may be mixed into a class that has one, and gets attributes there. ``named`` gives the files of the project that have a word, None where they are too many.
     """
     method = next((s for s in cls.node.body if isinstance(s, Function) and _encloses(s, row)), None)
     kin = [base for base in ancestry(cls) if isinstance(base, Class)]
-    if method is None or not method.args.args or not is_plain(cls) or any(map(_is_dynamic, kin)):
+    if method is None or not method.args.args or find_member(cls, "forward") is None:
+        return False
+    if not is_plain(cls) or any(map(_is_dynamic, kin)):
         return False
     for asked in dict.fromkeys(_asked(method.body, row, method.args.args[0].arg)):
         inherited = of_every_module(asked.name) or (not asked.true and find_member(cls, asked.name) is not None)
