@@ -32,7 +32,8 @@ class Asked(NamedTuple):
 def unanswered(cls: Class, row: int, named: Callable[[str], Iterable[Source] | None]) -> bool:
     """Whether a line of a class is never run: it stands behind such an attribute.
 
-    What has no ``forward`` may be mixed into a class that has one, and gets attributes there. ``named`` gives the files of the project that have a word, None where they are too many.
+    What has no ``forward`` may be mixed into a class that has one, and gets attributes there. ``named`` gives the files
+    of the project that have a word, None where they are too many.
     """
     method = next((s for s in cls.node.body if isinstance(s, Function) and _encloses(s, row)), None)
     kin = [base for base in ancestry(cls) if isinstance(base, Class)]
