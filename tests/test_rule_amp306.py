@@ -36,11 +36,11 @@ NUMBER = "(torch.log(torch.full((), 10000.0)) / 64)"
     [
         (f"torch.exp(-index * {NUMBER})", Certainty.LIKELY, "rounds the exponents of the frequencies"),
         (f"(-index * {NUMBER}).exp()", Certainty.LIKELY, "rounds the exponents of the frequencies"),
-        (f"torch.sin(index * {NUMBER})", Certainty.PROVEN, "rounds positions above 256"),
-        ("torch.exp(index * self.slopes.to(x.dtype))", Certainty.PROVEN, "rounds the angles or exponents"),
-        ("torch.cos(index * x)", Certainty.PROVEN, "rounds the angles or exponents"),
-        ("torch.outer(index, x[0]).sin()", Certainty.PROVEN, "rounds positions above 256"),
-        ("torch.sin(index * torch.exp(self.slopes.to(x.dtype)))", Certainty.PROVEN, "rounds positions above 256"),
+        (f"torch.sin(index * {NUMBER})", Certainty.LIKELY, "rounds positions above 256"),
+        ("torch.exp(index * self.slopes.to(x.dtype))", Certainty.LIKELY, "rounds the angles or exponents"),
+        ("torch.cos(index * x)", Certainty.LIKELY, "rounds the angles or exponents"),
+        ("torch.outer(index, x[0]).sin()", Certainty.LIKELY, "rounds positions above 256"),
+        ("torch.sin(index * torch.exp(self.slopes.to(x.dtype)))", Certainty.LIKELY, "rounds positions above 256"),
     ],
 )
 def test_what_counts_up(returned: str, certainty: Certainty, said: str) -> None:

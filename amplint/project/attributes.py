@@ -23,30 +23,45 @@ _LATER = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ListComp, ast.S
 
 
 class Asked(NamedTuple):
-    """An attribute that a method reads of its object before a line; ``true``: the line runs where it is true only."""
+    """An attribute that a method reads of its object on every way to some lines; ``true``: they are run where it is
+    true only."""
 
     name: str
     true: bool
+    first: int
+    last: int
 
 
-def unanswered(cls: Class, row: int, named: Callable[[str], Iterable[Source] | None]) -> bool:
-    """Whether a line of a class is never run: it stands behind such an attribute.
+class Attributes:
+    """What the methods of a file ask of their objects. ``named`` gives the files of the project that have a word, None
+    where they are too many."""
 
-    What has no ``forward`` may be mixed into a class that has one, and gets attributes there. ``named`` gives the files
-    of the project that have a word, None where they are too many.
-    """
-    method = next((s for s in cls.node.body if isinstance(s, Function) and _encloses(s, row)), None)
-    kin = [base for base in ancestry(cls) if isinstance(base, Class)]
-    if method is None or not method.args.args or find_member(cls, "forward") is None:
-        return False
-    if not is_plain(cls) or any(map(_is_dynamic, kin)):
-        return False
-    for asked in dict.fromkeys(_asked(method.body, row, method.args.args[0].arg)):
-        inherited = of_every_module(asked.name) or (not asked.true and find_member(cls, asked.name) is not None)
-        files = named(asked.name) if not inherited else None
-        if files is not None and not _given(asked, {base.name for base in kin}, files):
-            return True
-    return False
+    def __init__(self, named: Callable[[str], Iterable[Source] | None]) -> None:
+        self._named = named
+        self._missing: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._given: dict[tuple[int, str, bool], bool] = {}
+
+    def lack(self, cls: Class, row: int) -> bool:
+        """Whether a line of a class is never run: it stands behind an attribute that nothing gives.
+
+        What has no ``forward`` may be mixed into a class that has one, and gets attributes there.
+        """
+        key = id(cls.node)
+        if key not in self._missing:
+            kin = [base for base in ancestry(cls) if isinstance(base, Class)]
+            whole = find_member(cls, "forward") is not None and is_plain(cls) and not any(map(_is_dynamic, kin))
+            methods = (s for s in cls.node.body if isinstance(s, Function) and s.args.args) if whole else ()
+            asked = (each for method in methods for each in _asked(method.body, method.args.args[0].arg))
+            self._missing[key] = tuple((each.first, each.last) for each in asked if not self._is_given(cls, kin, each))
+        return any(first <= row <= last for first, last in self._missing[key])
+
+    def _is_given(self, cls: Class, kin: list[Class], asked: Asked) -> bool:
+        key = (id(cls.node), asked.name, asked.true)
+        if key not in self._given:
+            inherited = of_every_module(asked.name) or (not asked.true and find_member(cls, asked.name) is not None)
+            files = self._named(asked.name) if not inherited else None
+            self._given[key] = files is None or _given(asked, {base.name for base in kin}, files)
+        return self._given[key]
 
 
 def _is_dynamic(cls: Class) -> bool:
@@ -54,35 +69,32 @@ def _is_dynamic(cls: Class) -> bool:
     return any(found.intersection(_DYNAMIC) for found in names)
 
 
-def _asked(body: list[ast.stmt], row: int, own: str) -> Iterator[Asked]:
-    """What is read on every way to a line, in order."""
+def _asked(body: list[ast.stmt], own: str) -> Iterator[Asked]:
+    """What a block reads, each with the lines of it that come after."""
+    last = body[-1].end_lineno or body[-1].lineno
     for statement in body:
-        if statement.lineno > row or isinstance(statement, (ast.Try, *_LATER)):
-            return
-        if not hasattr(statement, "body"):
-            yield from _read(statement, own)
+        if isinstance(statement, (ast.Try, *_LATER)):
             continue
-        heads = [getattr(statement, name, None) for name in ("test", "iter")]
+        heads: list[ast.AST | None] = [getattr(statement, name, None) for name in ("test", "iter", "subject")]
         heads += [item.context_expr for item in getattr(statement, "items", ())]
-        for head in heads:
-            yield from _read(head, own) if head is not None else ()
-        if not _encloses(statement, row):
-            continue
         inner: list[ast.stmt] = getattr(statement, "body", [])
-        within = bool(inner) and inner[0].lineno <= row <= (inner[-1].end_lineno or row)
-        if isinstance(statement, ast.If):
-            yield from _true(statement.test, own, holds=within)
-        yield from _asked(inner if within else getattr(statement, "orelse", []), row, own)
-        return
+        if not inner and not isinstance(statement, ast.Match):
+            heads = [statement]
+        for name in (name for head in heads if head is not None for name in _read(head, own)):
+            yield Asked(name, False, statement.lineno, last)
+        for block, holds in ((inner, True), (getattr(statement, "orelse", []), False)):
+            for name in _true(statement.test, own, holds=holds) if block and isinstance(statement, ast.If) else ():
+                yield Asked(name, True, block[0].lineno, block[-1].end_lineno or block[-1].lineno)
+            yield from _asked(block, own) if block else ()
 
 
-def _read(node: ast.AST, own: str) -> Iterator[Asked]:
+def _read(node: ast.AST, own: str) -> Iterator[str]:
     """What an expression or statement reads, whatever it comes to."""
     if isinstance(node, _LATER):
         return
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:
         if isinstance(node.ctx, ast.Load):
-            yield Asked(node.attr, true=False)
+            yield node.attr
         return
     parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, ast.BoolOp):
@@ -93,7 +105,7 @@ def _read(node: ast.AST, own: str) -> Iterator[Asked]:
         yield from _read(part, own)
 
 
-def _true(test: ast.expr, own: str, *, holds: bool) -> Iterator[Asked]:
+def _true(test: ast.expr, own: str, *, holds: bool) -> Iterator[str]:
     """The attributes that are true where a test holds, or does not."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         yield from _true(test.operand, own, holds=not holds)
@@ -101,7 +113,7 @@ def _true(test: ast.expr, own: str, *, holds: bool) -> Iterator[Asked]:
         for value in test.values:
             yield from _true(value, own, holds=holds)
     elif holds and isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name) and test.value.id == own:
-        yield Asked(test.attr, true=True)
+        yield test.attr
 
 
 def _given(asked: Asked, kin: set[str], files: Iterable[Source]) -> bool:
@@ -153,7 +165,3 @@ def _own_stores(method: Function) -> Iterator[int]:
 
 def _last(base: ast.expr) -> str:
     return base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
-
-
-def _encloses(node: ast.stmt, row: int) -> bool:
-    return node.lineno <= row <= (node.end_lineno or row)
