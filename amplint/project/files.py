@@ -37,7 +37,9 @@ def naming(folder: Path, whole: bool, age: int, attribute: bytes) -> tuple[Path,
     """The same of those that name an attribute, whatever has it."""
     files = _files(folder, whole, age)
     asked_of = re.compile(rb"\.%b\b" % re.escape(attribute))
-    return tuple(path for path, data, _ in files if asked_of.search(data)) if files is not None else None
+    if files is None:
+        return None
+    return tuple(path for path, data, _ in files if attribute in data and asked_of.search(data))
 
 
 @lru_cache(maxsize=1024)
@@ -45,7 +47,9 @@ def spelling(folder: Path, whole: bool, age: int, word: bytes) -> tuple[Path, ..
     """The same of those that have a word anywhere."""
     files = _files(folder, whole, age)
     anywhere = re.compile(rb"\b%b\b" % re.escape(word))
-    return tuple(path for path, data, _ in files if anywhere.search(data)) if files is not None else None
+    if files is None:
+        return None
+    return tuple(path for path, data, _ in files if word in data and anywhere.search(data))
 
 
 def parsed(path: Path) -> Source | None:
