@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.testing._internal.common_methods_invocations import binary_ufuncs, unary_ufuncs
 
+from amplint.claims.vanishing_epsilons import AT_ZERO
 from amplint.engine import Options, check_file
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
@@ -111,3 +113,36 @@ def test_what_is_finite_at_zero_needs_no_guard(consumer: str, count: int) -> Non
     given.sum().backward()
     assert zero.grad is not None
     assert (given.isfinite().all() and zero.grad.isfinite().all()) == (count == 0)
+
+
+def _not_finite(call: Any) -> bool:
+    """Whether the result or the gradient of a function of zeros is not finite; False where it cannot run."""
+    zeros = torch.zeros(3, requires_grad=True)
+    try:
+        out = call(zeros)
+        if out.isfinite().all() and out.requires_grad:
+            out.sum().backward()
+    except (RuntimeError, TypeError, ValueError, AttributeError):
+        return False
+    return not out.isfinite().all() or (zeros.grad is not None and not zeros.grad.isfinite().all())
+
+
+def _bad_at_zero() -> set[str]:
+    two, none = torch.full((3,), 2.0), torch.zeros(3)
+    found = set()
+    for op in (*unary_ufuncs, *binary_ufuncs):
+        if op.name.startswith(("_refs", "jiterator")):
+            continue
+        if op in unary_ufuncs:
+            sample = next(iter(op.sample_inputs("cpu", torch.float32)))
+            ways = [lambda x, op=op, sample=sample: op.op(x, *sample.args, **sample.kwargs)]
+        else:
+            operands = (lambda x: (two, x), lambda x: (x, two), lambda x: (x, none))
+            ways = [lambda x, op=op, make=make: op.op(*make(x)) for make in operands]
+        if any(map(_not_finite, ways)):
+            found |= {name.rpartition(".")[2] for name in (op.name, *(alias.name for alias in op.aliases))}
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_functions_that_do_not_bear_zero_are_those_of_torch() -> None:
+    assert _bad_at_zero() == AT_ZERO

@@ -40,8 +40,20 @@ _VANISHING = ("tiny", "smallest_normal", "smallest_subnormal")
 _WIDE = BFLOAT16 | FLOAT32 | FLOAT64
 _LARGER = ("maximum", "max", "amax")
 _REACHING_ZERO = (Trait.SHARE, Trait.REST, Trait.SPREAD)
-_NOT_AT_ZERO = (*LOGARITHMS, "sqrt", "rsqrt", "reciprocal", "div", "divide", "true_divide", "pow", "float_power", "")
-"""Consumers that a zero keeps from a finite result or gradient, and what is no call, such as a division."""
+AT_ZERO = frozenset(
+    [
+        *LOGARITHMS,
+        *("acosh", "arccosh", "bessel_y0", "bessel_y1", "digamma", "psi", "entr", "gammaln", "lgamma", "logit"),
+        *("modified_bessel_k0", "modified_bessel_k1", "multigammaln", "mvlgamma", "ndtri", "polygamma"),
+        *("reciprocal", "rsqrt", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "sqrt"),
+        *("div", "divide", "floor_divide", "fmod", "gammainc", "gammaincc", "hypot", "igamma", "igammac"),
+        *("remainder", "true_divide", "xlogy", "zeta"),
+    ]
+)
+"""Functions of one or two numbers whose result or gradient is not finite where one of them, or both, are zero: the
+tests run those that torch's OpInfo declares."""
+_NOT_AT_ZERO = AT_ZERO | {"pow", "float_power", "cosine_similarity", "normalize", ""}
+"""Those consumers, what an exponent or an epsilon of their own decides, and what is no call, such as a division."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ SWITCHED_ON = _possible(
 LOSS_BY_VALUES = _likely(
     "loss-by-values",
     f"{' '.join(ROUNDED)} AMP404",
-    "The dtypes are certain; how much is lost by them is for the values to say.",
+    "What the code does is certain; how much accuracy that costs, the values decide.",
 )
 MANAGED = _likely("managed", "AMP404", "A framework runs the backward pass, and may leave the region for it.")
 

@@ -33,20 +33,10 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
 
 
 @lru_cache(maxsize=1024)
-def naming(folder: Path, whole: bool, age: int, attribute: bytes) -> tuple[Path, ...] | None:
-    """The same of those that name an attribute, whatever has it."""
-    files = _files(folder, whole, age)
-    asked_of = re.compile(rb"\.%b\b" % re.escape(attribute))
-    if files is None:
-        return None
-    return tuple(path for path, data, _ in files if attribute in data and asked_of.search(data))
-
-
-@lru_cache(maxsize=1024)
 def spelling(folder: Path, whole: bool, age: int, word: bytes) -> tuple[Path, ...] | None:
-    """The same of those that have a word anywhere."""
+    """The same of those that have a word anywhere, or an attribute where the word begins with a dot."""
     files = _files(folder, whole, age)
-    anywhere = re.compile(rb"\b%b\b" % re.escape(word))
+    anywhere = re.compile(rb"%b%b\b" % (b"" if word.startswith(b".") else rb"\b", re.escape(word)))
     if files is None:
         return None
     return tuple(path for path, data, _ in files if word in data and anywhere.search(data))

@@ -12,7 +12,7 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
-from amplint.project.files import mentioning, naming, parsed, spelling
+from amplint.project.files import mentioning, parsed, spelling
 from amplint.project.mentions import (
     Definition,
     Function,
@@ -130,7 +130,7 @@ class Ways:
         own = callers(self._file.tree).get(name, set())
         if not own or "" in own:
             return own
-        sources = self._read(naming(*self._scope, contents.age(), name.encode()))
+        sources = self._read(spelling(*self._scope, contents.age(), b"." + name.encode()))
         return None if sources is None else own.union(*(callers(source.tree).get(name, ()) for source in sources))
 
     def spelling(self, word: str) -> list[Source] | None:

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from amplint.source import Source, SourceError
+from amplint.project.files import parsed
 from amplint.verify.job import Claim
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.finding import Finding
+    from amplint.source import Source
 
 EXAMPLE = "amplint_example"
 """The function, of a file or static in a class, that returns ``(module, args, kwargs)``."""
@@ -194,7 +195,8 @@ def _through(finding: Finding, tree: ast.Module) -> Iterator[tuple[str, int, int
     trees = {finding.filename: tree}
     for cause in finding.causes:
         if cause.filename not in trees:
-            trees[cause.filename] = _read(cause.filename)
+            source = parsed(cause.filename)
+            trees[cause.filename] = source.tree if source is not None else ast.Module([], [])
         row = cause.span.start.row
         statement, _ = _enclosing(row, trees[cause.filename])
         within = any(
@@ -206,14 +208,6 @@ def _through(finding: Finding, tree: ast.Module) -> Iterator[tuple[str, int, int
             body = getattr(statement, "body", None)
             last = body[0].lineno - 1 if body else statement.end_lineno
             yield str(cause.filename), statement.lineno, max(statement.lineno, last or 0)
-
-
-def _read(path: Path) -> ast.Module:
-    """The syntax of a file; an empty one where it cannot be read."""
-    try:
-        return Source(path, path.read_bytes()).tree
-    except (OSError, SourceError):
-        return ast.Module([], [])
 
 
 def _enclosing(row: int, tree: ast.Module) -> tuple[ast.stmt | None, ast.ClassDef | None]:
