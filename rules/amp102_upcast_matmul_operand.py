@@ -28,8 +28,8 @@ class UpcastMatmulOperand(Rule):
     ------------
     Reports matrix products, convolutions and layers with an operand that `.float()`, `.double()`, `.to(torch.float32)`
     or `softmax(..., dtype=torch.float32)` lifted out of the dtype that the other operand has. Under autocast these
-    operations cast their operands back down; there the rule reports an upcast written in the operand itself, or on
-    every operand, as wasted.
+    operations cast their operands back down; there the rule reports an upcast as wasted where all that is multiplied
+    was made float32: beside a parameter, or an operand in low precision, a cast may only make a mask fit.
 
     A wasted upcast is shown with `--pedantic` alone where no module is seen to run the function and the file names no
     autocast, or where nothing is left of float32 anyway: the result is cast to the dtype of an argument at once.

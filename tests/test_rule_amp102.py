@@ -157,3 +157,37 @@ class Rotating(BASE):
 )
 def test_an_optimizer_works_outside_of_autocast(base: str, expected: int, tmp_path: Path) -> None:
     assert len(certainties(tmp_path, OPTIMIZER.replace("BASE", base))) == expected
+
+
+MULTIPLIED = """\
+class Score(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.weight = nn.Parameter(torch.zeros(8, 8, dtype=torch.float32))
+
+    def forward(self, x: torch.Tensor, mask):
+        low = self.layer(x)
+        wide = low.float()
+        return {product}
+"""
+
+
+@pytest.mark.parametrize(
+    ("product", "count"),
+    [
+        ("low.float() @ mask.float()", 1),
+        ("low.float() @ low.softmax(-1)", 1),
+        ("wide @ wide.T", 1),
+        ("mask.float() @ low", 0),
+        ("low.float() @ self.weight", 0),
+        ("nn.functional.linear(wide, self.weight)", 0),
+        ("self.layer(low.float())", 0),
+        ("low.float() @ mask.values", 0),
+    ],
+)
+def test_float32_was_meant_where_all_that_is_multiplied_was_made_so(product: str, count: int, tmp_path: Path) -> None:
+    source = Source(tmp_path / "module.py", (HEAD + MULTIPLIED.format(product=product)).encode())
+    under_autocast = tuple(scenario for scenario in DEFAULT_SCENARIOS if scenario.autocast is not None)
+    options = Options(RULES, under_autocast, "cuda", (2, 13))
+    assert len(check_file(source, options).findings) == count

@@ -23,7 +23,9 @@ def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
     """Record operands cast to float32 in the source that the ambient autocast casts straight back down.
 
     ``operands`` carry the dtypes before autocast's casts. A region that the code opens itself around the operation was
-    meant, and a cast variable may serve other operations; so the cast must be written in the operand, or be on all.
+    meant. That float32 was, only a product shows that has nothing but float32 to multiply: beside a parameter or a
+    low-precision operand a cast may as well make an integer mask or a float64 input fit. A cast variable may serve
+    other operations, so the cast must be written in the operand, or be on all.
     """
     region = frame.region
     if region is not None and any(state.on for state in region.inside):
@@ -34,8 +36,10 @@ def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
         if number == 0 or not ambient.on or not frame.live >> number & 1:
             continue
         floating = [o for o in operands if o.value.dtypes[number].mask & FLOATS]
-        upcast = [o for o in floating if o.value.dtypes[number] == Lane(FLOAT32) and is_upcast(o.value, number)]
-        if upcast and (len(upcast) == len(floating) > 1 or any(_written_in(frame, o, number) for o in upcast)):
+        made = [o for o in floating if o.value.dtypes[number] == Lane(FLOAT32) and not o.value.leaf]
+        upcast = [o for o in made if is_upcast(o.value, number)]
+        written = len(made) == len(floating) and any(_written_in(frame, o, number) for o in upcast)
+        if len(floating) > 1 and (len(upcast) == len(floating) or (upcast and written)):
             lanes.append(number)
             others = [o for o in operands if o is not upcast[0]]
             pair = pair or (upcast[0], others[0] if others else upcast[0])
