@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
-from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
@@ -175,7 +175,8 @@ def _judged(
     from amplint.infer.syntax.scripts import run_in_full_precision
     from amplint.project.ends import Judging
 
-    scenarios = (CONTROL, *(scenario for scenario in options.judged if scenario != CONTROL))
+    judged = [one for one in options.judged if options.scenarios or release >= AUTOCAST_SINCE or not one.autocast]
+    scenarios = (CONTROL, *(scenario for scenario in judged if scenario != CONTROL))
     oldest = torch.oldest if options.torch_version or torch.stated_in else None
     judging = Judging(scenarios, options.device, release, oldest)
     try:

@@ -89,6 +89,37 @@ def setup_cfg_groups(text: str) -> Iterator[tuple[str, list[str]]]:
             yield name, [row[2] for row in requirement_lines(value)]
 
 
+def python_of_pyproject(document: Table) -> str | None:
+    """The Pythons that a pyproject.toml allows, as PEP 440 has it: by its standard table, else by Poetry's."""
+    python = table_at(document, "tool", "poetry", "dependencies").get("python")
+    poetry = ",".join(filter(None, map(_plain, re.split(r"[,\s]+", python)))) if isinstance(python, str) else None
+    stated = table_at(document, "project").get("requires-python")
+    return stated if isinstance(stated, str) else poetry
+
+
+def python_of_setup_cfg(text: str) -> str | None:
+    """The same of a setup.cfg."""
+    found = re.search(r"^python_requires[ \t]*[=:][ \t]*(\S.*)$", text, re.MULTILINE)
+    return found[1] if found is not None else None
+
+
+def python_of_setup_py(text: str) -> str | None:
+    """The same of a setup.py that writes them out in its call."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    stated = (k.value for k in ast.walk(tree) if isinstance(k, ast.keyword) and k.arg == "python_requires")
+    return next((v.value for v in stated if isinstance(v, ast.Constant) and isinstance(v.value, str)), None)
+
+
+def python_of_metadata(text: str) -> str | None:
+    """The same of the metadata of a distribution."""
+    from email.parser import HeaderParser
+
+    return HeaderParser().parsestr(text).get("Requires-Python")
+
+
 def metadata_groups(text: str) -> Iterator[tuple[str, list[str]]]:
     """The same for the metadata of a distribution, whose extras stand in markers."""
     from email.parser import HeaderParser

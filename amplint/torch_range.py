@@ -15,14 +15,17 @@ Of the releases allowed
   names the release and the file that allows it.
 
 A requirement without a lower bound promises no old release: it stands for the newest release that it allows, and one
-without any bound for the newest release that is known.
+without any bound for the newest release that is known. Nor is a release promised that has no wheel for the oldest
+Python that the project, as the same folder or metadata states it, runs on (``python_support.json``).
 """
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -40,6 +43,7 @@ Release = tuple[int, int]
 _LAST_OF_1 = 13
 _RELEASES = (*((1, n) for n in range(_LAST_OF_1 + 1)), *((2, n) for n in range(NEWEST_TORCH[1] + 1)))
 _PATCHES = range(4)
+_PYTHON_PATCHES = range(20)
 _NAMES = ("torch",)
 _CONDA_NAMES = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
 _LOWER_BOUNDS = (">=", ">", "==", "===", "~=")
@@ -71,12 +75,14 @@ def _required(folder: str) -> TorchRange | None:
         names = os.listdir(folder)
     except OSError:
         names = []
-    found = _stated(Path(folder), sorted(names))
+    found = _installable(_stated(Path(folder), sorted(names)), _pythons(Path(folder), names))
     parent, own = os.path.split(folder)
     if found is not None or ".git" in names or parent == folder:
         return found
     metadata = _distributions(parent).get(own)
-    return _required(parent) if metadata is None else _read(metadata, _in_metadata)
+    if metadata is None:
+        return _required(parent)
+    return _installable(_read(metadata, _in_metadata), [(metadata, requirement_files.python_of_metadata)])
 
 
 @cache
@@ -120,6 +126,51 @@ def _stated(folder: Path, names: list[str]) -> TorchRange | None:
 
 
 _USUAL_LIST = "requirements.txt"
+
+
+def _pythons(folder: Path, names: list[str]) -> list[tuple[Path, Callable[[str], str | None]]]:
+    """The files of a folder that may state a project's Pythons, the weightiest first, each with its reader."""
+    readers: dict[str, Callable[[str], str | None]] = {
+        "pyproject.toml": lambda text: requirement_files.python_of_pyproject(parse_toml(text)),
+        "setup.cfg": requirement_files.python_of_setup_cfg,
+        "setup.py": requirement_files.python_of_setup_py,
+    }
+    return [(folder / name, reader) for name, reader in readers.items() if name in names]
+
+
+def _installable(
+    found: TorchRange | None, pythons: list[tuple[Path, Callable[[str], str | None]]]
+) -> TorchRange | None:
+    """A range without the older releases that the oldest Python allowed cannot install."""
+    if found is None or found.oldest == found.newest:
+        return found
+    for path, reader in pythons:
+        try:
+            first = _first_for(reader(path.read_text(encoding="utf-8-sig")) or "")
+        except (OSError, ValueError, RecursionError):
+            continue
+        if first is not None:
+            return replace(found, oldest=min(max(found.oldest, first), found.newest))
+    return found
+
+
+@cache
+def _first_for(pythons: str) -> Release | None:
+    """The first release of torch for the oldest of some Pythons, stated as PEP 440 has it; None where that is unknown.
+
+    Raises ValueError.
+    """
+    from packaging.specifiers import SpecifierSet
+
+    if not pythons.strip():
+        return None
+    allowed = SpecifierSet(pythons)
+    table = json.loads(files("amplint.data").joinpath("python_support.json").read_text(encoding="utf-8"))["first"]
+    for python, release in table.items():
+        if any(allowed.contains(f"{python}.{patch}") for patch in _PYTHON_PATCHES):
+            major, minor = release.split(".")
+            return int(major), int(minor)
+    return None
 
 
 def _read(path: Path, reader: Callable[[Path], Iterable[Requirement]]) -> TorchRange | None:

@@ -117,6 +117,30 @@ def test_a_requirement_gives_its_releases(project: Project, name: str, text: str
     assert span(torch_range(project({name: text}))) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("pyproject.toml", '[project]\nrequires-python = ">=3.13"\ndependencies = ["torch>=1.13"]\n',
+         f"2.5 - {NEWEST}"),
+        ("pyproject.toml", '[project]\nrequires-python = ">=3.8"\ndependencies = ["torch>=1.13"]\n',
+         f"1.13 - {NEWEST}"),
+        ("pyproject.toml", '[project]\nrequires-python = ">=3.12"\ndependencies = ["torch>=1.9,<2.2"]\n', "2.1"),
+        ("pyproject.toml", '[project]\nrequires-python = ">=3.12"\ndependencies = ["torch==1.13"]\n', "1.13"),
+        ("pyproject.toml", '[project]\nrequires-python = "eleven"\ndependencies = ["torch>=1.13"]\n',
+         f"1.13 - {NEWEST}"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = "^3.10"\ntorch = ">=1.9"\n', f"1.11 - {NEWEST}"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = ">=3.11,<4.0"\ntorch = ">=1.9"\n', f"1.13 - {NEWEST}"),
+        ("setup.cfg", "[options]\npython_requires = >=3.10\ninstall_requires =\n    torch>=1.9\n", f"1.11 - {NEWEST}"),
+        ("setup.py", "setup(install_requires=['torch>=1.9'], python_requires='>=3.10')\n", f"1.11 - {NEWEST}"),
+        ("setup.py", "setup(install_requires=['torch>=1.9'], python_requires=oldest)\n", f"1.9 - {NEWEST}"),
+    ],
+)  # fmt: skip
+def test_no_release_is_promised_that_the_oldest_python_cannot_install(
+    project: Project, name: str, text: str, expected: str
+) -> None:
+    assert span(torch_range(project({name: text}))) == expected
+
+
 def test_the_weightiest_file_of_the_nearest_folder_decides(project: Project) -> None:
     root = project(
         {
@@ -158,14 +182,14 @@ def test_a_package_beside_others_is_judged_by_its_own_metadata(
             "pyproject.toml": '[project]\ndependencies = ["torch==2.0"]\n',
             "site/The_Dist-1.0.dist-info/METADATA": f"Name: The-Dist\n{stated}\nRequires-Dist: torch==0.4\n",
             "site/The_Dist-1.0.dist-info/RECORD": "pack/__init__.py,sha256=x,0\npack/deep/er.py,,\nalone.py,,\n",
-            "site/other-1.0.dist-info/METADATA": "Name: other\nRequires-Dist: torch==1.5\n",
+            "site/other-1.0.dist-info/METADATA": "Name: other\nRequires-Python: >=3.10\nRequires-Dist: torch>=1.5\n",
             "site/other-1.0.dist-info/RECORD": "another/__init__.py,,\n",
             "site/pack/deep/er.py": "",
             "site/unlisted/file.py": "",
         }
     )
     assert span(torch_range(root / "site" / "pack" / "deep")) == expected
-    assert span(torch_range(root / "site" / "another")) == "1.5"
+    assert span(torch_range(root / "site" / "another")) == f"1.11 - {NEWEST}"
     assert span(torch_range(root / "site" / "unlisted")) == "2.0"
 
 
@@ -259,3 +283,34 @@ def test_requirements_are_read_only_where_torch_is_named(project: Project) -> No
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+FILLED = """\
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x, mask):
+        return self.proj(x).masked_fill(mask, -1e9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("requirement", "scenarios"),
+    [
+        ("torch==1.5.1", ["fp16"]),
+        ("torch==1.6.0", ["autocast-fp16"]),
+        ("torch>=1.2", ["autocast-fp16"]),
+    ],
+)
+def test_before_autocast_nobody_runs_under_it(project: Project, requirement: str, scenarios: list[str]) -> None:
+    root = project({"requirements.txt": f"{requirement}\n", "scores.py": FILLED})
+    (finding,) = _findings("check", str(root), "--select", "AMP301")
+    assert finding["scenarios"] == scenarios
+    (named,) = _findings("check", str(root), "--select", "AMP301", "--scenario", "autocast-fp16")
+    assert named["scenarios"] == ["autocast-fp16"]

@@ -30,8 +30,9 @@ _DEVIATIONS = 1.2816
 ASKED_FOR = ("AMP101", "AMP102", "AMP106", "AMP107", "AMP201", "AMP202", "AMP204")
 """Rules that stay on: what amplint was first asked to flag, and what finds the public incidents."""
 AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
-ENOUGH, JUDGED, FEWEST = 0.6, 15, 4
-"""The share of right ones below which a kind is in preview; how many judged ones count, and how many there must be."""
+ENOUGH, JUDGED, SURE, FEWEST = 0.6, 15, 10, 4
+"""The share of right ones below which a kind is in preview; how many judged ones count, how many say so by themselves,
+and how many there must be."""
 
 
 def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
@@ -58,8 +59,10 @@ def _certainty(one: Drawn) -> str:
 
 
 def in_preview(kind: Kind) -> bool:
-    """Whether amplint keeps a kind back: its share would hardly be enough if more were judged."""
-    return _at_most(kind) < ENOUGH and kind.code not in ASKED_FOR
+    """Whether amplint keeps a kind back: its share is too low, and of few judged ones would hardly be enough if more
+    were judged."""
+    share = kind.right if kind.judged >= SURE else _at_most(kind)
+    return share < ENOUGH and kind.code not in ASKED_FOR
 
 
 def _at_most(kind: Kind) -> float:

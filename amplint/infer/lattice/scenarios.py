@@ -43,6 +43,9 @@ CONTROL = SCENARIOS[0]
 
 DEFAULT_SCENARIOS = tuple(scenario for scenario in SCENARIOS if scenario.default)
 
+AUTOCAST_SINCE = (1, 6)
+"""The release of torch that first had autocast."""
+
 
 def scenario_names() -> list[str]:
     """Every accepted spelling, names first."""

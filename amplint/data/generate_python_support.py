@@ -1,0 +1,42 @@
+"""Generates ``python_support.json``: by Python, the first release of torch that has a wheel for it on Linux.
+
+Usage: ``python -m amplint.data.generate_python_support [OUT]`` (half a minute; asks pip, which asks its index).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FIRST = 6
+"""The minor release of the oldest Python 3 asked for."""
+PLATFORMS = ("linux_x86_64", "manylinux1_x86_64", "manylinux2014_x86_64", "manylinux_2_28_x86_64")
+
+
+def first_release(python: str) -> str | None:
+    """The oldest release (major.minor) that pip would install for a Python; None where there is none."""
+    platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
+    asked = ["index", "versions", "torch", "--python-version", python, "--only-binary=:all:", *platforms]
+    done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True, check=False)
+    listed = re.search(r"Available versions: (.*)", done.stdout)
+    releases = [re.findall(r"\d+", one)[:2] for one in listed[1].split(",")] if listed is not None else []
+    return ".".join(min(releases, key=lambda release: [int(part) for part in release])) if releases else None
+
+
+def table() -> dict[str, str]:
+    """Every Python 3 from the first on that has one."""
+    found: dict[str, str] = {}
+    minor = FIRST
+    while release := first_release(f"3.{minor}"):
+        found[f"3.{minor}"] = release
+        minor += 1
+    return found
+
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("python_support.json")
+    head = {"generator": "python -m amplint.data.generate_python_support", "first": table()}
+    out.write_text(json.dumps(head, indent=1) + "\n", encoding="utf-8")
