@@ -78,6 +78,43 @@ def test_a_model_that_raises_first_does_not_reach_its_blocks(tmp_path: Path, fir
     assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", first)) == expected
 
 
+BASE = """
+from torch import nn
+
+class Base(nn.Module):
+    def __init__(self, head=None):
+        super().__init__()
+        self.width, self.head = 8, head
+        self.stem = nn.Identity()
+
+    def add(self, block):
+        self.head = block
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("super().__init__()\n        self.blocks = nn.ModuleList([Block(self.width)])", []),
+        ("super().__init__()\n        block = Block(self.width)\n        self.blocks = [block]", []),
+        ("super().__init__(Block(8))\n        self.blocks = [self.head]", ["AMP104"]),
+        ("super().__init__()\n        self.blocks = [self.add(Block(8))]", ["AMP104"]),
+        ("super().__init__()\n        block = Block(8)\n        self.add(block)\n        self.blocks = []", ["AMP104"]),
+    ],
+)
+def test_what_a_base_in_another_file_holds_is_what_the_class_hands_it(
+    tmp_path: Path, made: str, expected: list[str]
+) -> None:
+    """``forward`` uses what the base made before it raises, and the blocks behind."""
+    model = MODEL.replace("class Model(nn.Module):", "class Model(Base):").replace(
+        "from .norm", "from .base import Base\nfrom .norm"
+    )
+    model = model.replace("FIRST", f"x = self.head(self.stem(x))\n        {RAISES}")
+    start, _, rest = model.rpartition("super().__init__()")
+    rest = rest.replace("\n        self.blocks = nn.ModuleList([Block(channels)])", "")
+    assert told(tmp_path, norm=NORM, base=BASE, model=start + made + rest) == expected
+
+
 def test_another_way_in_counts(tmp_path: Path) -> None:
     other = "from .norm import norm\n\nlayer = norm(64)\n"
     assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", RAISES), other=other) == ["AMP104"]

@@ -133,10 +133,10 @@ def runs_made_of(cls: ast.ClassDef, name: str, limit: Limit) -> bool:
     return False
 
 
-def made_of(cls: ast.ClassDef, method: Function, limit: Limit) -> frozenset[str] | None:
+def made_of(cls: ast.ClassDef, method: Function, limit: Limit) -> frozenset[str]:
     """Names of what the attributes are made of that a method, and those that it calls, use.
 
-    None where they may be made of anything: something else than the class sets them.
+    An attribute that something else than the class sets may be made of what the class hands on.
     """
     functions = {s.name: s for s in cls.body if isinstance(s, Function)}
     made = _attributes(functions.values())
@@ -157,7 +157,7 @@ def made_of(cls: ast.ClassDef, method: Function, limit: Limit) -> frozenset[str]
         elif attribute in made:
             names |= made[attribute]
         elif attribute not in _PLAIN:
-            return None
+            names |= _handed_on(functions.values())
     return frozenset(names)
 
 
@@ -206,7 +206,7 @@ def callers(tree: ast.Module) -> dict[str, set[str]]:
 
 
 def _own_attributes(method: Function) -> Iterator[tuple[str, int]]:
-    own = method.args.args[0].arg if method.args.args else ""
+    own = _own_name(method)
     for node in nodes_below(method):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:
             yield node.attr, node.lineno
@@ -216,24 +216,68 @@ def _attributes(methods: Iterable[Function]) -> dict[str, set[str]]:
     """By attribute, the names that what is stored there, or added to it, is made of, through variables too."""
     found: dict[str, set[str]] = {}
     for method in methods:
-        local: dict[str, set[str]] = {}
-        stored: list[tuple[str, set[str]]] = []
-        own = method.args.args[0].arg if method.args.args else ""
+        own, variables = _own_name(method), _variables(method)
         for target, value in _stores(method):
-            names = _mentioned(value)
             for part in ast.walk(target):
-                if isinstance(part, ast.Name):
-                    local.setdefault(part.id, set()).update(names)
-                elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == own:
-                    stored.append((part.attr, names))
-        for attribute, names in stored:
-            pending, known = [*names], set(names)
-            while pending:
-                further = local.get(pending.pop(), set()) - known
-                known |= further
-                pending += further
-            found.setdefault(attribute, set()).update(known)
+                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == own:
+                    found.setdefault(part.attr, set()).update(_made_through(variables, _mentioned(value)))
     return found
+
+
+def _handed_on(methods: Iterable[Function]) -> set[str]:
+    """Names that what methods hand on is made of: all that they do not just store in a variable or an attribute."""
+    found: set[str] = set()
+    for method in methods:
+        own = _own_name(method)
+        stored = [value for target, value in _stores(method) if _is_kept(own, target) and not _is_given(own, value)]
+        within = {id(node) for value in stored for node in nodes_below(value)}
+        found |= _made_through(
+            _variables(method),
+            {
+                node.id if isinstance(node, ast.Name) else node.attr
+                for node in nodes_below(method)
+                if isinstance(node, (ast.Name, ast.Attribute))
+                and id(node) not in within
+                and isinstance(node.ctx, ast.Load)
+            },
+        )
+    return found
+
+
+def _own_name(method: Function) -> str:
+    return method.args.args[0].arg if method.args.args else ""
+
+
+def _variables(method: Function) -> dict[str, set[str]]:
+    """By variable, the names that what is assigned to it, or added to it or a part of it, mentions."""
+    found: dict[str, set[str]] = {}
+    own = _own_name(method)
+    for target, value in _stores(method):
+        for part in ast.walk(target):
+            if isinstance(part, ast.Name) and part.id != own:
+                found.setdefault(part.id, set()).update(_mentioned(value))
+    return found
+
+
+def _made_through(variables: dict[str, set[str]], names: set[str]) -> set[str]:
+    """Names, and those that the variables among them are made of."""
+    pending, known = [*names], set(names)
+    while pending:
+        further = variables.get(pending.pop(), set()) - known
+        known |= further
+        pending += further
+    return known
+
+
+def _is_kept(own: str, target: ast.expr) -> bool:
+    """Whether a target is a variable, or an attribute of the object itself."""
+    return isinstance(target, ast.Name) or (isinstance(target, ast.Attribute) and _root(target) == own)
+
+
+def _is_given(own: str, value: ast.expr) -> bool:
+    """Whether a value calls a method of the object itself, or of what it derives from."""
+    calls = (node.func for node in nodes_below(value) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Attribute) and _root(called) in (own, "") for called in calls)
 
 
 def _stores(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:

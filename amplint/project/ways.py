@@ -246,8 +246,7 @@ class _Walk:
         """Whether a ``forward`` ends before it uses what a class makes with a name."""
         if self._end_of(file, forward) == inf:
             return False
-        names = made_of(cls, forward, partial(self._end_of, file)) if forward in cls.body else frozenset()
-        return names is not None and name not in names
+        return forward not in cls.body or name not in made_of(cls, forward, partial(self._end_of, file))
 
     def _end_of(self, file: Source, function: Function) -> float:
         """The line on which a function ends early, infinite where it does not; while no file is asked, one before which
