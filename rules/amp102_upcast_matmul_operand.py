@@ -31,8 +31,8 @@ class UpcastMatmulOperand(Rule):
     operations cast their operands back down; there the rule reports an upcast as wasted where all that is multiplied
     was made float32: beside a parameter, or an operand in low precision, a cast may only make a mask fit.
 
-    A wasted upcast is shown with `--pedantic` alone where no module is seen to run the function and the file names no
-    autocast, or where nothing is left of float32 anyway: the result is cast to the dtype of an argument at once.
+    A wasted upcast is shown with `--pedantic` alone where no module is seen to run the function, which does not name
+    autocast either, or where nothing is left of float32 anyway: the result is cast to the dtype of an argument at once.
 
     Why it is bad
     -------------

@@ -41,10 +41,13 @@ def updated(basis, values):
 """
 
 
-@pytest.mark.parametrize(("further", "told"), [("", 0), (MODULE, 1), (REGION, 1)])
-def test_somebody_opens_autocast_around_the_product(further: str, told: int, tmp_path: Path) -> None:
+OWN = UPDATE.replace("return out", "with torch.autocast('cuda', enabled=False):\n        return out @ out")
+
+
+@pytest.mark.parametrize(("code", "told"), [(UPDATE, 0), (UPDATE + MODULE, 1), (UPDATE + REGION, 0), (OWN, 1)])
+def test_a_module_runs_the_product_or_its_function_heeds_autocast(code: str, told: int, tmp_path: Path) -> None:
     path = tmp_path / "update.py"
-    path.write_text(UPDATE + further)
+    path.write_text(code)
     assert len(check_file(path, Options(RULES)).findings) == told
 
 

@@ -32,14 +32,16 @@ def idle_doubts(facts: FileFacts, conflict: Conflict) -> list[Doubt]:
 
 
 def may_be_under_autocast(facts: FileFacts, conflict: Conflict) -> bool:
-    """Whether a module is seen to run the function around, or may be handed the object that is called, or the file
+    """Whether a module is seen to run the function around, or may be handed the object that is called, or the function
     itself names autocast; outside of functions nothing is asked."""
     function = Surroundings.of(facts.source.tree).function(conflict.node)
     if function is None:
         return True
     if facts.in_module(function.lineno) or facts.runs_on_weights(function.lineno) or function.name == "__call__":
         return True
-    return any(reference.name is not None and "autocast" in reference.name for reference in facts.references)
+    within = facts.source.span(function)
+    named = (reference.node for reference in facts.references if "autocast" in (reference.name or ""))
+    return any(within.contains(facts.source.span(node)) for node in named)
 
 
 def _goes_back(around: Surroundings, function: FunctionNode, node: ast.expr) -> bool:

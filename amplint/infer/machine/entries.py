@@ -13,6 +13,7 @@ from amplint.infer.lattice.values import (
     UNKNOWN,
     Const,
     Device,
+    DTypeValue,
     Number,
     Origin,
     Partial,
@@ -81,6 +82,8 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
             return value
         if isinstance(value, Instance) and parameter.annotation is not None:
             return _annotated(outer, function, parameter, parameter.annotation) or UNKNOWN
+        if isinstance(value, DTypeValue):
+            return DTypeValue(tuple(lane._replace(open=True) for lane in value.dtypes), origin=value.origin)
         layer = isinstance(value, Class) and classes.is_module(value)
         return value if layer or isinstance(value, (TorchName, Function, Partial)) else UNKNOWN
     optional = default is not None

@@ -11,6 +11,7 @@ from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
     BITS,
     COMPLEX,
+    FLOAT64,
     FLOATS,
     OFF,
     UNKNOWN_LANE,
@@ -278,7 +279,8 @@ class Session:
         """What ``nn.Parameter`` or ``register_buffer`` holds once the module runs under each scenario.
 
         ``role`` is ``parameters`` or ``buffers``. Low-precision scenarios convert the floating ones of a module, except
-        that some keep what was made with an explicit dtype.
+        that some keep what was made with an explicit dtype. What becomes of float64 is not known: who wants that many
+        digits does not ask for few.
         """
         lanes = []
         for scenario, lane in zip(self.scenarios, tensor.dtypes, strict=True):
@@ -286,10 +288,14 @@ class Session:
             floating = lane.mask & (FLOATS | COMPLEX)
             if lane.mask and not floating:
                 lanes.append(lane)
+            elif lane.mask == FLOAT64 and wanted != "float32":
+                lanes.append(lane if scenario.keeps_explicit and tensor.explicit else UNKNOWN_LANE)
             elif not lane.mask:
-                lanes.append(Lane(BITS[wanted]) if role == "parameters" else UNKNOWN_LANE)
+                kept = role == "buffers" or scenario.keeps_explicit
+                lanes.append(UNKNOWN_LANE if kept else Lane(BITS[wanted]))
             elif lane.open and role == "parameters":
-                lanes.append(Lane(BITS[wanted]))
+                default = (scenario.keeps_explicit or wanted == "float32") and not lane.mask & BITS[wanted]
+                lanes.append(lane if default else Lane(BITS[wanted]))
             elif wanted == "float32" or (scenario.keeps_explicit and tensor.explicit) or lane.mask & COMPLEX:
                 lanes.append(lane)
             else:
