@@ -43,7 +43,7 @@ PREVIEW = _possible(
 FAILS_BEFORE = _possible(
     "fails-before",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
-    "Another operation raises before this one runs, or before its result is used, in every scenario named.",
+    "Another operation raises, or most likely does, before this one runs or its result is used, in every scenario.",
 )
 NO_WAY_IN = _possible(
     "no-way-in",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DEVIATIONS = 1.2816
 """Standard deviations below which nine in ten of normally distributed numbers lie."""
-ASKED_FOR = ("AMP101", "AMP102", "AMP106", "AMP107", "AMP201", "AMP202", "AMP204")
+ASKED_FOR = ("AMP101", "AMP102", "AMP106", "AMP107", "AMP201", "AMP202", "AMP204", "AMP602")
 """Rules that stay on: what amplint was first asked to flag, and what finds the public incidents."""
 AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
 ENOUGH, JUDGED, SURE, FEWEST = 0.6, 15, 10, 4

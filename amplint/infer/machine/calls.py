@@ -36,6 +36,7 @@ from amplint.infer.state.session import Applied
 from amplint.infer.torch_model import autocast, modules, siblings, tensors, torch_calls
 from amplint.infer.torch_model.attention_kernels import find_kernel
 from amplint.infer.torch_model.extensions import handed_over
+from amplint.infer.torch_model.unknown_mates import into_unknown
 
 
 def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
@@ -83,6 +84,7 @@ def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> 
             handed_over(frame, node, callee.name, arguments)
         return builtins.call_external(frame, callee, arguments, node)
     siblings.launch(frame, arguments, node)
+    into_unknown(frame, arguments, node)
     return _call_unknown(frame, arguments, node)
 
 
@@ -163,6 +165,7 @@ def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast
     if kind == "text" and callee.receiver is not None:
         return texts.call_method(callee.receiver, name, arguments)
     if kind == "unknown":
+        into_unknown(frame, arguments, node)
         return tensors.unknown_method(frame, name, arguments, node)
     if kind == "module" and callee.receiver is not None:
         return modules.call_module_method(frame, callee.receiver, name, arguments, node)

@@ -118,7 +118,8 @@ class Mismatch:
 
 
 class Refused(NamedTuple):
-    """An operation that the device has no kernel for in these scenarios, or that autocast refuses there."""
+    """An operation that the device has no kernel for in these scenarios, that autocast refuses there, or that raises
+    unless something unknown happens to fit."""
 
     node: ast.expr | ast.stmt
     lanes: tuple[int, ...]

@@ -39,6 +39,7 @@ from amplint.infer.torch_model.torch_ops import (
     Watched,
     find_op,
 )
+from amplint.infer.torch_model.unknown_mates import beside_unknown
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments
@@ -107,6 +108,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         if out is not None and op.dtype_arg != "out_dtype":
             checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
         failing = mismatches.check(frame, node, op, checked, out is not None)
+        if not failing:
+            beside_unknown(frame, node, op, checked, bound)
     if (op.lacks or op.lacks_with) and policy != LOWER:
         failing += mismatches.lacks_kernel(frame, node, op, seen, bound)
     if out is not None:

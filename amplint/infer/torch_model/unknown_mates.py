@@ -1,0 +1,70 @@
+"""What surely is float32 where the weights are half, and goes where an unknown value or module decides what happens.
+
+An operation that wants one dtype raises there unless the unknown operand is float32 as well, and so does a module that
+is handed in from outside, such as a backbone, unless it casts. Neither is told; what comes behind is hardly reached.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.dtypes import FLOAT32
+from amplint.infer.lattice.values import UNKNOWN, Tensor
+from amplint.infer.names import classes
+from amplint.infer.names.definitions import Instance
+from amplint.infer.state.facts import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from amplint.infer.lattice.arguments import Arguments
+    from amplint.infer.lattice.values import Value
+    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.frame import Frame
+    from amplint.infer.torch_model.torch_ops import Op
+
+
+def beside_unknown(
+    frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: Iterable[Operand], bound: Mapping[str, Value]
+) -> None:
+    """Note a strict operation of float32 and something unknown."""
+    for group in op.strict:
+        names = {name.rstrip("*") for name in group}
+        if any(bound.get(name) is UNKNOWN for name in names):
+            _note(frame, node, [operand.value for operand in operands if operand.name in names])
+
+
+def into_unknown(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
+    """Note a call of an unknown attribute of a module, or of the ``forward`` of one, with float32 first."""
+    callee = node.func if isinstance(node, ast.Call) else None
+    if isinstance(callee, ast.Attribute) and callee.attr == "forward":
+        callee = callee.value
+    held = callee.value if isinstance(callee, ast.Attribute) else None
+    receiver = frame.receiver
+    if not isinstance(held, ast.Name) or not isinstance(receiver, Instance) or not classes.is_module(receiver.cls):
+        return
+    if frame.variables.get(held.id) is receiver:
+        _note(frame, node, [value for value in arguments.positional[:1] if isinstance(value, Tensor)])
+
+
+def _note(frame: Frame, node: ast.expr | ast.stmt, tensors: Iterable[Tensor]) -> None:
+    """Note the scenarios with half weights, autocast off, in which one of the tensors surely is float32."""
+    if frame.making or frame.constructing is not None or frame.backward:
+        return
+    sure = [tensor for tensor in tensors if not (tensor.maybe or tensor.unsure or tensor.optional)]
+    lanes = tuple(
+        number
+        for number, scenario in enumerate(frame.session.scenarios)
+        if scenario.parameters != "float32"
+        and frame.live >> number & 1
+        and not frame.autocast[number].on
+        and any(tensor.dtypes[number].mask == FLOAT32 and _is_made(tensor, number) for tensor in sure)
+    )
+    if lanes:
+        frame.session.recorder.happened(frame, Refused(node, lanes))
+
+
+def _is_made(tensor: Tensor, lane: int) -> bool:
+    """Whether the code itself makes a tensor float32 in a scenario, whatever callers pass."""
+    return tensor.dtypes[lane].exact and not tensor.dtypes[lane].assumed

@@ -1,0 +1,55 @@
+"""What comes behind float32 that goes into something unknown, where the weights are half."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from test_inference_first_raise import told_in
+from torch import nn
+
+CODE = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, given):
+        super().__init__()
+        self.given, self.other = given, nn.Identity()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, mask):
+        wide = torch.ones(8, 8, device=x.device)
+        {first}
+        return self.layer(wide), first
+"""
+
+
+def run(first: str) -> list[int]:
+    """The lines of the code on which torch raises for a backbone in half weights."""
+    namespace: dict[str, Any] = {}
+    exec(compile(CODE.format(first=first), "net.py", "exec"), namespace)
+    net = namespace["Net"](nn.Linear(8, 8)).to(torch.bfloat16)
+    with pytest.raises(RuntimeError, match="dtype") as caught:
+        net(torch.ones(8, 8, dtype=torch.bfloat16), torch.ones(8, 8, dtype=torch.bool))
+    return [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")]
+
+
+@pytest.mark.parametrize(
+    ("first", "raises", "told"),
+    [
+        ("first = self.given(wide)", 13, []),
+        ("first = self.given.forward(wide)", 13, []),
+        ("first = torch.mm(wide, self.given(x))", 13, []),
+        ("first = self.given(x)", 14, [14]),
+        ("first = self.given(wide.to(x.dtype))", 14, [14]),
+        ("first = torch.mm(wide.to(x.dtype), self.given(x))", 14, [14]),
+        ("first = torch.mul(wide, self.given(x))", 14, [14]),
+        ("first = self.given(x) if x is None else self.other(wide)", 14, [14]),
+    ],
+)
+def test_what_is_hardly_reached_is_not_told(first: str, raises: int, told: list[int]) -> None:
+    assert run(first) == [raises]
+    assert told_in(CODE.format(first=first)) == told
