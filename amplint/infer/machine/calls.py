@@ -52,6 +52,8 @@ def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> 
     if isinstance(callee, TorchName):
         return torch_calls.call_torch(frame, callee, arguments, node)
     if isinstance(callee, TensorMethod):
+        if callee.name == "forward":
+            into_unknown(frame, arguments, node)
         return tensors.call_method(frame, callee, arguments, node)
     if isinstance(callee, Bound):
         return run_function(
