@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 from amplint.annotate.rows import file_dtypes
 from amplint.infer.lattice.scenarios import CONTROL, find_scenario
@@ -231,3 +232,44 @@ def test_a_layer_that_is_not_known_leaves_the_result_unknown(tmp_path: Path) -> 
                 return self.stem(x)
         """
     assert _dtypes(tmp_path, text, "self.stem(x)") is None
+
+
+ASKED = """\
+class Camera(nn.Module):
+    def __init__(self, given, dtype=DEFAULT):
+        super().__init__()
+        self.weight = nn.Parameter(MADE)
+
+    def forward(self, x: torch.Tensor):
+        weight = self.weight
+        return weight.sin()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "default", "mixed", "half"),
+    [
+        ("torch.ones(3, dtype=dtype)", "torch.float64", "float64", None),
+        ("torch.ones(3, dtype=torch.float64)", "None", "float64", None),
+        ("torch.ones(3, dtype=dtype)", "torch.float32", "float32", "bfloat16"),
+        ("torch.ones(3, dtype=torch.float32)", "None", "float32", "bfloat16"),
+        ("torch.ones(3, dtype=dtype)", "None", "bfloat16", "bfloat16"),
+        ("torch.ones(3)", "None", "bfloat16", "bfloat16"),
+    ],
+)
+def test_a_parameter_has_the_dtype_that_it_is_made_with(
+    tmp_path: Path, made: str, default: str, mixed: str, half: str | None
+) -> None:
+    """Where models are built under another default dtype; nobody halves what the code makes float64."""
+    code = ASKED.replace("DEFAULT", default).replace("MADE", made)
+    namespace: dict[str, Any] = {}
+    exec(HEADER + code, namespace)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        dtype = namespace["Camera"](torch.ones(3, dtype=torch.float32)).weight.dtype
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert str(dtype) == f"torch.{mixed}"
+    open_default = made.endswith("dtype=dtype)") and default != "None"
+    assert _dtypes(tmp_path, code, "self.weight", "bf16-mixed-params") == (None if open_default else (mixed,))
+    assert _dtypes(tmp_path, code, "self.weight", "bf16") == (None if half is None else (half,))

@@ -83,7 +83,7 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
         if isinstance(value, Instance) and parameter.annotation is not None:
             return _annotated(outer, function, parameter, parameter.annotation) or UNKNOWN
         if isinstance(value, DTypeValue):
-            return DTypeValue(tuple(lane._replace(open=True) for lane in value.dtypes), origin=value.origin)
+            return DTypeValue(tuple(lane._replace(open=True) for lane in value.dtypes), value.written, value.origin)
         layer = isinstance(value, Class) and classes.is_module(value)
         return value if layer or isinstance(value, (TorchName, Function, Partial)) else UNKNOWN
     optional = default is not None

@@ -293,10 +293,11 @@ class Session:
             elif not lane.mask:
                 kept = role == "buffers" or scenario.keeps_explicit
                 lanes.append(UNKNOWN_LANE if kept else Lane(BITS[wanted]))
-            elif lane.open and role == "parameters":
-                default = (scenario.keeps_explicit or wanted == "float32") and not lane.mask & BITS[wanted]
-                lanes.append(lane if default else Lane(BITS[wanted]))
-            elif wanted == "float32" or (scenario.keeps_explicit and tensor.explicit) or lane.mask & COMPLEX:
+            elif scenario.keeps_explicit and tensor.explicit:
+                lanes.append(lane)
+            elif lane.open and role == "parameters" and not (wanted == "float32" and tensor.explicit):
+                lanes.append(Lane(BITS[wanted]))
+            elif wanted == "float32" or lane.mask & COMPLEX:
                 lanes.append(lane)
             else:
                 lanes.append(Lane(BITS[wanted], open=lane.open))

@@ -338,7 +338,7 @@ def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtype
         made = Made.WRITTEN if dtype.written else None
         return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written, made=made), explicit=dtype.written)
     choices = options_of(dtype) if dtype is not None else ()
-    if any(map(is_none, choices)) and what:
+    if any(is_none(option) or isinstance(option, Tensor) for option in choices) and what:
         asked = [o.dtypes if isinstance(o, DTypeValue) else frame.session.unknown for o in choices if not is_none(o)]
         dtypes = reduce(join, asked, default)
         return Tensor(dtypes, 1, frame.here(node, what.replace("without dtype", "where dtype is None"), dtypes))
