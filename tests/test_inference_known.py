@@ -58,6 +58,16 @@ PROGRAMS = {
             def forward(self, x: torch.Tensor):
                 return self.linear(x * self.scale)  # fails
         """,
+    "an embedding made of a table": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding.from_pretrained(torch.ones(5, 4), freeze=False)
+
+            def forward(self, x: torch.Tensor):
+                rows = self.table(torch.zeros(2, dtype=torch.long))
+                return x @ rows.T + torch.ones(2, 2) @ rows[:, :2]  # fails
+        """,
     "a list of layers of two kinds": """
         class Wide(nn.Module):
             def __init__(self):

@@ -43,6 +43,7 @@ def run(first: str) -> list[int]:
         ("first = self.given(wide)", 13, []),
         ("first = self.given.forward(wide)", 13, []),
         ("first = torch.mm(wide, self.given(x))", 13, []),
+        ("first = torch.mm(wide, self.given(x).relu())", 13, []),
         ("first = self.given(x)", 14, [14]),
         ("first = self.given(wide.to(x.dtype))", 14, [14]),
         ("first = torch.mm(wide.to(x.dtype), self.given(x))", 14, [14]),

@@ -149,6 +149,14 @@ def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr, *
     return _built(frame, found, arguments.bind(found.init), node, span, name, added=added)
 
 
+def pretrained(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Layer:
+    """What ``from_pretrained`` of ``torch.nn.Embedding`` and its like gives: its weight is a tensor that was there."""
+    given = arguments.get(0, "embeddings")
+    weight = given if isinstance(given, Tensor) else Tensor(frame.session.unknown, 1)
+    layer = build_layer(frame, name, Arguments(), node)
+    return replace(layer, tensors={**layer.tensors, "weight": place(frame, weight, "parameters")})
+
+
 _REPEATED = {
     "encoder_layer": "torch.nn.TransformerEncoderLayer",
     "decoder_layer": "torch.nn.TransformerDecoderLayer",

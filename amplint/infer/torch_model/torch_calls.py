@@ -72,6 +72,7 @@ _TRANSPARENT_DECORATORS = frozenset(
         "torch.jit.interface",
     ]
 )
+_PRETRAINED = ("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
 _AUTOCAST_QUERIES = frozenset(("torch.is_autocast_enabled", "torch.is_autocast_cpu_enabled"))
 _DTYPE_QUERIES = frozenset(("torch.get_autocast_dtype", "torch.get_autocast_gpu_dtype", "torch.get_autocast_cpu_dtype"))
 _NEVER = frozenset(
@@ -127,6 +128,8 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
         layer = modules.build_layer(frame, name, arguments, node)
         _record(frame, name, node, Arguments([], layer.options))
         return layer
+    if name in _PRETRAINED:
+        return modules.pretrained(frame, name.rpartition(".")[0], arguments, node)
     dtype = dtype_of_tensor_type(name)
     if dtype is not None:
         return Tensor(frame.session.constant(BITS[dtype]), 1, explicit=True)

@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 def beside_unknown(
     frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: Iterable[Operand], bound: Mapping[str, Value]
 ) -> None:
-    """Note a strict operation of float32 and something unknown."""
+    """Note a strict operation of float32 and something of which nothing is known."""
     for group in op.strict:
         names = {name.rstrip("*") for name in group}
-        if any(bound.get(name) is UNKNOWN for name in names):
+        if any(_is_unknown(bound.get(name)) for name in names):
             _note(frame, node, [operand.value for operand in operands if operand.name in names])
+
+
+def _is_unknown(value: Value | None) -> bool:
+    return value is UNKNOWN or (isinstance(value, Tensor) and not any(lane.mask for lane in value.dtypes))
 
 
 def into_unknown(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
