@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.raising import takes_failures
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def is_caught(source: Source, span: Span) -> bool:
     """Whether a place lies in a ``try`` with a handler that goes on, or in ``contextlib.suppress``.
 
-    A handler that ends in ``raise`` hands the error on. Which errors a handler takes is not asked.
+    A handler that ends in ``raise`` hands the error on, and some take others alone.
     """
     starts, farthest = _caught_spans(source)
     index = bisect_right(starts, span.start)
@@ -35,7 +37,7 @@ def _catching(node: ast.AST) -> Iterator[ast.stmt]:
     """The statements whose errors a node catches."""
     if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
         handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])
-        if any(not isinstance(handler.body[-1], ast.Raise) for handler in handlers):
+        if any(takes_failures(handler) and not isinstance(handler.body[-1], ast.Raise) for handler in handlers):
             yield from getattr(node, "body", [])
     elif isinstance(node, ast.With | ast.AsyncWith):
         calls = (item.context_expr for item in node.items)

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from amplint.infer.syntax.patterns import comparisons, takes_any
-from amplint.infer.syntax.raising import for_old_releases, may_raise, takes_all
+from amplint.infer.syntax.raising import for_old_releases, may_raise, takes_all, takes_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -413,7 +413,9 @@ class Control(Generic[F]):
     def _handled(self, f: F, statement: ast.Try) -> None:
         """The body, then ``else``; each handler from wherever the body may raise."""
         own, around, block, path = Catch(f), f.catches, f.block, f.path
-        f.block, f.path = id(statement.body), (*path, id(statement.body))
+        f.block = id(statement.body)
+        if any(map(takes_failures, statement.handlers)):
+            f.path = (*path, id(statement.body))
         f.branches += 1
         if statement.handlers:
             f.catches = (own,) if any(map(takes_all, statement.handlers)) else (*around, own)

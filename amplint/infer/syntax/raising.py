@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 
@@ -43,3 +44,18 @@ def for_old_releases(handler: ast.ExceptHandler) -> bool:
     """
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return all(isinstance(kind, ast.Name) and kind.id in _MISSING_API for kind in kinds)
+
+
+def takes_failures(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may take what torch raises for a dtype: a RuntimeError, a TypeError, a NotImplementedError."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(map(_may_be_failure, kinds))
+
+
+def _may_be_failure(kind: ast.expr | None) -> bool:
+    if isinstance(kind, ast.Attribute):
+        return kind.attr != "LinAlgError"
+    named = getattr(builtins, kind.id, None) if isinstance(kind, ast.Name) else None
+    if not isinstance(named, type) or not issubclass(named, BaseException):
+        return not isinstance(kind, ast.Name) or kind.id != "LinAlgError"
+    return any(issubclass(raised, named) for raised in (RuntimeError, TypeError, NotImplementedError))
