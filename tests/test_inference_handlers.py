@@ -26,7 +26,7 @@ class Net(nn.Module):
             y = self.first(wide)
         except {taken}:
             y = x
-        return self.last(wide) + y
+        return self.last(torch.zeros(8, 8, device=x.device)) + y
 """
 
 
