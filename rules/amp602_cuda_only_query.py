@@ -29,8 +29,9 @@ class CudaOnlyQuery(Rule):
     ------------
     Reports `torch.is_autocast_enabled()` without an argument and `torch.get_autocast_gpu_dtype()`. Both together in one
     expression are one finding. Silent under a test for CUDA (`x.is_cuda`, `device.type == "cuda"`), in a function
-    that asks another device as well or sets CUDA's state, and where the answer goes straight into CUDA's own autocast.
-    Reports `torch.get_autocast_gpu_dtype()` instead of AMP601.
+    that asks another device as well or sets CUDA's state, and where the answer goes straight into CUDA's own autocast;
+    about the query without an argument also in a function that steers CUDA, with its streams for example.
+    Reports `torch.get_autocast_gpu_dtype()` instead of AMP601: torch 2.4 deprecates it.
 
     Why it is bad
     -------------
@@ -127,6 +128,9 @@ def states():
             names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))
             verb = "asks" if len({query.reference.name for query in members}) == 1 else "ask"
             message = f"{names} {verb} for CUDA's autocast only, not for another device's"
+            deprecated = [q for q in members if q.asks_dtype] if facts.torch_version >= _DEVICE_ARGUMENT else []
+            if deprecated:
+                message += f"; {deprecated[0].reference.name}() is deprecated since torch 2.4"
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)

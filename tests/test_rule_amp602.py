@@ -176,3 +176,33 @@ def test_scenarios_are_those_with_autocast() -> None:
     (finding,) = findings(RULE, "import torch\ntorch.is_autocast_enabled()\n")
     assert finding.scenarios == ("autocast-fp16", "autocast-bf16")
     assert (finding.severity.value, finding.certainty.value) == ("warning", "likely")
+
+
+STREAMS = """\
+import torch
+
+
+def moved(x, weight):
+    {first}
+    return weight.to({query})
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "query", "messages"),
+    [
+        ("torch.cuda.current_stream().synchronize()", "x.dtype if torch.is_autocast_enabled() else None", []),
+        ("torch.cuda.is_available()", "x.dtype if torch.is_autocast_enabled() else None", [""]),
+        ("torch.cuda.synchronize()", "torch.get_autocast_gpu_dtype()", ["deprecated since torch 2.4"]),
+        ("x.sum()", "torch.get_autocast_gpu_dtype()", ["deprecated since torch 2.4"]),
+    ],
+)
+def test_a_function_that_steers_cuda_means_its_autocast(first: str, query: str, messages: list[str]) -> None:
+    found = [finding.message for finding in findings(RULE, STREAMS.format(first=first, query=query))]
+    assert len(found) == len(messages)
+    assert all(text in message for text, message in zip(messages, found, strict=True))
+
+
+def test_torch_deprecates_the_query_of_the_dtype() -> None:
+    with pytest.warns(DeprecationWarning, match="get_autocast_gpu_dtype"):
+        torch.get_autocast_gpu_dtype()

@@ -61,10 +61,12 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
     calls = [(reference.name, reference.call) for reference in facts.references if reference.call is not None]
     names = {id(call): name for name, call in calls}
     aware = {id(around.function(call)) for name, call in calls if _knows_devices(name, call)}
+    of_cuda = {id(around.function(call)) for name, call in calls if _runs_on_cuda(name)}
     return [
         query
         for query in candidates
         if id(query.function) not in aware
+        and (query.asks_dtype or query.function is None or id(query.function) not in of_cuda)
         and not around.version_guarded(query.call)
         and not on_cuda(query.call, around)
         and not _feeds_cuda(query.call, around, names)
@@ -76,6 +78,12 @@ def _knows_devices(name: str, call: ast.Call) -> bool:
     if name in _OF_OTHER_DEVICES or name in _SETTERS:
         return True
     return name in (ENABLED, "torch.get_autocast_dtype") and bool(call.args) and not _is_cuda(call.args[0])
+
+
+def _runs_on_cuda(name: str) -> bool:
+    """Whether a function that calls something runs on CUDA alone: what of ``torch.cuda`` works without it is about
+    autocast or asks what there is."""
+    return name.startswith("torch.cuda.") and not name.startswith(("torch.cuda.amp.", "torch.cuda.is_"))
 
 
 def _feeds_cuda(call: ast.Call, around: Surroundings, names: dict[int, str]) -> bool:
