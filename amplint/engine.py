@@ -20,7 +20,7 @@ from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
 from amplint.torch_range import TorchRange, torch_range
-from amplint.unparsable import UNPARSABLE
+from amplint.unparsable import UNPARSABLE, is_template
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -123,7 +123,7 @@ def _check(source: Source, options: Options) -> FileResult:
         source.tree  # noqa: B018
         findings = _findings(source, options, failures, followed)
     except SourceError as error:
-        if all(rule.code != UNPARSABLE.code for rule in options.rules):
+        if is_template(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
             return FileResult(source.path, failures=tuple(failures))
         finding = UNPARSABLE.finding(source.path, error, options.device)
         return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Finding
     from amplint.infer.state.facts import FileFacts
+    from amplint.source import Source
 
 
 class UnparsableFile(Rule):
@@ -24,7 +25,8 @@ class UnparsableFile(Rule):
     What it does
     ------------
     Reports a file that does not decode in its declared encoding, that Python cannot parse, or that is nested too
-    deeply to be analysed. The other files are still checked.
+    deeply to be analysed. The other files are still checked. A template, where Python stops at `{{ name }}` or
+    `{% if %}`, is no Python and is not reported.
 
     Why it is bad
     -------------
@@ -63,3 +65,12 @@ class UnparsableFile(Rule):
 
 
 UNPARSABLE = UnparsableFile()
+
+
+def is_template(source: Source, error: SourceError) -> bool:
+    """Whether Python stops at the mark of a template, such as ``{{ name }}``: what fills it in makes it Python."""
+    try:
+        line = source.line(error.location.row)
+    except SourceError:
+        return False
+    return "{%" in line or ("{{" in line and "}}" in line)

@@ -63,7 +63,7 @@ def lines(number: int) -> str:
     """Lines of one function, each of which fails for a reason of its own."""
     if not number:
         return "\n    def forward(self, x, y):\n        z_0 = self.layer(x.double())\n"
-    return f"        z_{number} = torch.matmul(x.float(), y).half()\n"
+    return f"        z_{number} = torch.matmul(x.float(), y.float()).half()\n"
 
 
 def imported(number: int) -> str:

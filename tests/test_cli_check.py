@@ -137,6 +137,14 @@ def test_inference_failure_names_the_file(project: Path, run: Run, monkeypatch: 
     assert codes(result) == ["AMP901"]
 
 
+def test_a_template_is_no_python(project: Path, run: Run) -> None:
+    (project / "a.py").write_text("import {{ name }}\n")
+    (project / "b.py").write_text("x = 1\n{% if half %}\nx.half()\n")
+    (project / "c.py").write_text('TEXT = "{{ name }}"\ndef f(:\n')
+    result = run("check", "--output-format", "json", "a.py", "b.py", "c.py")
+    assert [finding["filename"] for finding in json.loads(result.stdout)] == [str(project / "c.py")]
+
+
 def test_stdin(project: Path, run: Run) -> None:
     result = run("check", "--output-format", "json", "--stdin-filename", "sub/a.py", "-", stdin=b"x.double()\n")
     assert result.status == 1

@@ -35,7 +35,7 @@ def forward(x: torch.Tensor):
 
 
 def product(x, weight):
-    return x.float().to(torch.float32) @ weight.half()
+    return x.float().to(torch.float32) @ weight.float()
 
 
 class Model(torch.nn.Module):
@@ -230,16 +230,32 @@ def test_a_fix_that_left_the_defect_counts_for_recall_only(tmp_path: Path, clone
     assert (report["figures"]["all"]["hits"], report["figures"]["all"]["fixable"]) == (1, 0)
 
 
+PRODUCT = """\
+import torch
+
+
+class Product(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, index: torch.Tensor):
+        w = self.weight
+        out = torch.empty_like(w)
+        out[index] = WRITTEN[index]
+        return out
+"""
+
+
 def test_what_fails_in_another_scenario_is_another_defect(tmp_path: Path, clones: Path) -> None:
     folder = clones / "someone" / "shapes"
     source = folder / "shapes" / "model.py"
-    for written in ("torch.relu(x @ x.T)", "torch.relu(x @ x.T).to(x.dtype).float()"):
-        body = f"    out = torch.empty_like(x)\n    out[x > 0] = {written}[x > 0]\n    return out\n"
-        source.write_text(f"import torch\n\n\ndef forward(x: torch.Tensor):\n{body}")
+    for written in ("torch.relu(w @ w.T)", "torch.relu(w @ w.T).to(w.dtype).float()"):
+        source.write_text(PRODUCT.replace("WRITTEN", written))
         git(folder, "add", ".")
         git(folder, "commit", "--quiet", "--message", "a commit")
     before, after = commits(clones)[-2:]
-    case = row(clones, "autocast", "index-write-mismatch", [6], pre_sha=before, fix_sha=after)
+    case = row(clones, "autocast", "index-write-mismatch", [12], pre_sha=before, fix_sha=after)
     _, report = run(tmp_path, clones, [case])
     [judged] = report["cases"]
     assert [finding["scenarios"] for finding in judged["hits"]] == [["autocast-fp16", "autocast-bf16"]]

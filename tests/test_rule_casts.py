@@ -184,3 +184,29 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_nothing_is_discarded(name: str) -> None:
     assert rows("AMP112", forward(*KEPT[name], "return x")) == []
+
+
+UNTYPED = """\
+import torch
+
+
+def masked(lengths, size, dtype=torch.bool):
+    mask = torch.arange(size)[None] < lengths[:, None]
+    mask.type(dtype)
+    return mask
+
+
+def loaded(model, state, device):
+    model.load_state_dict(state)
+    model.to(device).double()
+
+
+def moved(table, device):
+    table.to(device).double()
+    return table.unsqueeze(0)
+"""
+
+
+def test_a_cast_to_what_is_there_and_one_of_a_module_throw_nothing_away() -> None:
+    found = check(Source(Path("/project/cast.py"), UNTYPED.encode()), "AMP112").findings
+    assert [finding.span.start.row for finding in found] == [16]

@@ -66,7 +66,7 @@ def test_a_class_owns_what_is_found_in_it_and_the_others_are_left_alone() -> Non
 
 
 def test_a_finding_of_a_function_belongs_to_the_classes_that_name_it() -> None:
-    found, findings = read(WRITE + module("Uses", CALLS_WRITE + " + self.proj(x.float())") + module("Other"))
+    found, findings = read(WRITE + module("Uses", CALLS_WRITE + " + x.float() @ x.float()") + module("Other"))
     assert [target.findings[-1].code for target in targets_of(PATH, found, findings)] == ["AMP105", "AMP102"]
     assert summary(targets_of(PATH, found, findings)) == {
         "Uses": [("AMP102", 11), ("AMP105", 2)],

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
     from amplint.infer.state.facts import CastCall, FileFacts
 
+_OF_MODULES = frozenset(("eval", "train", "parameters", "modules", "children", "state_dict", "load_state_dict"))
+"""Methods of modules that no tensor has."""
+
 
 def _changed(cast: CastCall) -> list[int]:
-    """The scenarios in which the cast may change the dtype."""
+    """The scenarios in which the cast changes the dtype, for what callers leave out."""
     lanes = []
     for number, (before, after) in enumerate(zip(cast.tensor.dtypes, cast.dtypes, strict=True)):
-        same = before.exact and after.exact and before.mask == after.mask
+        same = before.exact and before.mask == after.mask
         followed = before.symbol is not None and before.symbol is after.symbol
         if cast.live >> number & 1 and not same and not followed:
             lanes.append(number)
@@ -45,6 +48,18 @@ def _is_in_place(method: str) -> bool:
     return op is not None and op.in_place
 
 
+def _is_module(around: Surroundings, call: ast.Call) -> bool:
+    """Whether a method that modules alone have is called, in the same function, of the variable that is cast."""
+    node: ast.expr = call
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    function = around.function(call)
+    if not isinstance(node, ast.Name) or function is None:
+        return False
+    used = (n for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
+    return any(n.attr in _OF_MODULES and n.value.id == node.id for n in used if isinstance(n.value, ast.Name))
+
+
 def discarded_casts(facts: FileFacts) -> Iterator[tuple[CastCall, list[int]]]:
     """The thrown-away casts of tensors, and in which scenarios they may change the dtype."""
     discarded = [cast for cast in facts.casts if cast.discarded and is_tensor(cast)]
@@ -52,5 +67,5 @@ def discarded_casts(facts: FileFacts) -> Iterator[tuple[CastCall, list[int]]]:
     for cast in discarded:
         assert around is not None
         lanes = _changed(cast)
-        if lanes and not _is_own_dtype(around, cast.node):
+        if lanes and not _is_own_dtype(around, cast.node) and not _is_module(around, cast.node):
             yield cast, lanes

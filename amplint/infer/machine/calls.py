@@ -26,7 +26,7 @@ from amplint.infer.lattice.values import (
     Union,
     Value,
 )
-from amplint.infer.machine import builtins, containers, objects
+from amplint.infer.machine import builtins, choices, containers, objects
 from amplint.infer.machine.running import carries_tensor, run_function
 from amplint.infer.names import classes, texts
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
@@ -123,7 +123,8 @@ def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr)
     callable_ones = [option for option in callee.options if option.key != NONE.key]
     fitting = [option for option in callable_ones if _accepts(option, arguments)]
     for option in fitting or callable_ones:
-        frame.live, frame.path = live, (*path, id(option))
+        chosen = choices.way(frame, node.func, option) if isinstance(node, ast.Call) else None
+        frame.live, frame.path = live, (*path, chosen or id(option))
         result = call(frame, option, arguments, node)
         if frame.live:
             results.append(result)

@@ -58,6 +58,26 @@ def choose(frame: Frame, test: ast.expr, truth: bool) -> None:
                     _take(frame, instance, *((taken, other) if truth != denied else (other, taken)))
 
 
+def way(frame: Frame, callee: ast.expr, option: Value) -> int | None:
+    """A number for how the constructor's test came out by which an attribute holds an option: the same for all that
+    were chosen by the same test. None where that is not known."""
+    instance = frame.receiver
+    if not isinstance(callee, ast.Attribute) or not isinstance(instance, Instance) or frame.constructing is instance:
+        return None
+    if not isinstance(callee.value, ast.Name) or callee.value.id != frame.own_name or not frame.lasting(callee.attr):
+        return None
+    held = instance.chosen.get(callee.attr, {}).items()
+    blocks = [block for block, value in held if block != _CERTAIN and value.key == option.key]
+    for base in ancestry(instance.cls) if len(blocks) == 1 else ():
+        member = base.members.get("__init__") if isinstance(base, Class) else None
+        if isinstance(member, Function) and isinstance(member.node, ast.FunctionDef):
+            for text, ways in _choices(member.node).items():
+                for taken, other in ways:
+                    if blocks[0] in taken | other:
+                        return hash((id(member.node), text, blocks[0] in taken))
+    return None
+
+
 def _take(frame: Frame, instance: Instance, taken: frozenset[int], other: frozenset[int]) -> None:
     for name, found in instance.chosen.items():
         if found.keys() - taken - other <= {_CERTAIN} and found.keys() & (taken | other) and frame.lasting(name):
