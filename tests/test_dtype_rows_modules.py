@@ -273,3 +273,24 @@ def test_a_parameter_has_the_dtype_that_it_is_made_with(
     open_default = made.endswith("dtype=dtype)") and default != "None"
     assert _dtypes(tmp_path, code, "self.weight", "bf16-mixed-params") == (None if open_default else (mixed,))
     assert _dtypes(tmp_path, code, "self.weight", "bf16") == (None if half is None else (half,))
+
+
+LATE = """\
+class Late(nn.Module):
+    def forward(self, x: torch.Tensor):
+        layer = MADE
+        weight = layer.weight
+        return x + weight
+
+    def made(self):
+        return nn.Linear(3, 3)
+"""
+
+
+@pytest.mark.parametrize("made", ["nn.Linear(3, 3)", "self.made()", "nn.Linear(3, 3).to(x.device)"])
+def test_a_layer_made_in_forward_comes_after_the_conversion(tmp_path: Path, made: str) -> None:
+    code = LATE.replace("MADE", made)
+    assert _dtypes(tmp_path, code, "layer.weight", "bf16") == ("float32",)
+    namespace: dict[str, Any] = {}
+    exec(HEADER + code, namespace)
+    assert namespace["Late"]().bfloat16()(torch.ones(3, dtype=torch.bfloat16)).dtype is torch.float32

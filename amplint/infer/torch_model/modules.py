@@ -28,6 +28,7 @@ from amplint.infer.lattice.values import (
     Tensor,
     Value,
 )
+from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Instance
 from amplint.infer.names.retrofits import adds_to_given, given_to
 from amplint.infer.state.dispatch import get_attribute, set_attribute
@@ -201,14 +202,29 @@ def _built(
 def _layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str, *, added: bool) -> Tensor:
     explicit = isinstance(dtype, DTypeValue) and dtype.written
     made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
-    placed = place(frame, Tensor(made, 1, explicit=explicit), role)
     what = f"parameters of {name.removeprefix('torch.')}" + (" made with this dtype" if explicit else "")
+    if _in_forward(frame):
+        lanes = zip(frame.session.scenarios, made, strict=True)
+        dtypes = tuple(UNKNOWN_LANE if s.keeps_explicit and not explicit else lane for s, lane in lanes)
+        origin = frame.here(node, f"{what}, made while the model runs", dtypes)
+        return Tensor(dtypes, 1, replace(origin, made=Made.WRITTEN if explicit else Made.DEFAULT), explicit=explicit)
+    placed = place(frame, Tensor(made, 1, explicit=explicit), role)
     if added and dtype is None and role == "parameters":
         placed = _added(frame, placed)
         origin = frame.here(node, f"{what}, made without a dtype", placed.dtypes)
         return replace(placed, leaf=True, origin=replace(origin, placed=True, parameter=True, made=Made.ADDED))
     origin = replace(frame.here(node, what, placed.dtypes), parameter=role == "parameters")
     return replace(placed, leaf=role == "parameters", origin=origin)
+
+
+def _in_forward(frame: Frame) -> bool:
+    """Whether the ``forward`` of a module runs, whose conversion comes before what is made there."""
+    at: Frame | None = frame
+    while at is not None and at.constructing is None and not at.making:
+        if getattr(at.definition, "name", "") == "forward" and is_module(at.owner):
+            return True
+        at = at.caller
+    return False
 
 
 def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr) -> Value:
