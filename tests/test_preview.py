@@ -39,7 +39,7 @@ class Block(nn.Module):
     def forward(self, x):
         return self.proj(x.float())
 """
-KIND = Kind("AMP102", half_weights_only=True, certainty="proven", right=0.2, judged=20)
+KIND = Kind("AMP102", half_weights_only=True, certainty="proven", right=0.2, packages=20)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_the_other_kinds_of_the_rule_are_told(other: Kind, tmp_path: Path, monke
 
 def test_the_page_of_the_rule_has_the_figure() -> None:
     page = rule_page(next(rule for rule in load_rules() if rule.code == "AMP102"))
-    assert "what is proven and holds with half weights only (20% of 20 were right at first sight)" in page
+    assert "what is proven and holds with half weights only (20% right at first sight, in 20 packages)" in page
 
 
 def test_the_kinds_are_those_of_the_rounds() -> None:

@@ -22,20 +22,19 @@ FILE = Path(__file__).resolve().parent.parent / "data" / "preview.json"
 class Kind:
     """What one rule finds of one certainty that holds with half weights only, or under autocast too.
 
-    ``right`` is the share, 0 to 1, of the ``judged`` findings that readers called right.
+    ``right`` is the share, 0 to 1, of those judged that readers called right, the mean of ``packages``.
     """
 
     code: str
     half_weights_only: bool
     certainty: str
     right: float
-    judged: int
+    packages: int
 
     def __str__(self) -> str:
         where = "with half weights only" if self.half_weights_only else "under autocast"
-        return (
-            f"what is {self.certainty} and holds {where} ({self.right:.0%} of {self.judged} were right at first sight)"
-        )
+        share = f"{self.right:.0%} right at first sight, in {self.packages} packages"
+        return f"what is {self.certainty} and holds {where} ({share})"
 
 
 @cache
