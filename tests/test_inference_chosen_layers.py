@@ -37,6 +37,11 @@ FIRST = "self.first = nn.Linear(8, width) if self.width > 4 else nn.Identity()"
         (FIRST, "self.last = nn.Linear(width, 8) if self.deep else nn.Identity()", [15, 16]),
         (FIRST, "self.last = nn.Identity() if self.width > 4 else nn.Linear(width, 8)", [15, 16]),
         (FIRST, "self.last = nn.Linear(width, 8)", [15, 16]),
+        (
+            "self.first = nn.Linear(8, 8) if deep else nn.Identity(); deep = not deep",
+            "self.last = nn.Linear(8, 8) if deep else nn.Identity()",
+            [15, 16],
+        ),
     ],
 )
 def test_layers_that_go_together(first: str, last: str, told: list[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import unite
@@ -73,9 +74,16 @@ def way(frame: Frame, callee: ast.expr, option: Value) -> int | None:
         if isinstance(member, Function) and isinstance(member.node, ast.FunctionDef):
             for text, ways in _choices(member.node).items():
                 for taken, other in ways:
-                    if blocks[0] in taken | other:
+                    if blocks[0] in taken | other and not _rebinds(member.node, text):
                         return hash((id(member.node), text, blocks[0] in taken))
     return None
+
+
+def _rebinds(constructor: ast.FunctionDef, test: str) -> bool:
+    """Whether a constructor sets a variable that a test of it, as text, reads: it may come out otherwise then."""
+    read = {*re.findall(r"(?<![\w.])[^\W\d]\w*", test)}
+    inside = nodes_inside(constructor)
+    return any(isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and n.id in read for n in inside)
 
 
 def _take(frame: Frame, instance: Instance, taken: frozenset[int], other: frozenset[int]) -> None:
