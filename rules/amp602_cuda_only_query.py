@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.autocast_queries import Query, cuda_only_queries, evident_tensor
+from amplint.claims.autocast_queries import asked_together, cuda_only_queries, evident_tensor, places_outside
 from amplint.claims.legacy_names import DEPRECATED_SINCE
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_calls import ask_device, rename
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
+    from amplint.claims.autocast_queries import Query
     from amplint.rule import FileFacts, Visit
 
 _DEVICE_ARGUMENT = DEPRECATED_SINCE
@@ -28,10 +29,12 @@ class CudaOnlyQuery(Rule):
     What it does
     ------------
     Reports `torch.is_autocast_enabled()` without an argument and `torch.get_autocast_gpu_dtype()`. Both together in one
-    expression are one finding. Silent under a test for CUDA (`x.is_cuda`, `device.type == "cuda"`), in a function
-    that asks another device as well or sets CUDA's state, and where the answer goes straight into CUDA's own autocast;
-    about the query without an argument also in a function that steers CUDA, with its streams for example.
-    Reports `torch.get_autocast_gpu_dtype()` instead of AMP601: torch 2.4 deprecates it.
+    expression are one finding, as is a query with the dtypes that are asked for where it says yes. Silent under a test
+    for CUDA (`x.is_cuda`, `device.type == "cuda"`), in a function that asks another device as well or sets CUDA's state,
+    where the answer goes straight into CUDA's own autocast, and in a function that only CUDA runs, since it steers CUDA
+    (with its streams, for example) or is decorated with `custom_fwd(device_type="cuda")`; there AMP601 reports the
+    deprecated query. Elsewhere this rule reports `torch.get_autocast_gpu_dtype()` instead of AMP601: torch 2.4
+    deprecates it.
 
     Why it is bad
     -------------
@@ -124,7 +127,7 @@ def states():
             return
         around = Surroundings.of(facts.source.tree)
         queries = list(cuda_only_queries(facts, around))
-        for node, members in _together(queries, around):
+        for node, members in asked_together(queries, around):
             names = " and ".join(dict.fromkeys(f"{query.reference.name}()" for query in members))
             verb = "asks" if len({query.reference.name for query in members}) == 1 else "ask"
             message = f"{names} {verb} for CUDA's autocast only, not for another device's"
@@ -134,7 +137,8 @@ def states():
             near = [node, *(a for a in around.ancestors(node) if isinstance(a, ast.stmt))][:2]
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)
-            yield Suspect(span, span, message, scenarios, ASSUMED, data=(members, tensor))
+            also = places_outside(node, members, facts, around)
+            yield Suspect(span, span, message, scenarios, ASSUMED, also=also, data=(members, tensor))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)
@@ -172,19 +176,3 @@ def _rename(query: Query, visit: Visit, imports: list[Edit]) -> Edit | None:
         torch, needed = visit.import_name("torch")
         imports += needed
     return rename(query.reference, f"{torch}.get_autocast_dtype", visit.source)
-
-
-def _together(queries: list[Query], around: Surroundings) -> list[tuple[ast.expr, list[Query]]]:
-    """Each query at its call, or several at the smallest conditional expression that holds both kinds."""
-    groups: dict[int, tuple[ast.expr, list[Query]]] = {}
-    for query in queries:
-        node: ast.expr = query.call
-        for ancestor in around.ancestors(query.call):
-            if not isinstance(ancestor, ast.expr):
-                break
-            inside = [other for other in queries if ancestor in around.ancestors(other.call)]
-            if isinstance(ancestor, ast.IfExp | ast.BoolOp) and len({other.asks_dtype for other in inside}) == 2:
-                node = ancestor
-                break
-        groups.setdefault(id(node), (node, []))[1].append(query)
-    return list(groups.values())

@@ -193,7 +193,7 @@ def moved(x, weight):
     [
         ("torch.cuda.current_stream().synchronize()", "x.dtype if torch.is_autocast_enabled() else None", []),
         ("torch.cuda.is_available()", "x.dtype if torch.is_autocast_enabled() else None", [""]),
-        ("torch.cuda.synchronize()", "torch.get_autocast_gpu_dtype()", ["deprecated since torch 2.4"]),
+        ("torch.cuda.synchronize()", "torch.get_autocast_gpu_dtype()", []),
         ("x.sum()", "torch.get_autocast_gpu_dtype()", ["deprecated since torch 2.4"]),
     ],
 )
@@ -201,6 +201,42 @@ def test_a_function_that_steers_cuda_means_its_autocast(first: str, query: str, 
     found = [finding.message for finding in findings(RULE, STREAMS.format(first=first, query=query))]
     assert len(found) == len(messages)
     assert all(text in message for text, message in zip(messages, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("decorator", "silent"),
+    [
+        ("torch.amp.custom_fwd(device_type='cuda')", True),
+        ("torch.cuda.amp.custom_fwd", True),
+        ("torch.amp.custom_fwd(device_type='cpu')", False),
+        ("torch.no_grad()", False),
+    ],
+)
+def test_a_function_decorated_for_cuda_means_its_autocast(decorator: str, silent: bool) -> None:
+    code = (
+        "import torch\nclass F(torch.autograd.Function):\n    @staticmethod\n    @" + decorator + "\n"
+        "    def forward(ctx, x):\n        return x.to(torch.get_autocast_gpu_dtype())\n"
+    )
+    assert [finding.code for finding in findings(BOTH, code)].count("AMP602") == (not silent)
+    assert any("get_autocast_gpu_dtype" in finding.message for finding in findings(BOTH, code))
+
+
+@pytest.mark.parametrize(
+    ("body", "rows_"),
+    [
+        ("if torch.is_autocast_enabled():\n        d = torch.get_autocast_gpu_dtype()\n        x = x.to(d)", [3]),
+        ("on = torch.is_autocast_enabled()\n    if on:\n        x = x.to(torch.get_autocast_gpu_dtype())", [3]),
+        ("if not torch.is_autocast_enabled():\n        return x\n    x = x.to(torch.get_autocast_gpu_dtype())", [3]),
+        ("if torch.is_autocast_enabled():\n        x = 2 * x\n    x = x.to(torch.get_autocast_gpu_dtype())", [3, 5]),
+    ],
+)
+def test_a_dtype_asked_for_where_autocast_is_on_is_part_of_that_query(body: str, rows_: list[int]) -> None:
+    found = findings(RULE, f"import torch\ndef f(x):\n    {body}\n    return x.dtype, x\n")
+    assert [finding.span.start.row for finding in found] == rows_
+    if len(found) == 1:
+        ((place,), edits) = (found[0].also, found[0].fix.edits if found[0].fix else ())
+        assert place.span.start.row > rows_[0]
+        assert len(edits) == 3
 
 
 def test_torch_deprecates_the_query_of_the_dtype() -> None:

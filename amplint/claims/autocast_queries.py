@@ -6,7 +6,9 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.claims.custom_autograd import role_of
 from amplint.claims.on_cuda import on_cuda
+from amplint.finding import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,16 +63,48 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
     calls = [(reference.name, reference.call) for reference in facts.references if reference.call is not None]
     names = {id(call): name for name, call in calls}
     aware = {id(around.function(call)) for name, call in calls if _knows_devices(name, call)}
-    of_cuda = {id(around.function(call)) for name, call in calls if _runs_on_cuda(name)}
+    of_cuda = {id(function) for name, call in calls if _runs_on_cuda(name) and (function := around.function(call))}
+    of_cuda |= {id(q.function) for q in candidates if q.function and _decorated_for_cuda(q.function, around)}
     return [
         query
         for query in candidates
         if id(query.function) not in aware
-        and (query.asks_dtype or query.function is None or id(query.function) not in of_cuda)
+        and id(query.function) not in of_cuda
         and not around.version_guarded(query.call)
         and not on_cuda(query.call, around)
         and not _feeds_cuda(query.call, around, names)
     ]
+
+
+def asked_together(queries: list[Query], around: Surroundings) -> list[tuple[ast.expr, list[Query]]]:
+    """Each query at its call, or several as one: those of both kinds in one conditional expression lie at it, and
+    dtypes that are asked for where a query said that autocast is on lie at that query."""
+    groups: dict[int, tuple[ast.expr, list[Query]]] = {}
+    enabled = {id(query.call): query for query in queries if not query.asks_dtype}
+    for query in queries:
+        asked = _in_one_expression(query, queries, around) or query.call
+        if asked is query.call and query.asks_dtype:
+            yes = (n for test, answer in around.tests(query.call) if answer for n in ast.walk(around.asked(test)))
+            asked = next((enabled[id(node)].call for node in yes if id(node) in enabled), asked)
+        groups.setdefault(id(asked), (asked, []))[1].append(query)
+    return list(groups.values())
+
+
+def _in_one_expression(query: Query, queries: list[Query], around: Surroundings) -> ast.expr | None:
+    """The smallest conditional expression that holds a query and one of the other kind."""
+    for ancestor in around.ancestors(query.call):
+        if not isinstance(ancestor, ast.expr):
+            return None
+        inside = [other for other in queries if ancestor in around.ancestors(other.call)]
+        if isinstance(ancestor, ast.IfExp | ast.BoolOp) and len({other.asks_dtype for other in inside}) == 2:
+            return ancestor
+    return None
+
+
+def places_outside(node: ast.expr, members: list[Query], facts: FileFacts, around: Surroundings) -> tuple[Place, ...]:
+    """Where the queries of one finding lie that are not part of the expression at which it lies."""
+    apart = (query.call for query in members if query.call is not node and node not in around.ancestors(query.call))
+    return tuple(Place(facts.path, facts.source.span(call)) for call in apart)
 
 
 def _knows_devices(name: str, call: ast.Call) -> bool:
@@ -84,6 +118,20 @@ def _runs_on_cuda(name: str) -> bool:
     """Whether a function that calls something runs on CUDA alone: what of ``torch.cuda`` works without it is about
     autocast or asks what there is."""
     return name.startswith("torch.cuda.") and not name.startswith(("torch.cuda.amp.", "torch.cuda.is_"))
+
+
+def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
+    """Whether the decorators of a Function's methods name CUDA."""
+    for decorator in function.decorator_list:
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = around.torch_name(named)
+        if role_of(name) is None:
+            continue
+        if name.startswith("torch.cuda."):
+            return True
+        if isinstance(decorator, ast.Call) and _is_cuda(_first(decorator)):
+            return True
+    return False
 
 
 def _feeds_cuda(call: ast.Call, around: Surroundings, names: dict[int, str]) -> bool:
