@@ -9,9 +9,11 @@ from amplint.claims.asked_for_dtype import OTHER
 from amplint.claims.blanket_casts import BlanketCast, blanket_casts
 from amplint.claims.cast_receivers import place
 from amplint.claims.fixed_halves import FixedHalf, fixed_halves
+from amplint.claims.half_on_cpu import half_on_cpu
 from amplint.claims.made_tensors import quoted
+from amplint.claims.one_way_choices import always_true
 from amplint.claims.surroundings import Surroundings
-from amplint.rule import ASSUMED, TENSOR_CODE, Applicability, Cause, Example, Rule, Severity, Suspect
+from amplint.rule import ASSUMED, FORCED, TENSOR_CODE, Applicability, Cause, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.rule import FileFacts, Visit
+
+_ON_CPU = "makes the model float16 on the CPU too, which is slower there and lacks kernels: choose the device first"
 
 
 class HardcodedLowPrecision(Rule):
@@ -31,6 +35,8 @@ class HardcodedLowPrecision(Rule):
     - `.half()`, `.bfloat16()`, `.to(torch.float16)` and `.type(torch.HalfTensor)` on tensors, and tensors made with
       such a dtype in a shape that is computed, where no test asks for that dtype or for an option;
     - casts to one of them under a test that lets both through;
+    - a model that becomes half before the file chooses the device, which falls back to the CPU;
+    - a test that asks for a dtype or chooses one and is always true, as `precision == "fp16" or "bf16"` is;
     - casts of everything in a state dict, in a nest of tensors, or among a module's buffers to a floating dtype, where
       integers and masks are not left out.
 
@@ -156,11 +162,22 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         around = Surroundings.of(facts.source.tree)
         yield from _blankets(facts, around)
+        for test, part in always_true(facts):
+            message = f"`{ast.unparse(part)}` is always true here, so this chooses one dtype: compare each part"
+            span = facts.span(test)
+            yield Suspect(span, span, message, facts.all_scenarios(), FORCED, of_weights=False)
+        for call, choice in half_on_cpu(facts, around):
+            cause = Cause(facts.path, facts.span(choice), "may be the CPU")
+            span, scenarios = facts.span(call), facts.all_scenarios()
+            yield Suspect(span, span, _ON_CPU, scenarios, ASSUMED, (cause,), Severity.WARNING, of_weights=False)
         for found in fixed_halves(facts, around):
             node = found.half.node
             yield Suspect(
                 place(facts, node), facts.span(node), _message(found), facts.names(found.lanes), found.standing
             )
+
+    def visit_BooleanOperation(self, node: cst.BooleanOperation, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         if not isinstance(suspect.data, BlanketCast):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.misused_scalers import idle_beside_float16, refused_uses
 from amplint.claims.needless_scalers import for_bfloat16, kept_while_off, made_anew
 from amplint.claims.scaler_order import JUDGES
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import scaled_scenarios
-from amplint.rule import Applicability, Cause, Example, Rule, Severity, Step, Suspect
+from amplint.rule import ASSUMED, FORCED, Applicability, Cause, Example, Rule, Severity, Step, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.rule import FileFacts, Moment, Visit
+
+_IDLE = "is off for good beside autocast in float16, so gradients below its range become zero: pass enabled=True"
 
 
 class ScalerSequence(Rule):
@@ -29,7 +32,9 @@ class ScalerSequence(Rule):
     gradients of a scaled loss; `scaler.step()` on gradients of a loss that was never scaled; `unscale_()` or `step()`
     called again for the same optimizer before `update()`; `unscale_()` after `step()`; `update()` with no step or
     unscaling since the last one; a scaler that steps and is never updated, or is made anew for every batch, or scales
-    for bfloat16; and the state of a scaler that is on for float16 alone, kept under a test that bfloat16 passes too.
+    for bfloat16, or is off for good while every region is in float16; a call of the scaler itself, of a method that it
+    lacks, or of one with arguments that it does not take; and the state of a scaler that is on for float16 alone, kept
+    under a test that bfloat16 passes too.
     Where only some paths fail, as with a micro-batch that skips the step, it is reported when the call
     itself runs every time.
 
@@ -47,6 +52,7 @@ class ScalerSequence(Rule):
     RuntimeError: step() has already been called since the last update().
     AssertionError: No inf checks were recorded prior to update.
     AssertionError: Attempted step but _scale is None.
+    TypeError: 'GradScaler' object is not callable
     RuntimeError: The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.
     ```
     or, with `optimizer.step()`, a loss that is nan after a few steps.
@@ -139,6 +145,12 @@ def train(model, optimizer, loader, dtype):
                 "scales gradients for bfloat16, which has the range of float32: pass enabled=False, or take it away"
             )
             yield likely_loss(facts, call, message, in_bfloat16)
+        for use in refused_uses(facts):
+            span, standing = facts.span(use.call), FORCED if use.certain else ASSUMED
+            yield Suspect(span, span, use.message, scenarios, standing, severity=Severity.ERROR)
+        for call, region in idle_beside_float16(facts):
+            cause = Cause(facts.path, facts.span(region), "runs the forward pass in float16")
+            yield likely_loss(facts, call, _IDLE, scenarios, (cause,))
         for call in made_anew(facts):
             message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
             yield likely_loss(facts, call, message, scenarios)

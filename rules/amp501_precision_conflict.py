@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.one_way_choices import never_equal, no_dtypes
 from amplint.claims.precision_names import ALIASES, short_names_alone
 from amplint.claims.precision_settings import Contradiction, contradictions
-from amplint.rule import ASSUMED, Applicability, Edit, Evidence, Example, Rule, Severity, Suspect
+from amplint.rule import ASSUMED, Applicability, Cause, Edit, Evidence, Example, Rule, Severity, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +28,8 @@ class PrecisionConflict(Rule):
     `if` choose the dtypes; and a model loaded in float16 that goes, without adapters, to a trainer whose arguments say
     `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`. And a test of Lightning's precision
     for `16`, `"16"` or `"bf16"` in a file that nowhere has a long name such as `"16-mixed"` or a name of its own.
+    And settings that are no dtype: a boolean or a string that torch gets as one, as by `(x and x != "auto") or
+    torch.float16`, and a dtype compared with a string, which it never equals.
     `amplint preflight` reads YAML and JSON configurations too, and holds settings against the hardware.
 
     Why it is bad
@@ -41,6 +44,7 @@ class PrecisionConflict(Rule):
     ```text
     ValueError: At most one of fp16 and bf16 can be True, but not both
     ValueError: Attempting to unscale FP16 gradients.
+    TypeError: empty(): argument 'dtype' must be torch.dtype, not bool
     ```
 
     Example
@@ -67,9 +71,10 @@ class PrecisionConflict(Rule):
     of_weights = False
     tokens: ClassVar[tuple[str, ...]] = (
         *("fp16=True", "fp16 = True", "fp16_full_eval", '"fp16"', "'fp16'", "MixedPrecision", "mixed_precision="),
+        *("float16", "bf16", "fp16"),
         *(f"precision{end}" for end in (" == ", ") == ", " != ", ") != ", " in ", ") in ", " not in ", ") not in ")),
     )
-    context: ClassVar[tuple[str, ...]] = ("bf16", "bfloat16", "from_pretrained", "MixedPrecision", "lightning")
+    context: ClassVar[tuple[str, ...]] = ("bf16", "bfloat16", "dtype", "from_pretrained", "MixedPrecision", "lightning")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
@@ -118,12 +123,19 @@ def train(dataset, half):
             message = f"tests for {short!r} alone, which Lightning 2 calls {ALIASES[short]!r}: test for both"
             found.append(Contradiction(test, message, ("autocast-bf16" if short == "bf16" else "autocast-fp16",)))
         named = facts.all_scenarios()
+        for compared, name in never_equal(facts):
+            message = f"is never equal: `{ast.unparse(compared.left)}` is a dtype here, and {name!r} a string"
+            found.append(Contradiction(compared, message, named))
         for one in found:
             scenarios = tuple(name for name in named if name in one.scenarios)
             if scenarios:
                 span = facts.span(one.node)
                 removed = facts.span(one.extra) if one.extra is not None else None
                 yield Suspect(span, span, one.message, scenarios, ASSUMED, one.causes, data=removed)
+        for call, made, value in no_dtypes(facts):
+            message = f"this can be {value!r}, which torch refuses as a dtype with a TypeError"
+            cause = Cause(facts.path, facts.span(call), "given as the dtype here")
+            yield Suspect(facts.span(made), facts.span(call), message, named, ASSUMED, (cause,))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         removed: Span | None = suspect.data
@@ -139,9 +151,10 @@ def train(dataset, half):
 
         operator, value = node.comparisons[0].operator, node.comparisons[0].comparator
         words = "in" if isinstance(operator, cst.Equal) else "not in" if isinstance(operator, cst.NotEqual) else None
-        if words is None or not isinstance(value, cst.SimpleString | cst.Integer):
+        known = isinstance(value, cst.SimpleString | cst.Integer) and visit.code(value)
+        long = ALIASES.get(ast.literal_eval(known)) if known else None
+        if words is None or long is None:
             visit.report(suspect)
             return
-        long = ALIASES[ast.literal_eval(visit.code(value))]
         both = f'{visit.code(node.left)} {words} ({visit.code(value)}, "{long}")'
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Test for both names", visit.replace(node, both)))

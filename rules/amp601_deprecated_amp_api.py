@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, Legacy
 from amplint.claims.legacy_uses import legacy_uses, root_of
+from amplint.claims.refused_calls import refused_calls
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
-from amplint.rule import ASSUMED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect
+from amplint.rule import ASSUMED, FORCED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +38,11 @@ class DeprecatedAmpApi(Rule):
 
     A `torch.get_autocast_gpu_dtype()` that may ask the wrong device is AMP602's.
 
+    Reports calls of autocast and GradScaler with the arguments of the other API as well: a parameter that the class
+    does not have or that is missing (`torch.amp.GradScaler(device_type="cuda")`, `torch.amp.autocast(enabled=True)`),
+    and a boolean by position where the new names take a dtype or a device. Where a `try` imports the new name and falls
+    back to the old one, the call has to suit the new one.
+
     Why it is bad
     -------------
     The old names are bound to one device, warn at each use and will go. Replacing them by hand goes wrong easily:
@@ -48,6 +54,9 @@ class DeprecatedAmpApi(Rule):
     ```text
     FutureWarning: `torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', args...)`
     DeprecationWarning: torch.get_autocast_gpu_dtype() is deprecated. Please use torch.get_autocast_dtype('cuda')
+    TypeError: GradScaler.__init__() got an unexpected keyword argument 'device_type'
+    TypeError: autocast.__init__() missing 1 required positional argument: 'device_type'
+    TypeError: set_autocast_dtype(): argument 'dtype' (position 2) must be torch.dtype, not bool
     ```
 
     Example
@@ -120,13 +129,19 @@ def train(model, batch, use_amp):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         if facts.torch_version < DEPRECATED_SINCE:
             return
-        if not any(r.name in LEGACY or r.name.rpartition(".")[0] in LEGACY for r in facts.references):
-            return
         around = Surroundings.of(facts.source.tree)
+        refused = list(refused_calls(facts, around))
+        for found in refused:
+            span, severity = facts.span(found.node), Severity.ERROR if found.raises else Severity.WARNING
+            yield Suspect(span, span, found.message, facts.all_scenarios(), FORCED, severity=severity)
+        if any(r.name in LEGACY or r.name.rpartition(".")[0] in LEGACY for r in facts.references):
+            yield from self._deprecated(facts, around, {id(found.call) for found in refused})
+
+    def _deprecated(self, facts: FileFacts, around: Surroundings, refused: set[int]) -> Iterable[Suspect]:
         uses = legacy_uses(facts, around)
         groups = groups_of(facts, uses)
         for use in uses:
-            if use.form == "annotation":
+            if use.form == "annotation" or id(use.node) in refused:
                 continue
             old = use.reference.name
             message = f"{old} is deprecated since torch 2.4: use {_successor(use.legacy, facts)}"
@@ -147,6 +162,9 @@ def train(model, batch, use_amp):
 
     def visit_Name(self, node: cst.Name, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)
+
+    def visit_Dict(self, node: cst.Dict, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect)
 
     def visit_Attribute(self, node: cst.Attribute, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)

@@ -69,6 +69,20 @@ class _Scope:
             scope = scope.parent
         return _OTHER
 
+    def choices(self, name: str) -> list[tuple[ast.alias, str]]:
+        """The imports that bind a name read here to several torch objects, in source order; none where anything else
+        binds it."""
+        scope: _Scope | None = self
+        while scope is not None:
+            owner = scope.elsewhere.get(name, scope)
+            targets = owner.targets.get(name)
+            if targets is not None and (scope is self or scope.kind != "class"):
+                imports = [(alias, _bound(alias, full)) for local, alias, full, _ in owner.imports if local == name]
+                imports.sort(key=lambda choice: (choice[0].lineno, choice[0].col_offset))
+                return imports if len(targets) > 1 and targets == {target for _, target in imports} else []
+            scope = scope.parent
+        return []
+
     def own(self, name: str) -> str:
         """The one torch object that this scope binds a name to, else :data:`_OTHER`."""
         return _decide(self.elsewhere.get(name, self).targets.get(name, set()))
@@ -111,6 +125,20 @@ def references(tree: ast.Module) -> tuple[Reference, ...]:
             if scope.own(local) == _bound(alias, name):
                 found.append(Reference(alias, name, statement=statement))
     found.sort(key=lambda reference: (reference.node.lineno, reference.node.col_offset))
+    return tuple(found)
+
+
+@lru_cache(maxsize=2)
+def ambiguous_calls(tree: ast.Module) -> tuple[tuple[ast.Call, tuple[tuple[ast.alias, str], ...]], ...]:
+    """The calls of what several imports bind to different torch objects, as a ``try`` with a fallback does: each with
+    the imports and the qualified names that the callee then has."""
+    walk = _Walk()
+    walk.run(tree)
+    found = []
+    for use in walk.uses if walk.torch_imported else ():
+        choices = use.scope.choices(use.root) if use.call is not None else []
+        if use.call is not None and choices:
+            found.append((use.call, tuple((alias, target + use.rest) for alias, target in choices)))
     return tuple(found)
 
 
