@@ -251,7 +251,7 @@ def _record(frame: Frame, name: str, node: ast.expr, arguments: Arguments) -> No
 def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tensor:
     """A new tensor: of the ``dtype`` argument where there is one, else as the table says."""
     bound = arguments.bind(op.params)
-    trait = Trait.EQUAL if op.name in ("torch.ones", "torch.ones_like") else None
+    trait = Trait.ONES if op.name in ("torch.ones", "torch.ones_like") else None
     if op.tensors and op.result == "first":
         source = next((o for o in options_of(bound.get(op.params[0], UNKNOWN)) if isinstance(o, Tensor)), None)
         dtypes = source.dtypes if source is not None else frame.session.unknown
@@ -382,7 +382,8 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     made = with_dtype(frame, arguments, node, dtypes, f"{name}() of Python numbers, without dtype")
     if isinstance(data, (Const, Number)):
         uses.from_number(frame, node, name, made, data, arguments)
-    return replace(made, dim=0 if isinstance(data, (Const, Number)) else 1)
+        return replace(made, dim=0, number=uses.held(made, data))
+    return replace(made, dim=1)
 
 
 def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
