@@ -132,7 +132,7 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
         return modules.pretrained(frame, name.rpartition(".")[0], arguments, node)
     dtype = dtype_of_tensor_type(name)
     if dtype is not None:
-        return Tensor(frame.session.constant(BITS[dtype]), 1, explicit=True)
+        return _typed(frame, name, dtype, node)
     if name.startswith("torch.Tensor.") and arguments.positional and isinstance(arguments.positional[0], Tensor):
         method = TensorMethod(arguments.positional[0], name.removeprefix("torch.Tensor."), arguments.nodes.get(0))
         return call(frame, method, _behind_first(arguments), node)
@@ -396,6 +396,18 @@ def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr
     return Tensor(dtypes, 1, replace(origin, made=Made.DEFAULT))
 
 
+def _typed(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
+    """What ``torch.FloatTensor`` and its like make: the dtype is in the name."""
+    dtypes = frame.session.constant(BITS[dtype])
+    origin = replace(frame.here(node, f"{name}() is always {dtype}", dtypes), cast=True, made=Made.WRITTEN)
+    return Tensor(dtypes, 1, origin, explicit=True)
+
+
+def _variable(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """``torch.autograd.Variable``: since torch 0.4 the tensor that it is given."""
+    return arguments.get(0, "data") or UNKNOWN
+
+
 def _promoted_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     dtypes = [v.dtypes for v in arguments.positional if isinstance(v, (DTypeValue, Tensor))]
     if len(dtypes) == 2:
@@ -420,6 +432,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), _from_data),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
     "torch.Tensor": _legacy_tensor,
+    **dict.fromkeys(("torch.autograd.Variable", "torch.autograd.variable.Variable"), _variable),
     "torch.from_numpy": _from_numpy,
     **dict.fromkeys(("torch.finfo", "torch.iinfo"), _limits),
     **dict.fromkeys(("torch.promote_types", "torch.result_type"), _promoted_dtype),
