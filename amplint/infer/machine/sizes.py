@@ -23,7 +23,7 @@ INTEGERS = frozenset(
         *("in1_features", "in2_features"),
     )
 )
-"""Parameters that every constructor of ``torch.nn`` that has them takes as integers, by its signature."""
+"""Parameters that every layer of ``torch.nn`` that has them takes as integers: by its signature, or it raises."""
 _INTEGRAL = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 
 
@@ -78,7 +78,7 @@ def _stored(nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
 
 
 def _given(frame: Frame, call: ast.Call) -> list[ast.expr]:
-    """What a call of a layer's constructor takes as integers."""
+    """What a call of a layer's constructor takes as integers; a loss may take several."""
     if not isinstance(call.func, (ast.Name, ast.Attribute)) or any(isinstance(a, ast.Starred) for a in call.args):
         return []
     root: ast.expr = call.func
@@ -88,7 +88,7 @@ def _given(frame: Frame, call: ast.Call) -> list[ast.expr]:
         return []
     called = evaluate(frame, call.func)
     layer = find_layer(called.name) if isinstance(called, TorchName) else None
-    if layer is None:
+    if layer is None or layer.name.endswith("Loss"):
         return []
     passed = [*zip(layer.init, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
     return [value for name, value in passed if name in INTEGERS]
