@@ -397,9 +397,15 @@ def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr
 
 
 def _typed(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
-    """What ``torch.FloatTensor`` and its like make: the dtype is in the name."""
+    """What ``torch.HalfTensor`` and its like make: the dtype is in the name. ``torch.FloatTensor`` is what
+    ``torch.Tensor`` is an alias of by default, so it asks for no dtype either."""
     dtypes = frame.session.constant(BITS[dtype])
-    origin = replace(frame.here(node, f"{name}() is always {dtype}", dtypes), cast=True, made=Made.WRITTEN)
+    asked = dtype != "float32"
+    origin = replace(
+        frame.here(node, f"{name}() is always {dtype}", dtypes),
+        cast=asked,
+        made=Made.WRITTEN if asked else Made.DEFAULT,
+    )
     return Tensor(dtypes, 1, origin, explicit=True)
 
 
