@@ -26,8 +26,9 @@ class MaskConstantOverflow(Rule):
     Reports Python numbers beyond the largest of a float16 or bfloat16 tensor that they are put into: by `masked_fill`,
     `fill_`, `full`, `new_full`, `pad` and the like, by `torch.where`, `x[...] = value` and `torch.tensor`; with
     `--device cpu` by `clamp` and `hardtanh` too, whose bounds CUDA reads in float32.
-    Numbers are followed through names, attributes and defaults; `torch.finfo(dtype)` counts with the dtype that it is
-    of, so that `finfo(torch.float32).min` overflows in bfloat16 too.
+    Numbers are followed through names, attributes, defaults, arithmetic and 0-dim tensors; `torch.finfo(dtype)` counts
+    with the dtype that it is of, so that `finfo(torch.float32).min` overflows in bfloat16 too. A factor of
+    `torch.ones_like(x)` is what becomes of the product.
 
     Why it is bad
     -------------
@@ -62,7 +63,7 @@ class MaskConstantOverflow(Rule):
     severity: ClassVar[Severity] = Severity.ERROR
     tokens: ClassVar[tuple[str, ...]] = (
         *("masked_fill", "fill_", "full", "index_fill", "scatter", "clamp", "clip", "pad(", "threshold", "hardtanh"),
-        *("where(", "] =", "]=", "tensor("),
+        *("where(", "] =", "]=", "tensor(", "ones(", "ones_like("),
     )
     context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     fix: ClassVar[Applicability | None] = Applicability.SAFE
@@ -166,7 +167,7 @@ def _message(overflow: Overflow) -> str:
 def _fix(node: cst.CSTNode, overflow: Overflow, visit: Visit) -> Fix | None:
     """The constant within what the filled tensor's dtype can hold."""
     constant, dtype = overflow.constant, dtype_expression(overflow.use, overflow.operand)
-    if constant is None or dtype is None:
+    if constant is None or dtype is None or overflow.in_tensor:
         return None
     found = find_expression(visit, node, constant)
     if found is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.low_precision import by_node, follows_scenario, low_lanes, surest
 from amplint.claims.operands import short_name
 from amplint.infer.lattice.dtypes import LOW, bits_of
-from amplint.infer.lattice.values import Const, Limit
+from amplint.infer.lattice.values import Const, Limit, Tensor, Trait
 from amplint.infer.torch_model.ranges import LARGEST, refusing
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _GIVES_INFINITY = {
     "new_tensor": ("data",),
 }
 """The parameters of operations that round a constant out of range."""
+_PRODUCTS = ("mul", "multiply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ class Overflow:
         return number.negated != (number.name == "min") if isinstance(number, Limit) else number < 0
 
     @property
+    def in_tensor(self) -> bool:
+        """Whether a 0-dim tensor brings the constant."""
+        return isinstance(self.use.arguments.get(self.parameter), Tensor)
+
+    @property
     def settled(self) -> bool:
         """Whether the constant is what it is, whatever callers pass: then it is not infinite."""
         constant = self.constant
@@ -62,14 +68,21 @@ class Overflow:
         return of_dtype or not any(isinstance(node, (ast.Name, ast.Call)) for node in nodes)
 
 
+def _rounding(use: Use) -> tuple[str, ...]:
+    """The parameters whose constant an operation makes infinite: a factor is the product itself where all else is 1."""
+    short = short_name(use.op)
+    if short in _PRODUCTS:
+        return ("self", "input", "other") if use.operands[0].value.trait is Trait.ONES else ()
+    return _GIVES_INFINITY.get(short, ())
+
+
 def _overflow(facts: FileFacts, use: Use) -> Overflow | None:
-    rounded = _GIVES_INFINITY.get(short_name(use.op), ())
-    for parameters, raises in ((refusing(use.op, facts.device), True), (rounded, False)):
+    for parameters, raises in ((refusing(use.op, facts.device), True), (_rounding(use), False)):
         for parameter in parameters:
             number = use.numbers.get(parameter)
             if number is None:
                 continue
-            operand = use.operands[0]
+            operand = next((each for each in use.operands if each.value.number is None), use.operands[0])
             lanes = surest(low_lanes(facts, use, operand, partial(_exceeds, number)))
             if lanes and (raises or follows_scenario(facts, use) or any(each.proven for each in lanes.values())):
                 return Overflow(use, parameter, operand, lanes, raises)

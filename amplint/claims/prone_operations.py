@@ -86,7 +86,7 @@ def _matters(short: str, use: Use, surroundings: Surroundings, in_function: bool
         return normalises(surroundings, use.node, operand.node)
     if short in _ACCUMULATED:
         known = all(lane.symbol is None for lane in operand.value.dtypes)
-        return in_function or (known and operand.value.trait is not Trait.EQUAL)
+        return in_function or (known and operand.value.trait not in (Trait.EQUAL, Trait.ONES))
     return short == "softmax" and decides(surroundings, use.node)
 
 

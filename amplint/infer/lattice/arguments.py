@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.values import Const, Number, Sequence, Value, extreme, keys_of
+from amplint.infer.lattice.keying import keys_of
+from amplint.infer.lattice.values import Const, Number, Sequence, Value, extreme
 
 if TYPE_CHECKING:
     import ast

@@ -34,6 +34,7 @@ def trait_of(short: str, operands: list[tuple[Trait | None, ast.expr | None]], b
     always = _ALWAYS.get(short)
     if always is not None or not operands:
         return always
+    operands = [(Trait.EQUAL if trait is Trait.ONES else trait, node) for trait, node in operands]
     first, node = operands[0]
     if short in ("neg", "negative"):
         return negated(first)

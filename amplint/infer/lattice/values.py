@@ -11,6 +11,7 @@ from enum import Enum
 from sys import float_info
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.keying import keys_of
 from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
@@ -103,36 +104,6 @@ class _Unknown(Value):
 UNKNOWN = _Unknown()
 NEVER = _Unknown()
 """What a call gives that does not come back."""
-
-MAX_KEYED = 300
-"""Values inside another that its key tells apart; one that holds more is like itself only."""
-MAX_KEYED_LEVELS = 50
-"""Values inside each other that a key looks through."""
-
-
-class _Keying:
-    """How far the key that is being made has looked."""
-
-    level = 0
-    seen = 0
-
-
-def keys_of(holder: object, held: Iterable[Value], count: int) -> Hashable:
-    """The keys of the ``count`` values that another holds; its identity where there are too many to tell apart.
-
-    Values that hold each other twice over (``a = (a, a)``) are as large as no program could be, and dicts may hold
-    themselves.
-    """
-    if _Keying.level == 0:
-        _Keying.seen = 0
-    _Keying.seen += count
-    if _Keying.seen > MAX_KEYED or _Keying.level >= MAX_KEYED_LEVELS:
-        return id(holder)
-    _Keying.level += 1
-    try:
-        return tuple([value.key for value in held])
-    finally:
-        _Keying.level -= 1
 
 
 @unchanging(frozen=True, slots=True)
@@ -236,6 +207,7 @@ class Trait(Enum):
     """What is known of a tensor's values, where range or precision depends on it."""
 
     COUNT = "counts up: positions, shifted or scaled by a number"
+    ONES = "all one"
     EQUAL = "all the same number, of which low precision holds some hundred times as much"
     SQUARE = "squares"
     SPREAD = "sums and means of squares"
@@ -260,7 +232,8 @@ class Tensor(Value):
     code, which survives in scenarios that keep explicit dtypes. ``leaf``: a parameter. ``gradient``: a gradient handed
     to ``backward``. ``optional``: None on another path. ``unsure``: on another path nothing is known of it, or of what
     it comes from, or that is a number. ``trait``: what its values are like. ``host``: it is made in the host's memory,
-    or of what is, so autocast does not act on it but for the host's own.
+    or of what is, so autocast does not act on it but for the host's own. ``number``: the extreme number that a 0-dim
+    one was made of, in a dtype that holds it.
     """
 
     dtypes: Dtypes
@@ -274,11 +247,12 @@ class Tensor(Value):
     trait: Trait | None = None
     unsure: bool = False
     host: bool = False
+    number: float | Limit | None = None
 
     @property
     def key(self) -> Hashable:
         flags = (self.maybe, self.explicit, self.gradient, self.optional, self.unsure, self.host)
-        return ("tensor", self.dtypes, self.dim, flags, self.trait)
+        return ("tensor", self.dtypes, self.dim, flags, self.trait, self.number)
 
     @property
     def part(self) -> Tensor:

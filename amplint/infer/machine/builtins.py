@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
-from amplint.infer.lattice.dtypes import FLOAT32, LOW
+from amplint.infer.lattice.dtypes import BITS, FLOAT32, FLOATS, LOW
 from amplint.infer.lattice.joining import element_of, options_of, unite
 from amplint.infer.lattice.values import (
     NONE,
@@ -14,7 +15,9 @@ from amplint.infer.lattice.values import (
     Builtin,
     Const,
     External,
+    FloatLimits,
     Layer,
+    Limit,
     Mapping,
     Number,
     Partial,
@@ -23,6 +26,7 @@ from amplint.infer.lattice.values import (
     Text,
     TorchName,
     Value,
+    extreme,
     extreme_of,
 )
 from amplint.infer.machine import fields
@@ -145,7 +149,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if name == "hasattr" and isinstance(first, TorchName):
         return _in_torch(frame, first, arguments)
     if name in _NUMBERS:
-        return Number(_NUMBERS[name], extreme=extreme_of(first) if name in ("float", "int") else None)
+        return Number(_NUMBERS[name], extreme=_number_in(first) if name in ("float", "int") else None)
     if name == "isinstance":
         return _isinstance(*arguments.positional) if len(arguments.positional) == 2 else Number("bool")
     if name == "super":
@@ -217,6 +221,14 @@ def _added(element: Tensor) -> Tensor:
     """The sum of tensors: of both low dtypes torch makes float32."""
     lanes = [lane._replace(mask=lane.mask | FLOAT32) if lane.mask & LOW == LOW else lane for lane in element.dtypes]
     return replace(element, dtypes=tuple(lanes)) if lanes != [*element.dtypes] else element
+
+
+def _number_in(value: Value | None) -> float | Limit | None:
+    """What ``float`` and ``int`` read, where that is extreme: a number, or a literal such as ``"-1e20"``."""
+    if isinstance(value, Const) and isinstance(value.value, str):
+        with suppress(ValueError):
+            return extreme(float(value.value))
+    return extreme_of(value)
 
 
 def _has_already(instance: Instance, arguments: Arguments) -> Value:
@@ -416,6 +428,8 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
         return Sequence(None, Tensor(first.dtypes, None, first.origin, first.maybe), True)
     if name in _NUMPY_NUMBERS and first is not None and all(isinstance(v, (Const, Number)) for v in options_of(first)):
         return Number("float")
+    if name == "numpy.finfo":
+        return _limits(frame, first)
     if name.startswith("math."):
         return Number("int" if name in ("math.ceil", "math.floor", "math.prod") else "float")
     if name in _IDENTITY_DECORATORS:
@@ -439,6 +453,13 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
     if name == "typing.cast" and len(arguments.positional) == 2:
         return arguments.positional[1]
     return UNKNOWN
+
+
+def _limits(frame: Frame, of: Value | None) -> Value:
+    """``numpy.finfo`` of a dtype of numpy's, as torch's own of the same name."""
+    dtype = of.name.rpartition(".")[2] if isinstance(of, External) else of.value if isinstance(of, Const) else None
+    bit = BITS.get(dtype, 0) & FLOATS if isinstance(dtype, str) else 0
+    return FloatLimits(frame.session.constant(bit)) if bit else UNKNOWN
 
 
 def _shaping_layer(frame: Frame, arguments: Arguments, node: ast.expr) -> Value:

@@ -29,6 +29,7 @@ from amplint.infer.machine import objects
 from amplint.infer.machine.evidence import layers_passed
 from amplint.infer.machine.indexing import indexing
 from amplint.infer.machine.running import as_promised
+from amplint.infer.machine.sizes import sizes
 from amplint.infer.names import classes
 from amplint.infer.names.annotations import PYTHON_NUMBERS, dtype_promised, is_none, last_name, unquoted
 from amplint.infer.names.definitions import Class, Function, Instance
@@ -100,6 +101,8 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
             return unite(layers, Const(None)) if optional else layers
         if parameter.annotation is not None and optional:
             return Const(None) if _caller(frame.session, function) is Caller.USER else UNKNOWN
+    if function.name == "__init__" and default is None and parameter.arg in sizes(outer, function):
+        return Number("int")
     return _passed(frame, function, parameter)
 
 

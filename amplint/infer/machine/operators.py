@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from contextlib import suppress
 from dataclasses import replace
-from operator import mul, truediv
+from operator import add, mul, sub, truediv
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
@@ -75,6 +75,8 @@ def binary_operator(
 
 
 _EXACT: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: add,
+    ast.Sub: sub,
     ast.Mult: mul,
     ast.Div: truediv,
     ast.Pow: pow,
@@ -82,15 +84,22 @@ _EXACT: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def _computed(op: ast.operator, left: Value, right: Value) -> float | None:
-    """The result of arithmetic on two literals, where it is extreme: ``-(10**9)``."""
-    compute = _EXACT.get(type(op))
-    if compute is None or not isinstance(left, Const) or not isinstance(right, Const):
-        return None
-    a, b = left.value, right.value
-    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+    """The result of arithmetic on literals, where it is extreme: ``-(10**9)``, ``-(2**32) + 1``."""
+    compute, a, b = _EXACT.get(type(op)), _literal(left), _literal(right)
+    if compute is None or a is None or b is None:
         return None
     with suppress(ArithmeticError):
-        return extreme(compute(float(a), float(b)))
+        return extreme(compute(a, b))
+    return None
+
+
+def _literal(value: Value) -> float | None:
+    """A literal, or what arithmetic made of some where that is extreme; None for a number that callers choose."""
+    if isinstance(value, Number):
+        return value.extreme if isinstance(value.extreme, float) and value.usual is None else None
+    if isinstance(value, Const) and isinstance(value.value, (int, float)):
+        with suppress(ArithmeticError):
+            return float(value.value)
     return None
 
 

@@ -171,6 +171,8 @@ class Session:
         """Whether the modules of a file may be built under a 16-bit default dtype."""
         self.indexing: dict[ast.AST, frozenset[str]] = {}
         """The variables that a function indexes with."""
+        self.sizes: dict[ast.AST, frozenset[str]] = {}
+        """The parameters of a constructor that are sizes of layers."""
         self.called_under: dict[int, tuple[Autocast, Region | None]] = {}
         """How autocast stood where a function was first called, by ``id`` of its node."""
         self.unknown: Dtypes = (UNKNOWN_LANE,) * self.lanes

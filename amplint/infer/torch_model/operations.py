@@ -145,7 +145,7 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     session = frame.session
     if op.watched is Watched.OLDER and not op.lacked_from(session.device, session.oldest_torch):
         return
-    numbers = uses.extreme_numbers(bound)
+    numbers = uses.extreme_numbers(op, bound)
     if not numbers and op.watched is Watched.NUMBERS and not uses.counts(bound):
         return
     operands, _ = _operands(frame, op, arguments, bound)

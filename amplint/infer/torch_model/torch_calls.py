@@ -132,7 +132,7 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
         return modules.pretrained(frame, name.rpartition(".")[0], arguments, node)
     dtype = dtype_of_tensor_type(name)
     if dtype is not None:
-        return Tensor(frame.session.constant(BITS[dtype]), 1, explicit=True)
+        return _typed(frame, name, dtype, node)
     if name.startswith("torch.Tensor.") and arguments.positional and isinstance(arguments.positional[0], Tensor):
         method = TensorMethod(arguments.positional[0], name.removeprefix("torch.Tensor."), arguments.nodes.get(0))
         return call(frame, method, _behind_first(arguments), node)
@@ -251,7 +251,7 @@ def _record(frame: Frame, name: str, node: ast.expr, arguments: Arguments) -> No
 def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tensor:
     """A new tensor: of the ``dtype`` argument where there is one, else as the table says."""
     bound = arguments.bind(op.params)
-    trait = Trait.EQUAL if op.name in ("torch.ones", "torch.ones_like") else None
+    trait = Trait.ONES if op.name in ("torch.ones", "torch.ones_like") else None
     if op.tensors and op.result == "first":
         source = next((o for o in options_of(bound.get(op.params[0], UNKNOWN)) if isinstance(o, Tensor)), None)
         dtypes = source.dtypes if source is not None else frame.session.unknown
@@ -382,7 +382,8 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     made = with_dtype(frame, arguments, node, dtypes, f"{name}() of Python numbers, without dtype")
     if isinstance(data, (Const, Number)):
         uses.from_number(frame, node, name, made, data, arguments)
-    return replace(made, dim=0 if isinstance(data, (Const, Number)) else 1)
+        return replace(made, dim=0, number=uses.held(made, data))
+    return replace(made, dim=1)
 
 
 def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -393,6 +394,24 @@ def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr
     dtypes = frame.session.constant(FLOAT32)
     origin = frame.here(node, "torch.Tensor() is always float32", dtypes)
     return Tensor(dtypes, 1, replace(origin, made=Made.DEFAULT))
+
+
+def _typed(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
+    """What ``torch.HalfTensor`` and its like make: the dtype is in the name. ``torch.FloatTensor`` is what
+    ``torch.Tensor`` is an alias of by default, so it asks for no dtype either."""
+    dtypes = frame.session.constant(BITS[dtype])
+    asked = dtype != "float32"
+    origin = replace(
+        frame.here(node, f"{name}() is always {dtype}", dtypes),
+        cast=asked,
+        made=Made.WRITTEN if asked else Made.DEFAULT,
+    )
+    return Tensor(dtypes, 1, origin, explicit=True)
+
+
+def _variable(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """``torch.autograd.Variable``: since torch 0.4 the tensor that it is given."""
+    return arguments.get(0, "data") or UNKNOWN
 
 
 def _promoted_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -419,6 +438,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), _from_data),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
     "torch.Tensor": _legacy_tensor,
+    **dict.fromkeys(("torch.autograd.Variable", "torch.autograd.variable.Variable"), _variable),
     "torch.from_numpy": _from_numpy,
     **dict.fromkeys(("torch.finfo", "torch.iinfo"), _limits),
     **dict.fromkeys(("torch.promote_types", "torch.result_type"), _promoted_dtype),

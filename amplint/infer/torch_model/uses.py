@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from amplint.infer.torch_model.torch_ops import Op
 
 
-def extreme_numbers(bound: dict[str, Value]) -> dict[str, float | Limit]:
-    """The extreme Python numbers among arguments, by parameter."""
+_READ_NUMBERS = ("masked_fill", "index_fill", "where")
+"""Operations to whose dtype a 0-dim tensor is converted as a Python number is: run in torch 2.13, ``masked_fill`` and
+``index_fill`` refuse one out of its range, ``where`` makes it infinite."""
+
+
+def extreme_numbers(op: Op, bound: dict[str, Value]) -> dict[str, float | Limit]:
+    """The extreme numbers among an operation's arguments, by parameter."""
     found = {}
+    reads = op.name.rpartition(".")[2].rstrip("_") in _READ_NUMBERS
     for name, value in bound.items():
-        number = extreme_of(value)
+        number = value.number if reads and isinstance(value, Tensor) else extreme_of(value)
         if number is not None:
             found[name] = number
     return found
@@ -80,7 +86,7 @@ def _record(
 
 def filled(frame: Frame, node: ast.expr, op: Op, made: Tensor, bound: dict[str, Value], arguments: Arguments) -> None:
     """Note a new tensor that is filled with an extreme number."""
-    numbers = extreme_numbers(bound)
+    numbers = extreme_numbers(op, bound)
     if numbers and frame.session.recorder.concerns(frame):
         note(frame, node, op, [Operand("result", node, made)], numbers, bound, arguments)
 
@@ -92,6 +98,12 @@ def from_number(frame: Frame, node: ast.expr, name: str, made: Tensor, data: Val
         return
     nodes = {str(key) if key != 0 else "data": written for key, written in arguments.nodes.items()}
     _record(frame, node, name, [operand], {"data": number}, {"data": data}, nodes)
+
+
+def held(made: Tensor, data: Value) -> float | Limit | None:
+    """The extreme number that a 0-dim tensor was made of, where its dtype is known in every scenario and holds it."""
+    holds = all(lane.known and not lane.mask & LOW for lane in made.dtypes)
+    return extreme_of(data) if holds else None
 
 
 def assigned(frame: Frame, target: ast.Subscript, container: Tensor, value: Value) -> None:

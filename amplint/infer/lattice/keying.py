@@ -1,0 +1,45 @@
+"""Keys of values that hold others: what tells them apart, as far as that can be looked into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+_MAX_KEYED = 300
+"""Values inside another that its key tells apart; one that holds more is like itself only."""
+_MAX_LEVELS = 50
+"""Values inside each other that a key looks through."""
+
+
+class Keyed(Protocol):
+    """What has a key."""
+
+    @property
+    def key(self) -> Hashable: ...
+
+
+class _Keying:
+    """How far the key that is being made has looked."""
+
+    level = 0
+    seen = 0
+
+
+def keys_of(holder: object, held: Iterable[Keyed], count: int) -> Hashable:
+    """The keys of the ``count`` values that another holds; its identity where there are too many to tell apart.
+
+    Values that hold each other twice over (``a = (a, a)``) are as large as no program could be, and dicts may hold
+    themselves.
+    """
+    if _Keying.level == 0:
+        _Keying.seen = 0
+    _Keying.seen += count
+    if _Keying.seen > _MAX_KEYED or _Keying.level >= _MAX_LEVELS:
+        return id(holder)
+    _Keying.level += 1
+    try:
+        return tuple([value.key for value in held])
+    finally:
+        _Keying.level -= 1
