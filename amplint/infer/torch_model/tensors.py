@@ -10,6 +10,7 @@ from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.dtypes import ALIASES, BITS, BOOL, CASTS, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.kinds import KINDS, asked
+from amplint.infer.lattice.tensor_types import TensorType
 from amplint.infer.lattice.values import (
     UNKNOWN,
     Const,
@@ -225,7 +226,11 @@ def dtype_of_tensor_type(name: str) -> str | None:
 def _type(frame: Frame, tensor: Tensor, name: str, arguments: Arguments, node: ast.expr) -> Value:
     value = arguments.positional[0] if arguments.positional else arguments.keywords.get("dtype")
     if value is None:
-        return UNKNOWN
+        return TensorType(tensor) if name == "type" and any(lane.mask for lane in tensor.dtypes) else UNKNOWN
+    if isinstance(value, TensorType):
+        alike = value.tensor
+        moved = replace(tensor, host=alike.host)
+        return cast(frame, moved, alike.dtypes, node, "cast by .type()", False, alike.origin)
     if name == "type_as" and isinstance(value, Tensor):
         return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False, value.origin)
     if isinstance(value, DTypeValue):
