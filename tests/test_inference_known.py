@@ -139,6 +139,25 @@ PROGRAMS = {
                 wide = torch.ones(2, 4)
                 return self.linear(x.type(wide.type()))  # fails
         """,
+    "a cast to an argument that has dimensions": """
+        class Model(nn.Module):
+            def forward(self, x):
+                return torch.ones(2, 4).to(x) @ torch.ones(4, 4)  # fails
+        """,
+    "a cast to an argument that is a tensor or a device": """
+        class Model(nn.Module):
+            def forward(self, x, device=None):
+                return torch.ones(2, 4).to(x.device if device is None else device) @ torch.ones(4, 4)
+        """,
+    "a tensor of a type that is spelled": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x: torch.Tensor):
+                return self.linear(x * torch.FloatTensor([1.0, 2.0, 3.0, 4.0]))  # fails
+        """,
 }
 
 

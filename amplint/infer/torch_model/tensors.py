@@ -182,8 +182,8 @@ def _converted(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.exp
     what = f"cast by .to({text if len(text) <= 40 else '…'})"
     if isinstance(target, DTypeValue):
         return cast(frame, tensor, target.dtypes, node, what, target.written, target.origin)
-    if isinstance(target, Tensor) and not target.maybe:
-        return cast(frame, tensor, target.dtypes, node, what, False, target.origin)
+    if isinstance(target, Tensor) and (not target.maybe or target.dim == 1):
+        return replace(cast(frame, tensor, target.dtypes, node, what, False, target.origin), maybe=target.maybe)
     if isinstance(target, Tensor):
         dtypes = tuple(
             Lane(own.mask | other.mask, None, True, True)
@@ -226,7 +226,7 @@ def dtype_of_tensor_type(name: str) -> str | None:
 def _type(frame: Frame, tensor: Tensor, name: str, arguments: Arguments, node: ast.expr) -> Value:
     value = arguments.positional[0] if arguments.positional else arguments.keywords.get("dtype")
     if value is None:
-        return TensorType(tensor) if name == "type" and any(lane.mask for lane in tensor.dtypes) else UNKNOWN
+        return TensorType(tensor) if name == "type" else UNKNOWN
     if isinstance(value, TensorType):
         alike = value.tensor
         moved = replace(tensor, host=alike.host)

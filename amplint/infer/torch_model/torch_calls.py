@@ -132,7 +132,7 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
         return modules.pretrained(frame, name.rpartition(".")[0], arguments, node)
     dtype = dtype_of_tensor_type(name)
     if dtype is not None:
-        return Tensor(frame.session.constant(BITS[dtype]), 1, explicit=True)
+        return _of_type(frame, name, dtype, node)
     if name.startswith("torch.Tensor.") and arguments.positional and isinstance(arguments.positional[0], Tensor):
         method = TensorMethod(arguments.positional[0], name.removeprefix("torch.Tensor."), arguments.nodes.get(0))
         return call(frame, method, _behind_first(arguments), node)
@@ -393,6 +393,14 @@ def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr
     dtypes = frame.session.constant(FLOAT32)
     origin = frame.here(node, "torch.Tensor() is always float32", dtypes)
     return Tensor(dtypes, 1, replace(origin, made=Made.DEFAULT))
+
+
+def _of_type(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
+    """``torch.FloatTensor(...)`` and its like; that of float32 is what ``torch.Tensor`` is unless told otherwise."""
+    dtypes = frame.session.constant(BITS[dtype])
+    origin = frame.here(node, f"{name}() is always {dtype}", dtypes)
+    made = Made.DEFAULT if dtype == "float32" else Made.WRITTEN
+    return Tensor(dtypes, 1, replace(origin, made=made), explicit=True)
 
 
 def _promoted_dtype(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
