@@ -28,9 +28,10 @@ class UncastAutocastExit(Rule):
     What it does
     ------------
     Reports an operation in a region or function with `autocast(enabled=False)` whose operands disagree because one of
-    them comes from outside, where autocast was on, and is used as it arrives. Also, as a warning, arithmetic of which
-    one side is cast to float32 there, while of the other something is computed in the dtype that it came in. Possible
-    only: an operand that a caller may pass, in whose place there is a number, or something unknown, where none does.
+    them comes from outside, where autocast was on, and is used as it arrives; at the call where the region calls what
+    holds the operation. Also, as a warning, arithmetic of which one side is cast to float32 there, while of the other
+    something is computed in the dtype that it came in. Possible only: an operand that a caller may pass, in whose place
+    there is a number, or something unknown, where none does.
 
     Why it is bad
     -------------
@@ -136,6 +137,7 @@ def reproduce():
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         surroundings: Surroundings | None = None
+        led: set[ast.expr] = set()
         for suspect in suspects_of(facts, Kind.AUTOCAST_EXIT):
             conflict: Conflict = suspect.data
             surroundings = surroundings or Surroundings.of(facts.source.tree)
@@ -152,6 +154,11 @@ def reproduce():
                 yield replace(suspect, message=message)
                 continue
             message = f"{_operands(facts, conflict)}, which nothing casts where autocast is off"
+            if conflict.led_by is not None:
+                if conflict.led_by in led:
+                    continue
+                led.add(conflict.led_by)
+                suspect = _at_call(facts, suspect, conflict.led_by)
             cause = Cause(facts.path, facts.span(region.node), "autocast is off from here on")
             own = [c for c in suspect.causes if c.filename == facts.path]
             others = [c for c in suspect.causes if c.filename != facts.path]
@@ -172,6 +179,12 @@ def reproduce():
             visit.report(suspect, _cast_this_side(node, suspect.data, visit))
         else:
             visit.report(suspect, _fix(node, suspect.data, visit))
+
+
+def _at_call(facts: FileFacts, suspect: Suspect, call: ast.expr) -> Suspect:
+    """A suspect told where the region calls what fails: what is called may be right wherever autocast is on."""
+    there = Cause(facts.path, suspect.span, "here they meet")
+    return replace(suspect, span=facts.span(call), causes=(*suspect.causes, there))
 
 
 def _operands(facts: FileFacts, conflict: Conflict) -> str:

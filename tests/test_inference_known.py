@@ -91,6 +91,73 @@ PROGRAMS = {
                         x = layer(x)  # fails
                 return x
         """,
+    "numbers that a condition chooses": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x: torch.Tensor):
+                signs = torch.where(torch.ones(2, 4) > 0, 1.0, -1.0)
+                return self.linear(signs)  # fails
+        """,
+    "numbers that a condition without dimensions chooses": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x: torch.Tensor):
+                return self.linear(x * torch.where((x > 0).any(), 1.0, -1.0))
+        """,
+    "tensors without dimensions, of which a condition with some chooses": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x: torch.Tensor):
+                signs = torch.where(torch.ones(4) > 0, torch.tensor(1.0), torch.tensor(-1.0))
+                return self.linear(self.linear.weight * signs)  # fails
+        """,
+    "a cast to the type of another tensor": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x: torch.Tensor):
+                return self.linear(torch.ones(2, 4).type(self.linear.weight.type()))
+        """,
+    "a cast to the type of a float32 tensor": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x: torch.Tensor):
+                wide = torch.ones(2, 4)
+                return self.linear(x.type(wide.type()))  # fails
+        """,
+    "a cast to an argument that has dimensions": """
+        class Model(nn.Module):
+            def forward(self, x):
+                return torch.ones(2, 4).to(x) @ torch.ones(4, 4)  # fails
+        """,
+    "a cast to an argument that is a tensor or a device": """
+        class Model(nn.Module):
+            def forward(self, x, device=None):
+                return torch.ones(2, 4).to(x.device if device is None else device) @ torch.ones(4, 4)
+        """,
+    "a tensor of a type that is spelled": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x: torch.Tensor):
+                return self.linear(x * torch.FloatTensor([1.0, 2.0, 3.0, 4.0]))  # fails
+        """,
 }
 
 

@@ -52,6 +52,8 @@ class Conflict:
     """The other operations of its function that fail for its culprit."""
     aligned: Span | None = None
     """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
+    led_by: ast.expr | None = None
+    """The call, in the region that switched autocast off, that leads to the function in which the operation stands."""
     cited: bool = False
     """It is a kernel of another library, by what that library's source says."""
     elsewhere: Cause | None = None
@@ -87,6 +89,7 @@ def conflict_of(
         made=made,
         culprit=_culprit(found, lane),
         aligned=found.aligned,
+        led_by=found.led_by,
         cited=found.cited,
         elsewhere=found.elsewhere,
     )

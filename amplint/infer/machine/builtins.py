@@ -35,7 +35,7 @@ from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
 from amplint.infer.state.dispatch import call, get_attribute, set_attribute
-from amplint.infer.torch_model import comm_hooks
+from amplint.infer.torch_model import comm_hooks, distributions
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
 from amplint.infer.torch_model.modules import of_every_module
@@ -214,7 +214,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         return UNKNOWN
     if value.receiver is not None:
         return _python_method(frame, value.receiver, name, arguments)
-    return comm_hooks.contents(frame, name) or UNKNOWN
+    return comm_hooks.contents(frame, name) or distributions.sampled(frame, name, arguments, node) or UNKNOWN
 
 
 def _added(element: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ from amplint.infer.state.session import items_place
 from amplint.infer.syntax.bindings import Binding, import_statement
 from amplint.infer.syntax.bodies import FunctionNode, called_plainly, hands_on
 from amplint.infer.syntax.late import changing
-from amplint.infer.torch_model import comm_hooks, layer_lists, modules, tensors, torch_calls
+from amplint.infer.torch_model import comm_hooks, distributions, layer_lists, modules, tensors, torch_calls
 
 if TYPE_CHECKING:
     from amplint.infer.state.session import Session
@@ -207,6 +207,8 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         return Builtin(name, value)
     if value is comm_hooks.BUCKET:
         return comm_hooks.attribute(name)
+    if value is distributions.OF_NUMBERS:
+        return distributions.attribute(name)
     if value is UNKNOWN and name == "grad":
         return frame.session.gradient()
     if isinstance(value, FloatLimits) and name in _FINFO and name != "bits":

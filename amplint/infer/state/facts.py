@@ -110,6 +110,8 @@ class Mismatch:
     """Whether the modules of its file may be built under a 16-bit default dtype, where scenarios differ in that."""
     aligned: Span | None = None
     """The cast elsewhere in the file by which it is known that callers may pass operands of different dtypes."""
+    led_by: ast.expr | None = None
+    """The call, in the region that switched autocast off, that leads to the function in which the operation stands."""
     elsewhere: Cause | None = None
     """The operation, where it stands in another file: ``node`` is the call that leads there from the checked one,
     and the operands have no nodes."""

@@ -1,11 +1,14 @@
-"""What the constructors of torch's distributions compute of the matrices that they get."""
+"""torch's distributions: what their constructors compute of matrices, and what those made of numbers give."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
-from amplint.infer.lattice.joining import is_none
+from amplint.infer.lattice.dtypes import FLOAT32
+from amplint.infer.lattice.joining import is_none, number_kind
+from amplint.infer.lattice.values import UNKNOWN, Builtin, Const, Made, Number, Tensor, Value
 from amplint.infer.torch_model.operations import apply_named
 
 if TYPE_CHECKING:
@@ -22,9 +25,35 @@ _FACTORED = {
 """The parameters of which a Cholesky factor is computed, with their places."""
 
 
-def construct(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> None:
-    """Factor what a distribution of that name factors."""
+OF_NUMBERS = Builtin("distribution")
+"""A distribution whose parameters are Python numbers: torch makes tensors of its default dtype of them."""
+_SAMPLING = (f"{OF_NUMBERS.name}.sample", f"{OF_NUMBERS.name}.rsample")
+
+
+def construct(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """Factor what a distribution of that name factors; the distribution, where it is one of numbers."""
     for parameter, place in _FACTORED.get(name.rpartition(".")[2], {}).items():
         given, written = arguments.get(place, parameter), arguments.node(place, parameter)
         if given is not None and written is not None and not is_none(given):
             apply_named(frame, "torch.linalg.cholesky", Arguments([given], {}, {0: written}), node)
+    numbers = [value for key, value in arguments.keywords.items() if key != "validate_args"] + arguments.positional
+    return OF_NUMBERS if numbers and not arguments.unknown and all(map(_is_number, numbers)) else UNKNOWN
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, (Const, Number)) and number_kind(value) is not None
+
+
+def attribute(name: str) -> Builtin:
+    """A method of a distribution of numbers."""
+    return Builtin(f"{OF_NUMBERS.name}.{name}")
+
+
+def sampled(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value | None:
+    """What such a method gives: a tensor of torch's default dtype. None for a callable that is none."""
+    if name not in _SAMPLING:
+        return None
+    dtypes = frame.session.constant(FLOAT32)
+    origin = frame.here(node, "sampled from a distribution of Python numbers", dtypes)
+    shaped = arguments.get(0, "sample_shape") is not None
+    return Tensor(dtypes, 1 if shaped else 0, replace(origin, made=Made.DEFAULT))

@@ -97,7 +97,8 @@ def record(frame: Frame, found: Mismatch) -> None:
     if any(session.scenarios[lane].keeps_explicit for lane in found.lanes):
         found = replace(found, low_default=may_be_low(session, frame.namespace))
     if session.recorder.concerns(frame):
-        session.recorder.happened(frame, found)
+        led = found.kind is Kind.AUTOCAST_EXIT and frame.region is not None
+        session.recorder.happened(frame, replace(found, led_by=_from_region(frame)) if led else found)
     elif frame.left is not None and found.raises and not found.cited:
         caller, call = frame.left
         brought = brought_lanes(frame, caller, found)
@@ -111,6 +112,21 @@ def record(frame: Frame, found: Mismatch) -> None:
             session.recorder.happened(caller, found)
         elif all(strength >= Strength.PATH for strength in found.strengths):
             session.recorder.happened(frame, found)
+
+
+def _from_region(frame: Frame) -> ast.expr | None:
+    """The call by which the function that runs was reached from the region around it, if that stands in another one of
+    the checked file."""
+    outermost = frame
+    while outermost.caller is not None and outermost.caller.region is frame.region and not _is_decorated(outermost):
+        outermost = outermost.caller
+    return outermost.calling if outermost is not frame and outermost.namespace.own else None
+
+
+def _is_decorated(frame: Frame) -> bool:
+    """Whether the region around is a decorator of the function that runs."""
+    decorators = getattr(frame.definition, "decorator_list", ())
+    return frame.region is not None and frame.region.node in decorators
 
 
 def _may_be_wide(frame: Frame, gradient: Operand, lane: int) -> bool:

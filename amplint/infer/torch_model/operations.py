@@ -458,6 +458,8 @@ def _origin(
     short = op.name.removeprefix("torch.").removeprefix("nn.functional.").removeprefix("Tensor.")
     if written:
         what = f"dtype written in the call of {short}"
+    elif not before and op.result != "none" and dtypes[0].known:
+        what = f"torch.{short}() of Python numbers"
     elif len(before) > 1 and op.result == "promote":
         what = f"{short} of " + " and ".join(dict.fromkeys(_short_dtype(o) for o in before[:3]))
     else:
@@ -466,7 +468,7 @@ def _origin(
     if policy is not None and not written:
         chosen = sum(1 << lane for lane, state in enumerate(frame.autocast) if state.on)
     made = None
-    if before and dtypes[0].mask & FLOATS and all(_is_integral(operand) for operand in before):
+    if dtypes[0].mask & FLOATS and all(_is_integral(operand) for operand in before):
         made = Made.CONVERTED if written else Made.DEFAULT
     return Origin(frame.namespace.source, node, what, dtypes, parents, written, chosen, made=made)
 

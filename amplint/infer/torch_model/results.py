@@ -25,7 +25,7 @@ from amplint.infer.lattice.dtypes import (
     complex_of,
     real_of,
 )
-from amplint.infer.lattice.values import Const, Number, Sequence, Trait, Value
+from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Trait, Value
 from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def dtypes_by_rule(session: Session, op: Op, rule: str, operands: list[Operand],
     if mask is not None:
         return _where_it_holds(op, session.constant(mask), operands)
     if not operands:
-        return session.unknown
+        made = number_result(numbers) if rule == "promote" else constant_of("default") if rule == "first" else None
+        return session.constant(made) if made and len(numbers) == len(op.slots) else session.unknown
     if rule == "first":
         dtypes = operands[0].value.dtypes
     elif rule in _CHANGES:
@@ -259,13 +260,16 @@ def result_dim(op: Op, bound: dict[str, Value], operands: list[Operand]) -> int 
         if not any(_is_passed(bound.get(name)) for name in op.scalar):
             return 0
         return 1 if _leaves_dimensions(bound, operands) else None
-    dim: int | None = 0 if operands else None
-    for operand in operands:
-        if operand.value.dim == 1:
-            return 1
-        if operand.value.dim is None:
-            dim = None
-    return dim
+    shapes = [operand.value.dim for operand in operands]
+    if "condition" in bound:
+        shapes.append(_dim_of(bound["condition"]))
+    if 1 in shapes:
+        return 1
+    return 0 if shapes and None not in shapes else None
+
+
+def _dim_of(value: Value) -> int | None:
+    return value.dim if isinstance(value, Tensor) else None
 
 
 def gives_dimensions(op: Op, bound: dict[str, Value]) -> bool:
@@ -307,7 +311,10 @@ def _is_passed(value: Value | None) -> bool:
 
 
 def number_result(kinds: Items[str | None]) -> int | None:
-    """The dtype that a constructor gives its Python numbers; None where one is not known."""
+    """The dtype that a constructor, or an operation on nothing else, gives its Python numbers; None where one is not
+    known, or complex."""
+    if COMPLEX_NUMBER in kinds:
+        return None
     if not kinds or None in kinds:
         return FLOAT32 if "float" in kinds else None
     return FLOAT32 if "float" in kinds else _INT64 if "int" in kinds else BOOL

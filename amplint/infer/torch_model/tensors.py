@@ -10,6 +10,7 @@ from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.dtypes import ALIASES, BITS, BOOL, CASTS, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.kinds import KINDS, asked
+from amplint.infer.lattice.tensor_types import TensorType
 from amplint.infer.lattice.values import (
     UNKNOWN,
     Const,
@@ -181,8 +182,8 @@ def _converted(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.exp
     what = f"cast by .to({text if len(text) <= 40 else '…'})"
     if isinstance(target, DTypeValue):
         return cast(frame, tensor, target.dtypes, node, what, target.written, target.origin)
-    if isinstance(target, Tensor) and not target.maybe:
-        return cast(frame, tensor, target.dtypes, node, what, False, target.origin)
+    if isinstance(target, Tensor) and (not target.maybe or target.dim == 1):
+        return replace(cast(frame, tensor, target.dtypes, node, what, False, target.origin), maybe=target.maybe)
     if isinstance(target, Tensor):
         dtypes = tuple(
             Lane(own.mask | other.mask, None, True, True)
@@ -225,7 +226,11 @@ def dtype_of_tensor_type(name: str) -> str | None:
 def _type(frame: Frame, tensor: Tensor, name: str, arguments: Arguments, node: ast.expr) -> Value:
     value = arguments.positional[0] if arguments.positional else arguments.keywords.get("dtype")
     if value is None:
-        return UNKNOWN
+        return TensorType(tensor) if name == "type" else UNKNOWN
+    if isinstance(value, TensorType):
+        alike = value.tensor
+        moved = replace(tensor, host=alike.host)
+        return cast(frame, moved, alike.dtypes, node, "cast by .type()", False, alike.origin)
     if name == "type_as" and isinstance(value, Tensor):
         return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False, value.origin)
     if isinstance(value, DTypeValue):

@@ -137,7 +137,8 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
         method = TensorMethod(arguments.positional[0], name.removeprefix("torch.Tensor."), arguments.nodes.get(0))
         return call(frame, method, _behind_first(arguments), node)
     if name.startswith(distributions.MODULE):
-        distributions.construct(frame, name, arguments, node)
+        _record(frame, name, node, arguments)
+        return distributions.construct(frame, name, arguments, node)
     _record(frame, name, node, arguments)
     return UNKNOWN
 
