@@ -298,7 +298,8 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
     for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
-            promise = layer_promised(frame, function, parameter) or UNKNOWN if promise is UNKNOWN else promise
+            if promise is UNKNOWN and function.name != "__init__":
+                promise = layer_promised(frame, function, parameter) or UNKNOWN
             bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
         dtype = dtype_promised(parameter.annotation) if parameter.annotation is not None else None
         if dtype is not None:

@@ -31,9 +31,11 @@ def is_layer_class(value: Value | None) -> TypeGuard[TorchName]:
 def handed(frame: Frame, cls: TorchName, node: ast.expr) -> Layer:
     """A layer of that class as a model holds it that runs in the scenario; who made it, and with what, is not seen.
 
-    ``frame`` is one of the file that the node stands in.
+    ``frame`` is one of the file that the node stands in. What a constructor gets may have been made a line before, by
+    whoever makes the object: it has what is made there.
     """
-    model = Frame(frame.session, frame.namespace, in_module=True)
+    building = frame.constructing is not None or frame.making
+    model = frame if building else Frame(frame.session, frame.namespace, in_module=True)
     made = build_layer(model, cls.name, Arguments(unknown=True), node)
     return replace(made, tensors={name: _handed(value) for name, value in made.tensors.items()}, span=None)
 
