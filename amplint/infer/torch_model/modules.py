@@ -425,6 +425,8 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
     if name in ("parameters", "buffers", "named_parameters", "named_buffers"):
         tensor = _any_tensor_of(frame, receiver, name.removeprefix("named_"), node)
         return Sequence(None, Sequence((Builtin("str"), tensor)) if name.startswith("named_") else tensor)
+    if name == "state_dict":
+        return Mapping({}, _any_tensor_of(frame, receiver, "parameters", node))
     if (
         name == "append"
         and isinstance(receiver, Layer)
