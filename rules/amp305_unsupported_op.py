@@ -33,8 +33,10 @@ class UnsupportedOp(Rule):
     is reported behind `.cpu()` alone: without, it raises for the device, and where it does not, the tensor lies in the
     host's memory, where that autocast does not act.
     What methods of classes do that are no modules, such as optimizers and transforms, is only possible under autocast:
-    nobody needs to call them there. Where the project supports older releases of torch, what those lack is
-    reported as a warning that names the release, such as `triu` of bfloat16 up to torch 2.0.
+    nobody needs to call them there. Weights are low precision in half models wherever code meets them: those of a layer
+    that `isinstance` finds or an annotation promises, and what an optimizer steps. Where the project supports older
+    releases of torch, what those lack is reported as a warning that names the release, such as `triu` of bfloat16 up to
+    torch 2.0.
     `nn.init.orthogonal_` factorises as well: it is reported in methods that initialise a module they are handed, as a
     warning, since such a module is often made in float32 and converted after.
 
@@ -170,6 +172,7 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
         severity=Severity.WARNING if cited else Severity.ERROR,
         causes=causes_of(facts, operand, worst.lanes),
         data=worst,
+        of_weights=not worst.of_handed_weights,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,11 @@ from amplint.claims.low_precision import (
     unproven_doubted,
 )
 from amplint.claims.operands import short_name
+from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import BITS, LOW
+from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import NONE, Const, Number
+from amplint.infer.names.annotations import last_name
 from amplint.infer.torch_model.casts_by_autocast import on_host
 from amplint.infer.torch_model.torch_ops import NUMPY, find_op
 from amplint.judge import doubts
@@ -48,6 +52,11 @@ class Refusal:
         """The scenarios in which the first operand is in low precision alone."""
         return [lane for lane in self.lanes if not self.operands[0].value.dtypes[lane].mask & ~LOW]
 
+    @property
+    def of_handed_weights(self) -> bool:
+        """Whether an operand comes of the weights of a model that the code is handed."""
+        return any(o.handed for lane in self.lanes for each in self.operands for o in lineage(each.value.origin, lane))
+
     def gives_one_tensor(self, facts: FileFacts) -> bool:
         """Whether the operation gives one tensor in the dtype that it computes in."""
         op = find_op(self.use.op, facts.torch_version)
@@ -60,7 +69,7 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     refused = op.lacking(device, use.arguments) if op is not None else ()
     older = op.lacked_from(device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
-    if not bits or _raises_anyway(use):
+    if not bits or _raises_anyway(use) or _is_of_complex_numbers(facts, use):
         return None
     lanes: dict[int, Standing] = {}
     operands = []
@@ -104,6 +113,18 @@ def device_of(facts: FileFacts, use: Use) -> str:
 def _raises_anyway(use: Use) -> bool:
     """``stft`` of a real tensor raises in every dtype where ``return_complex`` is not given."""
     return short_name(use.op) == "stft" and "return_complex" not in use.arguments
+
+
+def _is_of_complex_numbers(facts: FileFacts, use: Use) -> bool:
+    """``view_as_complex`` where a test finds something to be complex: what it views was that before."""
+    if short_name(use.op) != "view_as_complex":
+        return False
+    return Surroundings.of(facts.source.tree).guarded(use.node, _asks_for_complex)
+
+
+def _asks_for_complex(test: ast.expr) -> bool:
+    asked = (part.func for part in ast.walk(test) if isinstance(part, ast.Call))
+    return any(last_name(function) == "is_complex" for function in asked)
 
 
 def refusals(facts: FileFacts) -> Iterator[list[Refusal]]:

@@ -33,6 +33,8 @@ _HOLDING = ("torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder", "torch
 _QUANTISED = ("torch.ao.nn.", "torch.nn.quantized.", "torch.nn.qat.")
 
 _REGISTERING = ("register_parameter", "register_buffer")
+_LISTING = frozenset(("parameters", "named_parameters", "state_dict"))
+"""Methods of a module that give its weights."""
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -110,10 +112,10 @@ class Owners:
         )
 
     def works_on_weights(self, method: Method, cls: Class) -> bool:
-        """Whether a method of an owner reads an attribute that weights are in."""
+        """Whether a method of an owner reads an attribute that weights are in, or lists them."""
         receiver = method.args.args[0].arg if method.args.args else ""
         named = {part.attr for part in nodes_below(method) if _is_attribute_of(part, receiver)}
-        return not named.isdisjoint(self._weights(cls))
+        return not named.isdisjoint(self._weights(cls) | _LISTING)
 
     def _weights(self, cls: Class) -> frozenset[str]:
         """Attributes of an owner's objects that weights are in, as far as they can be told."""

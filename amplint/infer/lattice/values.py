@@ -50,6 +50,8 @@ class Origin:
     """A tensor that begins here, and does not take its dtype from another one."""
     parameter: bool = False
     """The parameter of a module, as it is."""
+    handed: bool = False
+    """Of a model that is converted by whoever hands it, or a layer of it, to this code."""
     kept: bool = False
     """Stored in an object as a buffer or a plain attribute, for other methods to use."""
     empty: bool = False
@@ -394,7 +396,7 @@ class External(Value):
 class Layer(Value):
     """An instance of a ``torch.nn`` class: its parameters' values by name, and its children for containers.
 
-    ``span`` is its constructor; ``options`` are the constructor's arguments, kept for transformer layers.
+    ``span`` is its constructor, None where unseen; ``options`` are that one's arguments, kept for transformer layers.
     """
 
     name: str
@@ -406,13 +408,8 @@ class Layer(Value):
     @property
     def key(self) -> Hashable:
         children = self.children.key if self.children else None
-        return (
-            "layer",
-            self.name,
-            tuple(self.tensors),
-            keys_of(self, self.tensors.values(), len(self.tensors)),
-            children,
-        )
+        held = keys_of(self, self.tensors.values(), len(self.tensors))
+        return ("layer", self.name, tuple(self.tensors), held, children)
 
 
 @unchanging(frozen=True, slots=True, eq=False)

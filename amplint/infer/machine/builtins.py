@@ -302,7 +302,7 @@ def _is_a(value: Value, kind: Value) -> bool | None:
             return True
         return None if has_unknown_base(value.cls) else False
     if isinstance(kind, Class) and isinstance(value, Layer):
-        return None if torch_base(kind) == value.name else False
+        return None if torch_base(kind) == value.name or value.span is None else False
     return None
 
 

@@ -33,7 +33,7 @@ from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.state.dispatch import call, evaluate
 from amplint.infer.state.frame import Frame, grown
 from amplint.infer.state.session import Applied
-from amplint.infer.torch_model import autocast, modules, siblings, tensors, torch_calls
+from amplint.infer.torch_model import autocast, modules, optimizers, siblings, tensors, torch_calls
 from amplint.infer.torch_model.attention_kernels import find_kernel
 from amplint.infer.torch_model.extensions import handed_over
 from amplint.infer.torch_model.unknown_mates import into_unknown
@@ -190,6 +190,8 @@ def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast
             callee.receiver.attributes[""] = modules.build_layer(frame, base, arguments, node, inherited=True)
         elif classes.is_dict(callee.receiver.cls):
             callee.receiver.attributes[""] = builtins.call_builtin(frame, Builtin("dict"), arguments, node)
+        elif classes.is_optimizer(callee.receiver.cls):
+            callee.receiver.attributes[optimizers.DEFAULTS] = arguments.get(1, optimizers.DEFAULTS) or UNKNOWN
         return NONE
     if isinstance(callee.receiver, Sequence) and name == "" and kind in ("append", "extend", "insert"):
         return _grow_list(frame, callee, arguments, node)

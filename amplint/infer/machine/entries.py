@@ -38,6 +38,7 @@ from amplint.infer.state.frame import Frame
 from amplint.infer.state.session import Caller, Session
 from amplint.infer.syntax.bodies import dimensioned, unpacked
 from amplint.infer.torch_model import comm_hooks
+from amplint.infer.torch_model.handed_modules import layer_promised
 
 _SHAPED = ("Float", "Inexact", "Shaped", "Num")
 """Annotations of jaxtyping, as in ``Float[Tensor, "b n"]``: tensors of a dtype that scenarios decide."""
@@ -169,7 +170,7 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         return frame.session.symbolic_dtype(parameter.arg)
     if name == "Tensor":
         return _passed(frame, function, parameter, annotated=True)
-    return instance_of(frame, annotation)
+    return layer_promised(frame, function, parameter, annotation) or instance_of(frame, annotation)
 
 
 def _several(frame: Frame, function: Function, parameter: ast.arg, of: ast.expr, *, fixed: bool) -> Sequence:

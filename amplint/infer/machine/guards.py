@@ -46,7 +46,7 @@ from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import binds
 from amplint.infer.syntax.bodies import only_answer
-from amplint.infer.torch_model.modules import build_layer
+from amplint.infer.torch_model.handed_modules import handed, is_layer_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -418,11 +418,12 @@ def _narrow_type(frame: Frame, tested: ast.expr, kind: ast.expr, truth: bool) ->
         cls = evaluate(frame, kind)
         kept = [option for option in value.options if is_instance(option, cls) is not (not truth)]
         frame.variables[tested.id] = unite(*kept) if kept else value
-    if not truth or (value is not UNKNOWN and not isinstance(value, Tensor)):
+    handed_on = isinstance(value, Layer) and value.span is None
+    if not truth or value is None or not (value is UNKNOWN or isinstance(value, Tensor) or handed_on):
         return
     cls = evaluate(frame, kind)
-    if isinstance(cls, TorchName) and cls.name.startswith("torch.nn.") and not cls.name.endswith(".Parameter"):
-        frame.variables[tested.id] = build_layer(frame, cls.name, Arguments(unknown=True), kind)
+    if is_layer_class(cls):
+        frame.variables[tested.id] = handed(frame, cls, kind)
     elif isinstance(cls, Class) and is_module(cls):
         frame.variables[tested.id] = instance_of(frame, kind) or value
 

@@ -42,7 +42,15 @@ from amplint.infer.state.session import items_place
 from amplint.infer.syntax.bindings import Binding, import_statement
 from amplint.infer.syntax.bodies import FunctionNode, called_plainly, hands_on
 from amplint.infer.syntax.late import changing
-from amplint.infer.torch_model import comm_hooks, distributions, layer_lists, modules, tensors, torch_calls
+from amplint.infer.torch_model import (
+    comm_hooks,
+    distributions,
+    layer_lists,
+    modules,
+    optimizers,
+    tensors,
+    torch_calls,
+)
 
 if TYPE_CHECKING:
     from amplint.infer.state.session import Session
@@ -172,7 +180,9 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
     if isinstance(value, External):
         return Number("float") if f"{value.name}.{name}" in _CONSTANTS else External(f"{value.name}.{name}")
     if isinstance(value, Layer):
-        return _layer_attribute(frame, value, name)
+        known = _layer_attribute(frame, value, name)
+        of_any = known is UNKNOWN and value.name == layer_lists.ANY
+        return get_attribute(frame, UNKNOWN, name, node) if of_any else known
     if isinstance(value, Union):
         return unite(*(get_attribute(frame, o, name, node) for o in value.options if not is_none(o)))
     if isinstance(value, ModuleValue):
@@ -259,6 +269,8 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
     member = classes.find_member(instance.cls, name)
     if member is not None:
         return _bind(frame, fields.usual(instance.cls, member), instance, node)
+    if name == optimizers.GROUPS and classes.is_optimizer(instance.cls):
+        return optimizers.groups(frame, instance, node)
     base = classes.torch_base(instance.cls)
     if base is None and name in modules.REGISTERING and classes.is_module(instance.cls):
         return Builtin(f"module.{name}", instance)
@@ -308,7 +320,7 @@ def _layer_attribute(frame: Frame, layer: Layer, name: str) -> Value:
         return layer
     if isinstance(layer.children, Mapping) and name in layer.children.items:
         return layer.children.items[name]
-    if name == "bias":
+    if name == "bias" and layer.name != layer_lists.ANY:
         return Const(None)
     return UNKNOWN
 

@@ -33,6 +33,7 @@ from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame, Returned
 from amplint.infer.state.session import MAX_DEPTH, Known, OutOfBudget, made_before
 from amplint.infer.torch_model import drift
+from amplint.infer.torch_model.handed_modules import layer_promised
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -297,6 +298,8 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
     for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
+            if promise is UNKNOWN and function.name != "__init__":
+                promise = layer_promised(frame, function, parameter) or UNKNOWN
             bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
         dtype = dtype_promised(parameter.annotation) if parameter.annotation is not None else None
         if dtype is not None:

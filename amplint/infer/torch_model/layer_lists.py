@@ -140,12 +140,14 @@ def held_by(layer: Layer) -> Value:
 def is_layer_of(value: Layer | Instance, name: str) -> bool | None:
     """Whether a module is an instance of a ``torch.nn`` class, by qualified name; None where that is not known."""
     own = value.name if isinstance(value, Layer) else torch_base(value.cls)
-    if own == name or (name == "torch.nn.Module" and own is not None and own.startswith("torch.nn.")):
+    if own == name or (name == ANY and own is not None and own.startswith("torch.nn.")):
         return True
-    closed = isinstance(value, Layer) or not has_unknown_base(value.cls)
+    closed = value.name != ANY if isinstance(value, Layer) else not has_unknown_base(value.cls)
     return False if closed and name in _CONTAINERS else None
 
 
+ANY = "torch.nn.Module"
+"""The class of a layer of which it is known that it is one, and nothing else."""
 _CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 
 

@@ -93,7 +93,8 @@ def _is_given_its_own(frame: Frame, instance: Instance) -> bool:
     """Whether the layer that an object is given, or another object of its class was, is seen to be made by the program:
     no model was loaded then."""
     key = ("given its own", instance.cls.key)
-    if any(isinstance(instance.attributes.get(name), Layer) for name in given_to(instance.cls)):
+    given = (instance.attributes.get(name) for name in given_to(instance.cls))
+    if any(isinstance(value, Layer) and value.span is not None for value in given):
         frame.session.memo[key] = instance
     return key in frame.session.memo
 
@@ -422,8 +423,10 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
     if name == "children" and isinstance(receiver, Layer):
         return layer_lists.held_by(receiver)
     if name in ("parameters", "buffers", "named_parameters", "named_buffers"):
-        tensor = _any_tensor_of(frame, receiver, name.removeprefix("named_"))
+        tensor = _any_tensor_of(frame, receiver, name.removeprefix("named_"), node)
         return Sequence(None, Sequence((Builtin("str"), tensor)) if name.startswith("named_") else tensor)
+    if name == "state_dict":
+        return Mapping({}, _any_tensor_of(frame, receiver, "parameters", node))
     if (
         name == "append"
         and isinstance(receiver, Layer)
@@ -455,7 +458,7 @@ def _named_inside(frame: Frame, module: Value, path: Value | None, node: ast.exp
     return module
 
 
-def _any_tensor_of(frame: Frame, receiver: Value, role: str) -> Tensor:
+def _any_tensor_of(frame: Frame, receiver: Value, role: str, node: ast.expr) -> Tensor:
     """One of a module's parameters or buffers: the join of those that are seen, else what the scenario gives them."""
     held = receiver.attributes.values() if isinstance(receiver, Instance) else (receiver,)
     found: list[Value] = []
@@ -468,7 +471,11 @@ def _any_tensor_of(frame: Frame, receiver: Value, role: str) -> Tensor:
     joined = unite(*tensors) if tensors else None
     if isinstance(joined, Tensor):
         return replace(joined, dim=1)
-    return Tensor(tuple(Lane(BITS[getattr(s, role)]) for s in frame.session.scenarios), 1)
+    dtypes = tuple(Lane(BITS[getattr(s, role)]) for s in frame.session.scenarios)
+    learned = role == "parameters"
+    origin = replace(frame.here(node, f"{role} of a module", dtypes), placed=True, parameter=learned)
+    origin = replace(origin, handed=isinstance(receiver, Layer) and receiver.span is None)
+    return Tensor(dtypes, 1, origin, leaf=learned)
 
 
 def open_instance(value: Value) -> None:

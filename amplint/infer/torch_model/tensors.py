@@ -68,7 +68,14 @@ def _of_given(frame: Frame, given: Origin, name: str, node: ast.expr) -> Value:
 def _read(frame: Frame, tensor: Tensor, op: Op, node: ast.expr) -> Value:
     """An attribute that is no method."""
     if op.passes:
-        return replace(tensor, leaf=False, maybe=tensor.maybe or op.name == "torch.Tensor.grad")
+        gradient = op.name == "torch.Tensor.grad"
+        learned = gradient and tensor.leaf
+        return replace(
+            tensor,
+            leaf=False,
+            maybe=tensor.maybe or (gradient and not learned),
+            optional=tensor.optional or learned,
+        )
     if isinstance(op.result, str) and op.result.startswith(PYTHON):
         return python_result(op.result, [])
     return apply(frame, op, Arguments([tensor], {}, {}), node)
