@@ -166,10 +166,11 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
             message = f"`{ast.unparse(part)}` is always true here, so this chooses one dtype: compare each part"
             span = facts.span(test)
             yield Suspect(span, span, message, facts.all_scenarios(), FORCED, of_weights=False)
-        for call, choice in half_on_cpu(facts, around):
+        in_float16 = tuple(scenario.name for scenario in facts.scenarios if scenario.parameters == "float16")
+        for call, choice in half_on_cpu(facts, around) if in_float16 else ():
             cause = Cause(facts.path, facts.span(choice), "may be the CPU")
-            span, scenarios = facts.span(call), facts.all_scenarios()
-            yield Suspect(span, span, _ON_CPU, scenarios, ASSUMED, (cause,), Severity.WARNING, of_weights=False)
+            span = facts.span(call)
+            yield Suspect(span, span, _ON_CPU, in_float16, ASSUMED, (cause,), Severity.WARNING, of_weights=False)
         for found in fixed_halves(facts, around):
             node = found.half.node
             yield Suspect(
