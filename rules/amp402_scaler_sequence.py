@@ -11,6 +11,7 @@ from amplint.claims.scaler_order import JUDGES
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import scaled_scenarios
+from amplint.claims.unscaled_losses import unscaled_losses
 from amplint.rule import ASSUMED, FORCED, Applicability, Cause, Example, Rule, Severity, Step, Suspect
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _IDLE = "is off for good beside autocast in float16, so gradients below its range become zero: pass enabled=True"
 
 
+_UNSCALED = "nothing scales this loss, so its gradients below float16's range become zero: use torch.amp.GradScaler"
+
+
 class ScalerSequence(Rule):
     """Scaling, unscaling, stepping and updating do not follow each other as a GradScaler needs it.
 
@@ -32,7 +36,8 @@ class ScalerSequence(Rule):
     gradients of a scaled loss; `scaler.step()` on gradients of a loss that was never scaled; `unscale_()` or `step()`
     called again for the same optimizer before `update()`; `unscale_()` after `step()`; `update()` with no step or
     unscaling since the last one; a scaler that steps and is never updated, or is made anew for every batch, or scales
-    for bfloat16, or is off for good while every region is in float16; a call of the scaler itself, of a method that it
+    for bfloat16, or is off for good while every region is in float16; the backward pass of a loss that a float16 region
+    computed, in a training step of a file that has no scaler; a call of the scaler itself, of a method that it
     lacks, or of one with arguments that it does not take; and the state of a scaler that is on for float16 alone, kept
     under a test that bfloat16 passes too.
     Where only some paths fail, as with a micro-batch that skips the step, it is reported when the call
@@ -81,7 +86,7 @@ class ScalerSequence(Rule):
     name: ClassVar[str] = "scaler-sequence"
     severity: ClassVar[Severity] = Severity.ERROR
     of_weights = False
-    tokens: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_", ".scale(")
+    tokens: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_", ".scale(", "autocast(")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
@@ -151,6 +156,9 @@ def train(model, optimizer, loader, dtype):
         for call, region in idle_beside_float16(facts):
             cause = Cause(facts.path, facts.span(region), "runs the forward pass in float16")
             yield likely_loss(facts, call, _IDLE, scenarios, (cause,))
+        for call, region in unscaled_losses(facts, around):
+            cause = Cause(facts.path, facts.span(region), "runs the forward pass in float16")
+            yield likely_loss(facts, call, _UNSCALED, scenarios, (cause,))
         for call in made_anew(facts):
             message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
             yield likely_loss(facts, call, message, scenarios)

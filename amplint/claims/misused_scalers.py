@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.caught import is_caught
+from amplint.claims.float16_regions import is_of_float16
 from amplint.infer.flow.training.paths import switched_off
 from amplint.infer.flow.training.roles import Role, is_autocast, is_scaler
 from amplint.infer.torch_model.signatures import measured_in, scaler_methods
@@ -108,7 +109,7 @@ def idle_beside_float16(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.Call]]
         for reference in facts.references
         if reference.call is not None and is_autocast(reference.name) and not switched_off(reference.call)
     ]
-    if not regions or not all(_is_of_float16(call, program) for call in regions):
+    if not regions or not all(is_of_float16(call, program) for call in regions):
         return
     for place, things in roles.things.items():
         idle = [thing.node for thing in things if thing.role is Role.IDLE_SCALER]
@@ -117,11 +118,3 @@ def idle_beside_float16(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.Call]]
         )
         if len(idle) == 1 and isinstance(idle[0], ast.Call) and scales:
             yield idle[0], regions[0]
-
-
-def _is_of_float16(call: ast.Call, program: Program) -> bool:
-    """Whether a region says that it is in float16, as ``torch.cuda.amp.autocast()`` does by its name."""
-    legacy = (program.name(call.func) or "").startswith("torch.cuda.amp.")
-    second = call.args[1] if len(call.args) > 1 else None
-    dtype = next((keyword.value for keyword in call.keywords if keyword.arg == "dtype"), second)
-    return legacy if dtype is None else program.name(dtype) in ("torch.float16", "torch.half")
