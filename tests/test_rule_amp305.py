@@ -228,25 +228,3 @@ def test_a_kernel_is_that_of_the_operand_that_decides_the_dtype(first: str, seco
     exec(compile(code, "solve.py", "exec"), namespace)
     with pytest.raises(RuntimeError, match="not implemented") if refused else nullcontext():
         namespace["Solve"]().half()(torch.ones(4, 4).half())
-
-
-LAYER = """\
-import torch
-from torch import nn
-
-
-class Threshold(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.project = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor):
-        return torch.quantile({operand}, 0.5)
-"""
-
-
-@pytest.mark.parametrize(("operand", "certainty"), [("self.project(x)", Certainty.PROVEN), ("x", Certainty.LIKELY)])
-def test_a_layer_takes_nothing_but_what_its_weights_are(operand: str, certainty: Certainty, tmp_path: Path) -> None:
-    source = Source(tmp_path / "module.py", LAYER.format(operand=operand).encode())
-    (finding,) = check_file(source, HALF).findings
-    assert finding.certainty is certainty

@@ -192,7 +192,7 @@ def _agreeing(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> l
     """The operands as they are if the operation runs: one that is not known has the dtype of one that is, and where two
     that are known disagree nothing is known of any."""
     operands = _sure_beside(operands, strict)
-    if all(lane.exact and not lane.assumed and lane.mask & FLOATS for o in operands for lane in o.value.dtypes):
+    if all(lane.exact and lane.mask & FLOATS for o in operands for lane in o.value.dtypes):
         return operands
     for group in strict:
         names = [name.rstrip("*") for name in group]
@@ -226,7 +226,7 @@ def _is_certain(tensor: Tensor) -> bool:
 def _agreed(lanes: list[Lane]) -> Lane | None:
     """The floating dtype that operands have if an operation runs; unknown where they have several, None where nothing
     says."""
-    exact = sorted((lane for lane in lanes if lane.exact and lane.mask & FLOATS), key=lambda lane: lane.assumed)
+    exact = [lane for lane in lanes if lane.exact and lane.mask & FLOATS]
     if not exact:
         return None
     return exact[0] if all(lane.mask == exact[0].mask for lane in exact) else UNKNOWN_LANE
@@ -243,7 +243,7 @@ def _settled(operand: Operand, agreed: list[Lane | None]) -> Operand:
     """
     lanes = []
     for lane, other in zip(operand.value.dtypes, agreed, strict=True):
-        if other is None or (lane.exact and lane.mask == other.mask and lane.assumed <= other.assumed):
+        if other is None or (lane.exact and lane.mask == other.mask):
             lanes.append(lane)
         elif not other.mask or not lane.known or lane.mask & other.mask or not lane.mask & ~(INTEGERS | BOOL):
             lanes.append(other)
