@@ -6,7 +6,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.dtypes import BOOL, INTEGERS, names_of
+from amplint.infer.lattice.dtypes import BOOL, FLOAT32, INTEGERS, names_of
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import (
     NONE,
@@ -16,6 +16,7 @@ from amplint.infer.lattice.values import (
     Device,
     DTypeValue,
     Layer,
+    Limit,
     Mapping,
     Number,
     Sequence,
@@ -24,6 +25,7 @@ from amplint.infer.lattice.values import (
     TorchName,
     Value,
 )
+from amplint.infer.torch_model.ranges import LARGEST
 from amplint.verify.scene import LayerPart, Place, Scene
 from amplint.verify.snippet_layers import is_known
 
@@ -163,6 +165,8 @@ class _Writer:
             self._replace(node, f"({value.value!r})")
         elif isinstance(value, Number) and isinstance(value.extreme, float):
             self._replace(node, f"({value.extreme!r})")
+        elif isinstance(value, Number) and isinstance(value.extreme, Limit) and self._number(value.extreme) is not None:
+            self._replace(node, f"({self._number(value.extreme)!r})")
         elif isinstance(value, Number):
             self._place(node, "number", param, value.kind)
         elif isinstance(value, DTypeValue):
@@ -176,6 +180,13 @@ class _Writer:
         else:
             self._unknown(node, param)
 
+    def _number(self, limit: Limit) -> float | None:
+        """The limit of the one dtype that it is of in this scenario: ``-3.4e38`` for ``finfo(torch.float32).min``."""
+        largest = LARGEST.get(limit.dtypes[self._lane].mask)
+        if largest is None or limit.name not in ("min", "max"):
+            return None
+        return -largest if (limit.name == "min") is not limit.negated else largest
+
     def _unknown(self, node: ast.expr, param: str) -> None:
         """A tensor whose dtype matters has to be known; a size or a flag is found by trying."""
         if param in self._tensors or not param or param == "out" or param == self._sight.op.dtype_arg:
@@ -187,7 +198,11 @@ class _Writer:
 
     def _tensor(self, node: ast.expr, param: str, value: Tensor) -> None:
         mask = value.dtypes[self._lane].mask
-        if param in self._tensors or param == "out" or not param:
+        if isinstance(value.number, float) and value.dim == 0 and mask == FLOAT32:
+            name = f"function{len(self.names)}"
+            self.names[name] = "torch.tensor"
+            self._replace(node, f"{name}({value.number!r})")
+        elif param in self._tensors or param == "out" or not param:
             self._place(node, "tensor", param, self._dtype_of(node, value), scalar=value.dim == 0)
         elif value.maybe and param not in _INDEX_PARAMS:
             self._place(node, "value", param)
