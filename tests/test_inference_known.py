@@ -91,6 +91,18 @@ PROGRAMS = {
                         x = layer(x)  # fails
                 return x
         """,
+    "None, which no operation makes a tensor of": """
+        class Model(nn.Module):
+            def __init__(self, filtered=False):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+                self.filtered = filtered
+
+            def forward(self, x: torch.Tensor, weight=None):
+                if self.filtered:
+                    x = nn.functional.linear(x, torch.reshape(None, (4, 4)))
+                return self.linear(x)
+        """,
     "numbers that a condition chooses": """
         class Model(nn.Module):
             def __init__(self):

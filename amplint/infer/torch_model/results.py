@@ -72,8 +72,10 @@ def dtypes_by_rule(session: Session, op: Op, rule: str, operands: list[Operand],
     if mask is not None:
         return _where_it_holds(op, session.constant(mask), operands)
     if not operands:
+        if len(numbers) != len(op.slots) or None in numbers:
+            return session.unknown
         made = number_result(numbers) if rule == "promote" else constant_of("default") if rule == "first" else None
-        return session.constant(made) if made and len(numbers) == len(op.slots) else session.unknown
+        return session.constant(made) if made else session.unknown
     if rule == "first":
         dtypes = operands[0].value.dtypes
     elif rule in _CHANGES:
