@@ -7,12 +7,11 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-import amplint.data  # noqa: E402
-from amplint.data import generate_signatures  # noqa: E402
-from amplint.infer.torch_model.signatures import measured_in, signatures  # noqa: E402
+import amplint.data
+from amplint.data import generate_signatures
+from amplint.infer.torch_model.signatures import measured_in, signatures
 
 FILE = json.loads(Path(amplint.data.__file__).with_name("signatures.json").read_text())
 
