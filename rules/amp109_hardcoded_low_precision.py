@@ -9,7 +9,6 @@ from amplint.claims.asked_for_dtype import OTHER
 from amplint.claims.blanket_casts import BlanketCast, blanket_casts
 from amplint.claims.cast_receivers import place
 from amplint.claims.fixed_halves import FixedHalf, fixed_halves
-from amplint.claims.half_on_cpu import half_on_cpu
 from amplint.claims.made_tensors import quoted
 from amplint.claims.one_way_choices import always_true
 from amplint.claims.surroundings import Surroundings
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from amplint.rule import FileFacts, Visit
 
-_ON_CPU = "makes the model float16 on the CPU too, which is slower there and lacks kernels: choose the device first"
-
 
 class HardcodedLowPrecision(Rule):
     """A tensor gets float16 or bfloat16 by name, whatever 16-bit dtype the model runs in.
@@ -35,7 +32,6 @@ class HardcodedLowPrecision(Rule):
     - `.half()`, `.bfloat16()`, `.to(torch.float16)` and `.type(torch.HalfTensor)` on tensors, and tensors made with
       such a dtype in a shape that is computed, where no test asks for that dtype or for an option;
     - casts to one of them under a test that lets both through;
-    - a model that becomes half before the file chooses the device, which falls back to the CPU;
     - a test that asks for a dtype or chooses one and is always true, as `precision == "fp16" or "bf16"` is;
     - casts of everything in a state dict, in a nest of tensors, or among a module's buffers to a floating dtype, where
       integers and masks are not left out.
@@ -166,11 +162,6 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
             message = f"`{ast.unparse(part)}` is always true here, so this chooses one dtype: compare each part"
             span = facts.span(test)
             yield Suspect(span, span, message, facts.all_scenarios(), FORCED, of_weights=False)
-        in_float16 = tuple(scenario.name for scenario in facts.scenarios if scenario.parameters == "float16")
-        for call, choice in half_on_cpu(facts, around) if in_float16 else ():
-            cause = Cause(facts.path, facts.span(choice), "may be the CPU")
-            span = facts.span(call)
-            yield Suspect(span, span, _ON_CPU, in_float16, ASSUMED, (cause,), Severity.WARNING, of_weights=False)
         for found in fixed_halves(facts, around):
             node = found.half.node
             yield Suspect(
