@@ -16,10 +16,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Form:
-    """The constructor's arguments, and the shape of the input."""
+    """The constructor's arguments, the shape of the input, and that of the states that come after it."""
 
     arguments: tuple[Any, ...]
     takes: Shape
+    state: Shape | None = None
 
 
 def _spatial(n: int) -> Shape:
@@ -35,9 +36,9 @@ _FORMS: dict[str, Form] = {
     "RMSNorm": Form((SIZE,), (SIZE, SIZE)),
     "GroupNorm": Form((2, SIZE), _spatial(1)),
     "PReLU": Form((), (SIZE, SIZE)),
-    "LSTM": Form((SIZE, SIZE), (2, SIZE, SIZE)),
-    "GRU": Form((SIZE, SIZE), (2, SIZE, SIZE)),
-    "RNN": Form((SIZE, SIZE), (2, SIZE, SIZE)),
+    "LSTM": Form((SIZE, SIZE), (2, SIZE, SIZE), (1, SIZE, SIZE)),
+    "GRU": Form((SIZE, SIZE), (2, SIZE, SIZE), (1, SIZE, SIZE)),
+    "RNN": Form((SIZE, SIZE), (2, SIZE, SIZE), (1, SIZE, SIZE)),
     "MultiheadAttention": Form((SIZE, 2), (2, SIZE, SIZE)),
     **{f"Conv{n}d": Form((SIZE, SIZE, 1), _spatial(n)) for n in (1, 2, 3)},
     **{f"ConvTranspose{n}d": Form((SIZE, SIZE, 1), _spatial(n)) for n in (1, 2, 3)},
@@ -81,14 +82,14 @@ def construction(part: LayerPart) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return form.arguments, keywords
 
 
-def takes(part: LayerPart) -> Shape | None:
-    """The shape of the input; None where any will do."""
+def takes(part: LayerPart) -> tuple[Shape, Shape] | None:
+    """The shapes of the input and of what comes after it, as a recurrent layer's states; None where any will do."""
     for child in part.children:
-        shape = takes(child)
-        if shape is not None:
-            return shape
+        shapes = takes(child)
+        if shapes is not None:
+            return shapes
     form = _FORMS.get(_short(part))
-    return form.takes if form is not None else None
+    return (form.takes, form.state or form.takes) if form is not None else None
 
 
 def _short(part: LayerPart) -> str:

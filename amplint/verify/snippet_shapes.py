@@ -135,10 +135,12 @@ def _positions(place: Place) -> list[torch.Tensor]:
 
 def _of_layer(scene: Scene, tensors: list[Place], indices: list[Place]) -> Iterator[Trial]:
     for place in scene.places:
-        shape = takes(place.layer) if place.layer is not None else None
-        if shape is not None:
-            positions = torch.zeros(shape, dtype=torch.long)
-            yield _trial(tensors, [shape] * len(tensors), indices, [positions] * len(indices))
+        shapes = takes(place.layer) if place.layer is not None else None
+        if shapes is not None:
+            first, other = shapes
+            positions = torch.zeros(first, dtype=torch.long)
+            given = [first, *[other] * len(tensors)][: len(tensors)]
+            yield _trial(tensors, given, indices, [positions] * len(indices))
 
 
 def _of_equation(scene: Scene, tensors: list[Place]) -> Iterator[Trial]:
