@@ -426,7 +426,7 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         tensor = _any_tensor_of(frame, receiver, name.removeprefix("named_"), node)
         return Sequence(None, Sequence((Builtin("str"), tensor)) if name.startswith("named_") else tensor)
     if name == "state_dict":
-        return Mapping({}, _any_tensor_of(frame, receiver, "parameters", node))
+        return Mapping({}, _tensors_seen(receiver, "parameters") or UNKNOWN)
     if (
         name == "append"
         and isinstance(receiver, Layer)
@@ -458,8 +458,8 @@ def _named_inside(frame: Frame, module: Value, path: Value | None, node: ast.exp
     return module
 
 
-def _any_tensor_of(frame: Frame, receiver: Value, role: str, node: ast.expr) -> Tensor:
-    """One of a module's parameters or buffers: the join of those that are seen, else what the scenario gives them."""
+def _tensors_seen(receiver: Value, role: str) -> Tensor | None:
+    """The join of those of a module's parameters or buffers that are seen."""
     held = receiver.attributes.values() if isinstance(receiver, Instance) else (receiver,)
     found: list[Value] = []
     for value in held:
@@ -469,8 +469,14 @@ def _any_tensor_of(frame: Frame, receiver: Value, role: str, node: ast.expr) -> 
             found.append(value)
     tensors = [value for value in found if isinstance(value, Tensor)]
     joined = unite(*tensors) if tensors else None
-    if isinstance(joined, Tensor):
-        return replace(joined, dim=1)
+    return replace(joined, dim=1) if isinstance(joined, Tensor) else None
+
+
+def _any_tensor_of(frame: Frame, receiver: Value, role: str, node: ast.expr) -> Tensor:
+    """One of a module's parameters or buffers: the join of those that are seen, else what the scenario gives them."""
+    seen = _tensors_seen(receiver, role)
+    if seen is not None:
+        return seen
     dtypes = tuple(Lane(BITS[getattr(s, role)]) for s in frame.session.scenarios)
     learned = role == "parameters"
     origin = replace(frame.here(node, f"{role} of a module", dtypes), placed=True, parameter=learned)
