@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from amplint.rule import FileFacts, Moment, Visit
 
 _IDLE = "is off for good beside autocast in float16, so gradients below its range become zero: pass enabled=True"
-
-
 _UNSCALED = "nothing scales this loss, so its gradients below float16's range become zero: use torch.amp.GradScaler"
 
 

@@ -6,12 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.dtypes import BITS, FLOATS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from amplint.infer.flow.training.program import Program, Scope
 
-DTYPES = frozenset(f"torch.{name}" for name in ("float16", "half", "bfloat16", "float32", "float", "float64", "double"))
+DTYPES = frozenset(f"torch.{name}" for name, bit in BITS.items() if bit & FLOATS)
 """The floating dtypes of torch that mixed precision is about."""
 _DEEPEST = 6
 

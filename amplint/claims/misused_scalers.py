@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.caught import is_caught
-from amplint.claims.float16_regions import is_of_float16
+from amplint.claims.region_dtypes import is_of_float16
 from amplint.infer.flow.training.paths import switched_off
 from amplint.infer.flow.training.roles import Role, is_autocast, is_scaler
 from amplint.infer.torch_model.signatures import measured_in, scaler_methods
@@ -15,7 +15,7 @@ from amplint.infer.torch_model.signatures import measured_in, scaler_methods
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.flow.training.program import Program, Scope
+    from amplint.infer.flow.training.program import Scope
     from amplint.infer.state.facts import FileFacts
 
 
@@ -62,8 +62,11 @@ def _of_object(call: ast.Call, scope: Scope, facts: FileFacts) -> RefusedUse | N
     place = program.place(call.func, scope)
     if place is None or any(thing.role is not Role.SCALER for thing in facts.training.roles.things.get(place, ())):
         return None
-    scales = any(_scaled_backward(other, program, scope) == place for other in scope.calls)
-    ran_back = any(_is_method(other, "backward") and _receiver(other) is call for other in scope.calls)
+    scales = any(facts.training.roles.scales(other, scope) == place for other in scope.calls)
+    ran_back = any(
+        isinstance(other.func, ast.Attribute) and other.func.attr == "backward" and other.func.value is call
+        for other in scope.calls
+    )
     return RefusedUse(call, message, certain=False) if scales and ran_back else None
 
 
@@ -78,23 +81,6 @@ def _is_made_by_torch(node: ast.expr, scope: Scope, facts: FileFacts) -> bool:
         and is_scaler(program.name(thing.node.func))
         for thing in things
     )
-
-
-def _scaled_backward(call: ast.Call, program: Program, scope: Scope) -> object:
-    """The place of ``s`` in ``s.scale(loss).backward()``."""
-    inner = _receiver(call)
-    if not _is_method(call, "backward") or not isinstance(inner, ast.Call) or not _is_method(inner, "scale"):
-        return None
-    scaler = _receiver(inner)
-    return program.place(scaler, scope) if scaler is not None else None
-
-
-def _is_method(call: ast.Call, name: str) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == name
-
-
-def _receiver(call: ast.Call) -> ast.expr | None:
-    return call.func.value if isinstance(call.func, ast.Attribute) else None
 
 
 def idle_beside_float16(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.Call]]:
@@ -113,8 +99,6 @@ def idle_beside_float16(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.Call]]
         return
     for place, things in roles.things.items():
         idle = [thing.node for thing in things if thing.role is Role.IDLE_SCALER]
-        scales = any(
-            _scaled_backward(call, program, scope) == place for scope in program.scopes for call in scope.calls
-        )
+        scales = any(roles.scales(call, scope) == place for scope in program.scopes for call in scope.calls)
         if len(idle) == 1 and isinstance(idle[0], ast.Call) and scales:
             yield idle[0], regions[0]

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.asked_for_dtype import mentioned
+from amplint.claims.region_dtypes import region_dtype
 from amplint.claims.surroundings import FunctionNode
 from amplint.infer.flow.training.paths import switched_off
 from amplint.infer.flow.training.roles import Role, is_autocast, is_scaler
@@ -40,10 +41,7 @@ def for_bfloat16(facts: FileFacts, around: Surroundings) -> Iterator[ast.Call]:
     for reference in facts.references:
         call = reference.call
         if call is not None and is_autocast(reference.name) and not switched_off(call):
-            second = call.args[1] if len(call.args) > 1 else None
-            dtype = next((keyword.value for keyword in call.keywords if keyword.arg == "dtype"), second)
-            name = program.name(dtype) if dtype is not None else None
-            dtypes.setdefault(_owner(call, around), []).append(name)
+            dtypes.setdefault(_owner(call, around), []).append(region_dtype(call, program))
     everywhere = [name for names in dtypes.values() for name in names]
     for reference in facts.references:
         call = reference.call

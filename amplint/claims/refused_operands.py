@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,10 @@ from amplint.claims.low_precision import (
     unproven_doubted,
 )
 from amplint.claims.operands import short_name
-from amplint.claims.surroundings import Surroundings
+from amplint.infer.flow.complex_values import complex_values
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import NONE, Const, Number
-from amplint.infer.names.annotations import last_name
 from amplint.infer.torch_model.casts_by_autocast import on_host
 from amplint.infer.torch_model.torch_ops import NUMPY, find_op
 from amplint.judge import doubts
@@ -116,15 +114,9 @@ def _raises_anyway(use: Use) -> bool:
 
 
 def _is_of_complex_numbers(facts: FileFacts, use: Use) -> bool:
-    """``view_as_complex`` where a test finds something to be complex: what it views was that before."""
-    if short_name(use.op) != "view_as_complex":
-        return False
-    return Surroundings.of(facts.source.tree).guarded(use.node, _asks_for_complex)
-
-
-def _asks_for_complex(test: ast.expr) -> bool:
-    asked = (part.func for part in ast.walk(test) if isinstance(part, ast.Call))
-    return any(last_name(function) == "is_complex" for function in asked)
+    """``view_as_complex`` of what may have been complex before, so that no low-precision tensor gets here."""
+    first = use.operands[0].node if short_name(use.op) == "view_as_complex" and use.operands else None
+    return first is not None and complex_values(facts.source.tree).may_be_complex(first, first.lineno)
 
 
 def refusals(facts: FileFacts) -> Iterator[list[Refusal]]:

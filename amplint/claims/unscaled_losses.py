@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.float16_regions import is_of_float16
+from amplint.claims.region_dtypes import is_of_float16
 from amplint.infer.flow.training.paths import switched_off
 from amplint.infer.flow.training.roles import Role, is_autocast, is_scaler
 from amplint.infer.flow.training.steps import Gradients, Step
@@ -32,8 +32,9 @@ def unscaled_losses(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
     backward = [m.event for m in training.moments_of(Step.BACKWARD) if m.event.gradients == (Gradients.PLAIN,)]
     if not backward or _may_scale(facts):
         return
+    steps = [m.event for m in training.moments_of(Step.OPTIMIZER_STEP)]
     for event in backward:
-        if not _steps_after(event.node, event.scope):
+        if not any(s.scope is event.scope and s.node.lineno > event.node.lineno for s in steps):
             continue
         region = _region_of(event.node, event.scope, facts, around)
         if region is not None:
@@ -49,22 +50,6 @@ def _may_scale(facts: FileFacts) -> bool:
         return True
     called = (call.func for scope in training.program.scopes for call in scope.calls)
     return any(isinstance(function, ast.Attribute) and function.attr in ("scale", "unscale_") for function in called)
-
-
-def _steps_after(backward: ast.Call, scope: Scope) -> bool:
-    """Whether the function goes on to call ``step()`` of what it also calls ``zero_grad()`` of."""
-    receivers: dict[str, list[ast.Call]] = {"step": [], "zero_grad": []}
-    for call in scope.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in receivers:
-            receivers[call.func.attr].append(call)
-    cleared = {ast.dump(call.func.value) for call in receivers["zero_grad"] if isinstance(call.func, ast.Attribute)}
-    return any(
-        isinstance(call.func, ast.Attribute)
-        and call.lineno > backward.lineno
-        and not call.args
-        and ast.dump(call.func.value) in cleared
-        for call in receivers["step"]
-    )
 
 
 def _region_of(backward: ast.Call, scope: Scope, facts: FileFacts, around: Surroundings) -> ast.Call | None:

@@ -254,7 +254,7 @@ class Roles:
                 if place is not None:
                     arity = len(call.args) + len(call.keywords)
                     used.setdefault(place, set()).add(f"{call.func.attr}/{arity}")
-                scaler = self._scales(call, scope)
+                scaler = self.scales(call, scope)
                 if scaler is not None:
                     used.setdefault(scaler, set()).add("scaled backward")
         for place, uses in used.items():
@@ -271,7 +271,7 @@ class Roles:
             if uses & {"zero_grad/0", "zero_grad/1"} and "step/0" in uses and not self._known(place):
                 self._add(place, frozenset({Thing(Role.OPTIMIZER)}))
 
-    def _scales(self, call: ast.Call, scope: Scope) -> Place | None:
+    def scales(self, call: ast.Call, scope: Scope) -> Place | None:
         """The place of ``s`` in ``s.scale(loss).backward()``."""
         inner = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" else None
         if not isinstance(inner, ast.Call) or not isinstance(inner.func, ast.Attribute):
