@@ -29,9 +29,8 @@ class UnsupportedOp(Rule):
     `view_as_complex` and `.numpy()`. Which ones is read from what torch declares for the device. cuFFT transforms
     float16 where the size is a power of two: only another number that is seen to be the size is reported. Left alone
     are operations that autocast computes in float32 where it is on, that raise for few rows only, as `cdist` with
-    `p=2`, and that a float32 operand promotes, as `stft` with a window. Under the autocast of another device `.numpy()`
-    is reported behind `.cpu()` alone: without, it raises for the device, and where it does not, the tensor lies in the
-    host's memory, where that autocast does not act.
+    `p=2`, and that a float32 operand promotes, as `stft` with a window. `.numpy()` is reported behind `.cpu()` alone,
+    unless `--device cpu` is judged: without, it raises on the device, whatever the dtype.
     What methods of classes do that are no modules, such as optimizers and transforms, is only possible under autocast:
     nobody needs to call them there. Weights are low precision in half models wherever code meets them: those of a layer
     that `isinstance` finds or an annotation promises, and what an optimizer steps. Where the project supports older

@@ -76,8 +76,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
             continue
         low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
         if use.op == NUMPY and facts.device != "cpu" and not operand.value.host and "force" not in use.arguments:
-            # Where autocast acts on the tensor, .numpy() raises for the device, whatever the dtype.
-            low = {n: standing for n, standing in low.items() if not facts.scenarios[n].autocast}
+            # On the device .numpy() raises, whatever the dtype.
+            low = {}
         if not follows_scenario(facts, use):
             low = unproven_doubted(low, doubts.OUTSIDE_A_MODULE)
         if use.op == NUMPY and not is_floating(operand):

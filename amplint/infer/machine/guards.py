@@ -45,6 +45,7 @@ from amplint.infer.names.texts import text_of, usual_answer
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import binds
+from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bodies import only_answer
 from amplint.infer.torch_model.handed_modules import handed, is_layer_class
 
@@ -104,7 +105,18 @@ def truth(frame: Frame, value: Value, test: ast.expr) -> tuple[int, int]:
         return (live, 0) if value.value else (0, live)
     if isinstance(value, (Function, Class, Bound, TorchName, Decorated, Partial)):
         return live, 0
-    return live, live
+    return live & ~_switched_off(frame, test), live
+
+
+def _switched_off(frame: Frame, test: ast.expr) -> int:
+    """The scenarios of converted weights, where a test asks for what switches an autocast region of the same code."""
+    if not isinstance(test, ast.Name | ast.Attribute):
+        return 0
+    switches = autocast_switches(frame.namespace.tree).get(id(frame.definition))
+    if not switches or ast.unparse(test) not in switches:
+        return 0
+    scenarios = enumerate(frame.session.scenarios)
+    return sum(1 << number for number, each in scenarios if each.autocast is None and each.parameters != "float32")
 
 
 def usually(frame: Frame, test: ast.expr) -> bool | None:

@@ -32,7 +32,7 @@ from amplint.infer.torch_model.provenance import (
     made_in,
     was_added,
 )
-from amplint.infer.torch_model.torch_ops import LOWER, Op, find_op
+from amplint.infer.torch_model.torch_ops import LOWER, NUMPY, Op, find_op
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -220,12 +220,17 @@ def lacks_kernel(
 ) -> tuple[int, ...]:
     """The live scenarios, by number, in which the device has no kernel for the dtype that the first operand surely has.
 
-    ``operands`` carry the dtypes after autocast's casts. What lies in the host's memory is the host's to compute.
+    ``operands`` carry the dtypes after autocast's casts. What lies in the host's memory is the host's to compute. What
+    autocast made lies on the device, where ``.numpy()`` raises for every dtype.
     """
     device = "cpu" if on_host(operands) else frame.session.device
     missing = {BITS[name] for name in op.lacking(device, bound)}
     if not missing or not operands:
         return ()
+    if op.name == NUMPY and device != "cpu" and "force" not in bound:
+        first = operands[0]
+        made = tuple(n for n, lane in enumerate(first.value.dtypes) if lane.exact and autocast_made(first, n))
+        frame.session.recorder.happened(frame, Refused(node, made))
     return refuse(frame, node, operands[0].value, missing)
 
 
