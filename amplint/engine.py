@@ -217,19 +217,17 @@ def _by_ways_in(
 ) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), or where the
     project never gives what they stand behind (see :mod:`amplint.project.attributes`)."""
-    from amplint.project.attributes import Attributes
     from amplint.project.ways import nowhere, ways_in
 
     codes = doubts.NO_WAY_IN.codes
     if not any(s.standing.told and rule.code in codes for rule, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
-    attributes = Attributes(ways.spelling)
     weighed = []
     for rule, suspect in suspects:
         if suspect.standing.told and rule.code in codes:
             row = suspect.span.start.row
-            without = any(attributes.lack(cls, row) for cls in facts.classes_around(row))
+            without = any(ways.attributes.lack(cls, row) for cls in facts.classes_around(row))
             held = {doubts.NO_WAY_IN: nowhere(ways, suspect), doubts.UNANSWERED: without}
             weighed.append((rule, suspect.doubted(*holding(held))))
         else:

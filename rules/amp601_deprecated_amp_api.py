@@ -9,7 +9,7 @@ from amplint.claims.legacy_uses import legacy_uses, root_of
 from amplint.claims.refused_calls import refused_calls
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
-from amplint.rule import ASSUMED, FORCED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect
+from amplint.rule import ASSUMED, FORCED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,9 +29,10 @@ class DeprecatedAmpApi(Rule):
     ------------
     Reports every use of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` from `torch.cuda.amp` or
     `torch.cpu.amp`, and of `torch.is_autocast_cpu_enabled`, `torch.get_autocast_gpu_dtype` and their relatives, through
-    whatever import or alias. An import that the file itself never uses is reported where it stands. An annotation warns
-    of nothing: it is rewritten with the other uses only. Silent below torch 2.4, and where the file chooses by torch's
-    version or falls back after an exception. Where the project still supports a release without the successor
+    whatever import or alias. An import that others may read out of the file (`__init__.py`, `__all__`) is reported
+    where it stands; one that nothing uses warns of nothing, so that it is only `possible`. An annotation warns of
+    nothing either: it is rewritten with the other uses only. Silent below torch 2.4, and where the file chooses by
+    torch's version or falls back after an exception. Where the project still supports a release without the successor
     (`torch.amp.autocast` is there from 1.13 on, `torch.amp.GradScaler` from 2.3, the others from 2.4), the finding has
     no fix. It is no more than likely there, and where nothing states which releases the project supports, unless all of
     torch 2 have the successor.
@@ -150,12 +151,13 @@ def train(model, batch, use_amp):
             data = (use, group if use in group.uses else Group([use]))
             likely = use.form == "value" or not _is_replaceable(use.legacy, facts)
             yield Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
-        for alias, name in unused_imports(facts, around):
+        for alias, name, exported in unused_imports(facts, around):
             message = (
                 f"imports {name}, deprecated since torch 2.4: its replacement is {_successor(LEGACY[name], facts)}"
             )
             span = facts.source.span(alias)
-            yield Suspect(span, span, message, facts.all_scenarios(), ASSUMED)
+            suspect = Suspect(span, span, message, facts.all_scenarios(), ASSUMED)
+            yield suspect if exported else suspect.doubted(doubts.IMPORTED_ONLY)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)

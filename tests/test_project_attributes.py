@@ -18,6 +18,7 @@ BLOCK = """
 import pytorch_lightning
 import torch
 from torch import nn
+HEAD
 
 class Block(BASE):
     def __init__(self, given=None):
@@ -25,7 +26,7 @@ class Block(BASE):
         self.linear = nn.Linear(4, 4)
         INIT
 
-    def forward(self, x: torch.Tensor):
+    def METHOD(self, x: torch.Tensor):
         BODY
         END
 
@@ -42,6 +43,8 @@ def told(
     body: str,
     other: str = "pass",
     end: str = "return self.linear(x.float())",
+    head: str = "",
+    method: str = "forward",
     **files: str,
 ) -> bool:
     package = folder / "package"
@@ -49,7 +52,7 @@ def told(
     (package / "__init__.py").touch()
     for name, text in files.items():
         (package / f"{name}.py").write_text(text)
-    replaced = {"BASE": base, "INIT": init, "BODY": body, "OTHER": other, "END": end}
+    replaced = {"BASE": base, "INIT": init, "BODY": body, "OTHER": other, "END": end, "HEAD": head, "METHOD": method}
     code = BLOCK
     for word, text in replaced.items():
         code = code.replace(word, text)
@@ -71,6 +74,7 @@ def told(
         ("try:\n            x = x * self.scale\n        except AttributeError:\n            pass", True),
         ("x = self.other() or x", True),
         ("self.to(x.device)", True),
+        ("scale = x.mean()\n        x = x * self.scale", False),
     ],
 )
 def test_an_attribute_that_nothing_sets(body: str, expected: bool, tmp_path: Path) -> None:
@@ -107,6 +111,79 @@ def test_an_attribute_that_another_file_sets(code: str, expected: bool, tmp_path
 
 def test_a_base_of_another_library_may_set_anything(tmp_path: Path) -> None:
     assert told(tmp_path, base="pytorch_lightning.LightningModule", body="x = x * self.scale")
+
+
+MULTIPLIED = "x = self.linear(x.float())"
+
+
+@pytest.mark.parametrize(
+    ("body", "end", "expected"),
+    [
+        (MULTIPLIED, "return x * self.scale", False),
+        (f"if x.dim() > 2:\n            {MULTIPLIED}", "return x * self.scale", False),
+        (f"if x.dim() > 2:\n            {MULTIPLIED}\n            return x", "return x * self.scale", True),
+        (MULTIPLIED, "yield x\n        yield x * self.scale", True),
+        (MULTIPLIED, "for y in x:\n            x = y * self.scale\n        return x", True),
+        (f"for _ in x:\n            {MULTIPLIED}\n            x = x * self.scale", "return x", False),
+        (
+            f"for _ in x:\n            {MULTIPLIED}\n            if x.dim():\n                break\n"
+            "            x = x * self.scale",
+            "return x",
+            True,
+        ),
+    ],
+)
+def test_lines_before_an_attribute_that_nothing_sets(body: str, end: str, expected: bool, tmp_path: Path) -> None:
+    assert told(tmp_path, body=body, end=end) is expected
+
+
+RUN = "pass\n\n    def _run(self, x):\n        return self.linear(x.float())"
+
+
+@pytest.mark.parametrize(
+    ("other", "code", "expected"),
+    [
+        (RUN, "", False),
+        (RUN.replace("pass", "return self._run(torch.ones(4, 4))"), "", True),
+        (RUN, "def use(block, x):\n    return block._run(x)\n", True),
+        (RUN, "def use(block, x):\n    return getattr(block, '_run')(x)\n", True),
+    ],
+)
+def test_a_method_that_only_what_fails_calls(other: str, code: str, expected: bool, tmp_path: Path) -> None:
+    assert (
+        told(tmp_path, body="x = self._run(x)", end="return x * self.scale", other=other, other_file=code) is expected
+    )
+
+
+def test_the_argument_of_a_static_method_is_no_object_of_the_class(tmp_path: Path) -> None:
+    static = "@staticmethod\n    def run(linear, x):\n        linear.scale\n        return linear(x.float())"
+    assert told(tmp_path, body="pass", end="return self.run(self.linear, x)", other=f"pass\n\n    {static}")
+
+
+def test_a_module_without_forward(tmp_path: Path) -> None:
+    assert not told(tmp_path, body="x = x * self.scale", method="act")
+
+
+def test_bases_without_attributes(tmp_path: Path) -> None:
+    head = "from abc import ABC\nfrom typing import Generic, TypeVar\nT = TypeVar('T')"
+    assert not told(tmp_path, base="ABC, nn.Module, Generic[T]", body="x = x * self.scale", head=head)
+
+
+KIN = "class {}:\n    def use(self):\n        self.scale = 2\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KIN.format("Sibling(Shared)"), False),
+        (KIN.format("Mixed") + "class Both(Block, Mixed):\n    pass\n", True),
+        (KIN.format("Wide(Block[int])"), True),
+    ],
+)
+def test_an_attribute_that_a_class_of_the_family_sets(code: str, expected: bool, tmp_path: Path) -> None:
+    head = "class Shared(nn.Module):\n    pass\n"
+    imported = "from .block import Block, Shared\n\n"
+    assert told(tmp_path, base="Shared", body="x = x * self.scale", head=head, kin=imported + code) is expected
 
 
 SWITCHED = "if {test}:\n            return self.linear(x.float())"

@@ -78,6 +78,26 @@ def test_a_model_that_raises_first_does_not_reach_its_blocks(tmp_path: Path, fir
     assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", first)) == expected
 
 
+MAKER = """
+class Maker(nn.Module):
+    def __init__(self, train):
+        super().__init__()
+        MADE
+        train(self, made.parameters())
+
+    def forward(self, x):
+        return self.made(x)
+"""
+
+
+@pytest.mark.parametrize(("made", "expected"), [("made = norm(8)", []), ("self.made = made = norm(8)", ["AMP104"])])
+def test_what_only_a_model_makes_that_asks_for_what_it_never_sets(
+    tmp_path: Path, made: str, expected: list[str]
+) -> None:
+    """Nothing that its ``forward`` runs is of use to anybody."""
+    assert told(tmp_path, norm=NORM + MAKER.replace("MADE", made)) == expected
+
+
 BASE = """
 from torch import nn
 

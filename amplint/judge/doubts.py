@@ -137,6 +137,9 @@ NOT_POSITIONS = _drop(
 SWITCHED_ON = _possible(
     "switched-on", "AMP603", "A flag switches the region on, and what sets the flag may do so for CUDA only."
 )
+IMPORTED_ONLY = _possible(
+    "imported-only", "AMP601", "The file never uses the name, and to import it warns of nothing: only a call does."
+)
 LOSS_BY_VALUES = _likely(
     "loss-by-values",
     f"{' '.join(ROUNDED)} AMP404",

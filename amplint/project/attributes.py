@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.names.classes import ancestry, find_member, is_plain
+from amplint.infer.names.classes import ancestry, find_member, is_module, is_plain
 from amplint.infer.names.definitions import Class
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.torch_model.modules import of_every_module
@@ -22,9 +22,12 @@ _DYNAMIC = ("__dict__", "__getattr__", "__getattribute__", "__setstate__", "seta
 _LATER = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
+
+
 class Asked(NamedTuple):
-    """An attribute that a method reads of its object on every way to some lines; ``true``: they are run where it is
-    true only."""
+    """An attribute that a method reads of its object on every way through some lines; ``true``: they are run where it
+    is true only."""
 
     name: str
     true: bool
@@ -38,30 +41,76 @@ class Attributes:
 
     def __init__(self, named: Callable[[str], Iterable[Source] | None]) -> None:
         self._named = named
-        self._missing: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._missing: dict[int, list[tuple[int, int]]] = {}
         self._given: dict[tuple[int, str, bool], bool] = {}
 
     def lack(self, cls: Class, row: int) -> bool:
-        """Whether a line of a class is never run: it stands behind an attribute that nothing gives.
+        """Whether nobody uses a line of a class: what runs it asks, before or after, for an attribute that nothing
+        gives.
 
-        What has no ``forward`` may be mixed into a class that has one, and gets attributes there.
+        What has no ``forward`` may be mixed into a class that has one, and gets attributes there, unless it is a module
+        with a constructor.
         """
+        return any(first <= row <= last for first, last in self._without(cls))
+
+    def fails(self, cls: Class, method: Function) -> bool:
+        """Whether nobody uses any line of a method."""
+        return _is_within(method, self._without(cls))
+
+    def _without(self, cls: Class) -> list[tuple[int, int]]:
         key = id(cls.node)
         if key not in self._missing:
             kin = [base for base in ancestry(cls) if isinstance(base, Class)]
-            whole = find_member(cls, "forward") is not None and is_plain(cls) and not any(map(_is_dynamic, kin))
-            methods = (s for s in cls.node.body if isinstance(s, Function) and s.args.args) if whole else ()
-            asked = (each for method in methods for each in _asked(method.body, method.args.args[0].arg))
-            self._missing[key] = tuple((each.first, each.last) for each in asked if not self._is_given(cls, kin, each))
-        return any(first <= row <= last for first, last in self._missing[key])
+            complete = find_member(cls, "forward") is not None or _is_constructed(cls, kin)
+            whole = complete and is_plain(cls) and not any(map(_is_dynamic, kin))
+            self._missing[key] = self._unused(cls, kin) if whole else []
+        return self._missing[key]
+
+    def _unused(self, cls: Class, kin: list[Class]) -> list[tuple[int, int]]:
+        """The lines of a class that nobody uses."""
+        methods = [s for s in cls.node.body if isinstance(s, Function) and s.args.args and not _is_static(s)]
+        asked = (each for method in methods for each in _asked(method.body, method.args.args[0].arg))
+        found = [(each.first, each.last) for each in asked if not self._is_given(cls, kin, each)]
+        rest = [m for m in methods if m.name.startswith("_") and not m.name.endswith("__")] if found else []
+        while ended := [m for m in rest if not _is_within(m, found) and self._is_called_within(m.name, found)]:
+            found += [(method.body[0].lineno, _last_line(method.body)) for method in ended]
+        return found
+
+    def _is_called_within(self, name: str, lines: list[tuple[int, int]]) -> bool:
+        """Whether all mentions of a method lie on some lines of this file."""
+        own, *others = self._named(name) or (None,)
+        if own is None or any(_mentions(other.tree, name) for other in others):
+            return False
+        rows = _mentions(own.tree, name)
+        return bool(rows) and all(any(first <= row <= last for first, last in lines) for row in rows)
 
     def _is_given(self, cls: Class, kin: list[Class], asked: Asked) -> bool:
         key = (id(cls.node), asked.name, asked.true)
         if key not in self._given:
             inherited = of_every_module(asked.name) or (not asked.true and find_member(cls, asked.name) is not None)
             files = self._named(asked.name) if not inherited else None
-            self._given[key] = files is None or _given(asked, {base.name for base in kin}, files)
+            self._given[key] = files is None or _given(asked, cls.name, {base.name for base in kin}, files)
         return self._given[key]
+
+
+def _mentions(tree: ast.Module, name: str) -> list[int]:
+    """The lines that spell an attribute."""
+    found = (ast.Attribute, ast.Constant)
+    return [n.lineno for n in nodes_below(tree) if isinstance(n, found) and name in (_last(n), getattr(n, "value", ""))]
+
+
+def _is_constructed(cls: Class, kin: list[Class]) -> bool:
+    """Whether a class is a module, and itself or a base of the project has a constructor."""
+    return is_module(cls) and any("__init__" in base.members for base in kin)
+
+
+def _is_static(method: Function) -> bool:
+    """Whether the first argument of a method is no object of the class."""
+    return any(_last(decorator) in ("staticmethod", "classmethod") for decorator in method.decorator_list)
+
+
+def _is_within(method: Function, lines: list[tuple[int, int]]) -> bool:
+    return any(first <= method.body[0].lineno and _last_line(method.body) <= last for first, last in lines)
 
 
 def _is_dynamic(cls: Class) -> bool:
@@ -70,9 +119,11 @@ def _is_dynamic(cls: Class) -> bool:
 
 
 def _asked(body: list[ast.stmt], own: str) -> Iterator[Asked]:
-    """What a block reads, each with the lines of it that come after."""
-    last = body[-1].end_lineno or body[-1].lineno
-    for statement in body:
+    """What a block reads, each with the lines of it that are run on no way but those that come there."""
+    first, last = body[0].lineno, _last_line(body)
+    for before, statement in zip((None, *body), body, strict=False):
+        if before is not None and any(isinstance(node, _LEAVING) for node in nodes_below(before)):
+            first = statement.lineno
         if isinstance(statement, (ast.Try, *_LATER)):
             continue
         heads: list[ast.AST | None] = [getattr(statement, name, None) for name in ("test", "iter", "subject")]
@@ -81,11 +132,15 @@ def _asked(body: list[ast.stmt], own: str) -> Iterator[Asked]:
         if not inner and not isinstance(statement, ast.Match):
             heads = [statement]
         for name in (name for head in heads if head is not None for name in _read(head, own)):
-            yield Asked(name, False, statement.lineno, last)
+            yield Asked(name, False, first, last)
         for block, holds in ((inner, True), (getattr(statement, "orelse", []), False)):
             for name in _true(statement.test, own, holds=holds) if block and isinstance(statement, ast.If) else ():
-                yield Asked(name, True, block[0].lineno, block[-1].end_lineno or block[-1].lineno)
+                yield Asked(name, True, block[0].lineno, _last_line(block))
             yield from _asked(block, own) if block else ()
+
+
+def _last_line(body: list[ast.stmt]) -> int:
+    return body[-1].end_lineno or body[-1].lineno
 
 
 def _read(node: ast.AST, own: str) -> Iterator[str]:
@@ -116,24 +171,40 @@ def _true(test: ast.expr, own: str, *, holds: bool) -> Iterator[str]:
         yield test.attr
 
 
-def _given(asked: Asked, kin: set[str], files: Iterable[Source]) -> bool:
+def _given(asked: Asked, name: str, bases: set[str], files: Iterable[Source]) -> bool:
     """Whether something in some files sets an attribute, of a class or of what derives from it, or spells its name."""
     trees = [file.tree for file in files]
     every = [node for tree in trees for node in nodes_below(tree) if isinstance(node, ast.ClassDef)]
-    for _ in every:
-        derived = {cls.name for cls in every if kin.intersection(map(_last, cls.bases))} - kin
-        if not derived:
-            break
-        kin = kin | derived
+    kin = _family(name, every) | bases
     strange: set[int] = set()
     for cls in every:
-        for node in nodes_below(cls) if cls.name in kin else ():
-            bound = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not asked.true
-            if (bound or isinstance(node, Function)) and asked.name in (getattr(node, f, "") for f in ("name", "id")):
-                return True
+        if cls.name in kin and _defines(cls, asked):
+            return True
         for method in cls.body if cls.name not in kin else ():
             strange |= set(_own_stores(method)) if isinstance(method, Function) else set()
     return any(_sets(tree, asked, strange) for tree in trees)
+
+
+def _defines(cls: ast.ClassDef, asked: Asked) -> bool:
+    """Whether the body of a class has a function or, unless it is to be true, a variable of that name."""
+    for statement in cls.body:
+        variables = not asked.true and not isinstance(statement, Function)
+        for node in nodes_below(statement):
+            if isinstance(node, Function) and node.name == asked.name:
+                return True
+            if variables and isinstance(node, ast.Name) and node.id == asked.name and isinstance(node.ctx, ast.Store):
+                return True
+    return False
+
+
+def _family(name: str, every: list[ast.ClassDef]) -> set[str]:
+    """A class, what derives from it, and what that derives from besides."""
+    found = {name}
+    while derived := {cls.name for cls in every if found.intersection(map(_last, cls.bases))} - found:
+        found |= derived
+    while bases := {base for cls in every if cls.name in found for base in map(_last, cls.bases) if base} - found:
+        found |= bases
+    return found
 
 
 def _sets(tree: ast.Module, asked: Asked, strange: set[int]) -> bool:
@@ -164,4 +235,6 @@ def _own_stores(method: Function) -> Iterator[int]:
 
 
 def _last(base: ast.expr) -> str:
+    if isinstance(base, ast.Subscript):
+        return _last(base.value)
     return base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""

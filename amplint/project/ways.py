@@ -12,6 +12,7 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
+from amplint.project.attributes import Attributes
 from amplint.project.files import mentioning, parsed, spelling
 from amplint.project.mentions import (
     Definition,
@@ -82,6 +83,8 @@ class Ways:
         self._parsed: dict[Path, Source | None] = {facts.path: facts.source}
         self._analysed = 0
         self._known: dict[tuple[int, str, bool, bool], bool] = {}
+        self._classes_around = facts.classes_around
+        self.attributes = Attributes(self.spelling)
         self._targets = {
             row: d
             for d in definitions(facts.source.tree).values()
@@ -175,6 +178,10 @@ class Ways:
             self._ends[file.path] = self._judging.ends(file.path) if within else {}
         return self._ends[file.path].get(function.lineno, {})
 
+    def fails(self, function: Function) -> bool:
+        """Whether a method of the file asks for an attribute that nothing gives: nobody uses what it runs."""
+        return any(self.attributes.fails(cls, function) for cls in self._classes_around(function.lineno))
+
     def _parse(self, path: Path) -> Source | None:
         if path not in self._parsed:
             self._parsed[path] = parsed(path)
@@ -249,11 +256,13 @@ class _Walk:
         return forward not in cls.body or name not in made_of(cls, forward, partial(self._end_of, file))
 
     def _end_of(self, file: Source, function: Function) -> float:
-        """The line on which a function ends early, infinite where it does not; while no file is asked, one before which
-        it does not end.
+        """The line on which a function ends early, infinite where it does not; that of its head where nobody uses what
+        it runs; while no file is asked, one before which it does not end.
 
         Under autocast little raises, so that other files are asked about half weights only.
         """
+        if file.path == self._ways.path and self._ways.fails(function):
+            return function.lineno
         if self._scenario.autocast and file.path != self._ways.path:
             return inf
         return self._ways.ends(file, function).get(self._scenario.name, inf) if self._asks else first_work(function)

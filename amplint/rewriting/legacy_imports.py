@@ -119,12 +119,14 @@ def _written(use: LegacyUse, source: Source, torch: str) -> Rewrite | None:
     return None
 
 
-def unused_imports(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.alias, str]]:
-    """Imports of deprecated names that nothing in the file reads, or that others may read out of it."""
+def unused_imports(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.alias, str, bool]]:
+    """Imports of deprecated names that nothing in the file reads, or that others may read out of it, with whether they
+    may."""
     read = {root_of(reference) for reference in facts.references if not isinstance(reference.node, ast.alias)}
     for reference in facts.references:
         alias = reference.node
         if not isinstance(alias, ast.alias) or reference.name not in LEGACY or around.version_guarded(alias):
             continue
-        if bound_name(reference) not in read or is_exported(facts.source, bound_name(reference)):
-            yield alias, reference.name
+        exported = is_exported(facts.source, bound_name(reference))
+        if exported or bound_name(reference) not in read:
+            yield alias, reference.name, exported

@@ -23,6 +23,8 @@ _DICTS = frozenset(
 )
 _LIGHTNING = ("lightning", "pytorch_lightning")
 _MODULE = TorchName("torch.nn.Module")
+_BARE = ("abc.ABC", "typing.Generic")
+"""Bases that give an object no attributes."""
 _NO_MODULES = ("typing_extensions", "pydantic", "attr", "attrs")
 """Packages besides the standard library whose base classes say nothing about being a layer."""
 
@@ -111,8 +113,12 @@ def has_unknown_base(cls: Class) -> bool:
 
 
 def is_plain(cls: Class) -> bool:
-    """Whether a class derives from classes of the project and torch.nn.Module alone: no other gives it attributes."""
-    return all(isinstance(base, Class) or base.key == _MODULE.key for base in ancestry(cls))
+    """Whether a class derives from classes of the project and torch.nn.Module: no other base gives it attributes."""
+    return all(isinstance(base, Class) or base.key == _MODULE.key or _is_bare(base) for base in ancestry(cls))
+
+
+def _is_bare(base: Value) -> bool:
+    return isinstance(base, External) and base.name in _BARE
 
 
 def find_member(cls: Class, name: str, after: Class | None = None) -> Value | None:
