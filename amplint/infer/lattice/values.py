@@ -456,6 +456,17 @@ class Builtin(Value):
 
 
 @unchanging(frozen=True, slots=True, eq=False)
+class Template(Builtin):
+    """A string with parts that are not known, ``form`` as :mod:`amplint.infer.syntax.templates` writes it."""
+
+    form: str = ""
+
+    @property
+    def key(self) -> Hashable:
+        return ("template", self.form)
+
+
+@unchanging(frozen=True, slots=True, eq=False)
 class Union(Value):
     """One of several values, for kinds that do not join: layers, instances, None beside a tensor."""
 

@@ -29,12 +29,12 @@ from amplint.infer.lattice.values import (
     extreme,
     extreme_of,
 )
-from amplint.infer.machine import fields
+from amplint.infer.machine import families, fields
 from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, is_plain, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
-from amplint.infer.state.dispatch import call, get_attribute, set_attribute
+from amplint.infer.state.dispatch import call
 from amplint.infer.torch_model import comm_hooks, distributions
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
@@ -159,20 +159,9 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     if name == "range":
         return Sequence(None, Number("int"))
     if name == "getattr" and first is not None and len(arguments.positional) > 1:
-        attribute = arguments.positional[1]
-        if isinstance(attribute, Const) and isinstance(attribute.value, str):
-            found = get_attribute(frame, first, attribute.value, node)
-            if len(arguments.positional) > 2 and found is UNKNOWN:
-                return UNKNOWN
-            return found
-        return UNKNOWN
+        return families.read_by_name(frame, arguments, node)
     if name == "setattr" and isinstance(first, Instance):
-        attribute = arguments.positional[1] if len(arguments.positional) > 1 else UNKNOWN
-        if isinstance(attribute, Const) and isinstance(attribute.value, str) and len(arguments.positional) > 2:
-            set_attribute(frame, first, attribute.value, arguments.positional[2])
-        else:
-            first.open = True
-        return NONE
+        return families.set_by_name(frame, first, arguments)
     if name in ("list", "tuple", "sorted", "reversed", "iter", "set"):
         return _as_sequence(frame, first, name != "tuple") if first is not None else Sequence((), mutable=True)
     if name == "dict":

@@ -34,7 +34,7 @@ from amplint.infer.lattice.values import (
     Union,
     Value,
 )
-from amplint.infer.machine import containers
+from amplint.infer.machine import containers, families
 from amplint.infer.machine.builtins import BUILTIN_NAMES
 from amplint.infer.machine.guards import compare_dtypes, device_test, narrow, split, truth, usually
 from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing, set_attribute
@@ -460,10 +460,6 @@ def _yield_from(frame: Frame, node: ast.YieldFrom) -> Value:
     return UNKNOWN
 
 
-def _joined(frame: Frame, node: ast.JoinedStr) -> Value:
-    return Builtin("str")
-
-
 def _handle(kind: type[E], handler: Callable[[Frame, E], Value]) -> None:
     _HANDLERS[kind] = handler
 
@@ -494,4 +490,4 @@ _handle(ast.Starred, _starred)
 _handle(ast.Await, _await)
 _handle(ast.Yield, _yield)
 _handle(ast.YieldFrom, _yield_from)
-_handle(ast.JoinedStr, _joined)
+_handle(ast.JoinedStr, families.template)

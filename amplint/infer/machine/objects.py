@@ -31,7 +31,7 @@ from amplint.infer.lattice.values import (
     Union,
     Value,
 )
-from amplint.infer.machine import builtins, choices, fields
+from amplint.infer.machine import builtins, choices, families, fields
 from amplint.infer.names import classes, texts
 from amplint.infer.names.definitions import Bound, Class, Function, Instance, Super
 from amplint.infer.names.namespace import Evaluate, ModuleValue, Namespace
@@ -42,6 +42,7 @@ from amplint.infer.state.session import items_place
 from amplint.infer.syntax.bindings import Binding, import_statement
 from amplint.infer.syntax.bodies import FunctionNode, called_plainly, hands_on
 from amplint.infer.syntax.late import changing
+from amplint.infer.syntax.templates import is_family
 from amplint.infer.torch_model import (
     comm_hooks,
     distributions,
@@ -261,6 +262,8 @@ def _of_class(cls: Class, member: Value) -> Value:
 
 
 def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.expr) -> Value:
+    if is_family(name):
+        return families.member(frame, instance, name)
     frame.reads.add((id(instance), name))
     if name in instance.attributes:
         return instance.attributes[name]
@@ -284,6 +287,9 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
                 return found
         if name in modules.MODULE_METHODS:
             return Builtin(f"module.{name}", instance)
+    computed = families.method(instance, name) or families.of_family(frame, instance, name)
+    if computed is not None:
+        return computed
     stored = instance.attributes.get("")
     if isinstance(stored, Mapping) or classes.is_dict(instance.cls):
         return Builtin(f"dict.{name}", instance) if name == "get" else Builtin(name, stored or UNKNOWN)
@@ -340,6 +346,7 @@ def _super_attribute(frame: Frame, value: Super, name: str) -> Value:
             return Builtin("dict.get", instance) if name == "get" else Builtin(name, layer or UNKNOWN)
         if name in modules.MODULE_METHODS:
             return Builtin(f"module.{name}", instance)
+        return families.method(instance, name) or UNKNOWN
     return UNKNOWN
 
 
@@ -358,7 +365,9 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
 
     A module that something not known takes the place of (``set_input_embeddings``) is taken to be replaced by its like.
     """
-    if isinstance(value, Instance):
+    if isinstance(value, Instance) and is_family(name):
+        families.set_member(frame, value, name, _kept(new))
+    elif isinstance(value, Instance):
         if frame.constructing is value:
             choices.note(frame, value, name, new)
         old = value.attributes.get(name)

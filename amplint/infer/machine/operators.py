@@ -13,7 +13,7 @@ from amplint.infer.lattice.dtypes import unbounded
 from amplint.infer.lattice.joining import concatenated, element_of, is_none, number_kind, options_of, unite
 from amplint.infer.lattice.traits import negated
 from amplint.infer.lattice.values import UNKNOWN, Const, Limit, Number, Sequence, Tensor, Union, Value, extreme
-from amplint.infer.names.texts import joined
+from amplint.infer.names.texts import form_of, interpolation, joined
 from amplint.infer.torch_model.operations import apply_named
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def binary_operator(
     if isinstance(op, ast.FloorDiv) and isinstance(left, Tensor) and left.maybe and isinstance(right, (Const, Number)):
         # What a caller passes and the code divides like this is a size, or else an integer tensor.
         return Number("int")
+    if form_of(left) is not None and isinstance(op, (ast.Add, ast.Mod)):
+        return joined(left, right) if isinstance(op, ast.Add) else interpolation(left)
     name = _BINARY[type(op)]
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         result = apply_named(frame, f"torch.{name}", Arguments([left, right], {}, {0: a, 1: b}), node)
@@ -65,8 +67,6 @@ def binary_operator(
         if None not in kinds:
             kind = "float" if isinstance(op, ast.Div) or "float" in kinds else "int"
             return Number(kind, extreme=_computed(op, left, right))
-        if isinstance(left, Const) and isinstance(left.value, str):
-            return joined(left, right) if isinstance(op, ast.Add) else UNKNOWN
     if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
         return concatenated(frame.session, left, right)
     if isinstance(op, ast.Mult) and isinstance(left, Sequence):

@@ -13,11 +13,13 @@ from amplint.infer.lattice.values import (
     Number,
     Partial,
     Sequence,
+    Template,
     Text,
     TorchName,
     Value,
 )
 from amplint.infer.names.definitions import Class, Function
+from amplint.infer.syntax.templates import ANY, formatted, interpolated, is_family, names_family
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments
@@ -48,6 +50,9 @@ def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
     """``text.name(...)`` for the methods that give strings or an answer; a default stays one, and answers nothing."""
     text = text_of(receiver)
     given = [text_of(argument) for argument in arguments.positional]
+    if name == "format" and isinstance(receiver, Const) and text is not None and len(text) <= MAX_TEXT:
+        form = formatted(text)
+        return UNKNOWN if form is None else Template("str", None, form)
     if text is None or arguments.keywords or None in given or name not in (_CHANGES | _ASKS | _PARTS):
         return UNKNOWN
     try:
@@ -72,9 +77,33 @@ def usual_answer(receiver: Value, name: str, arguments: list[Value]) -> bool | N
     return bool(getattr(receiver.usual, name)(*given))
 
 
+def attribute_name(value: Value | None) -> str | None:
+    """The attribute that a string names, or the form that names a family; None where it is not known."""
+    if isinstance(value, Template):
+        return value.form if names_family(value.form) else None
+    name = value.value if isinstance(value, Const) else None
+    return name if isinstance(name, str) and not is_family(name) else None
+
+
+def form_of(value: Value) -> str | None:
+    """What is known of a string that a literal begins; None for any other value."""
+    if isinstance(value, Template):
+        return value.form
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+
+
+def interpolation(left: Value) -> Value:
+    """``left % …``."""
+    form = form_of(left)
+    return Template("str", None, interpolated(form)) if form is not None and len(form) <= MAX_TEXT else UNKNOWN
+
+
 def joined(left: Value, right: Value) -> Value:
     """``left + right`` of two strings."""
     a, b = text_of(left), text_of(right)
+    form, behind = form_of(left), form_of(right)
+    if form is not None and (isinstance(left, Template) or b is None) and len(form) + len(behind or "") <= MAX_TEXT:
+        return Template("str", None, form + (ANY if behind is None else behind))
     if a is None or b is None or len(a) + len(b) > MAX_TEXT:
         return UNKNOWN
     return Const(a + b) if isinstance(left, Const) and isinstance(right, Const) else Text(a + b)

@@ -116,6 +116,13 @@ def register(frame: Frame, owner: Instance, name: str, new: Value) -> None:
         grow(frame, layer, new, once=True)
 
 
+def register_any(frame: Frame, owner: Instance, new: Value) -> None:
+    """A module under a name that is not known, of an object that is an ``nn.Sequential`` itself: one of its layers."""
+    layer = owner.attributes.get("")
+    if isinstance(layer, Layer) and layer.name == SEQUENTIAL and any(map(_may_be_layer, options_of(new))):
+        grow(frame, layer, new, once=False)
+
+
 def iterated(frame: Frame, value: Value) -> Value:
     """What a loop over a value runs over: the list in a container, any of several that it may be; None is none."""
     options = [option for option in options_of(value) if option.key != NONE.key]

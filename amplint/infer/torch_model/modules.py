@@ -31,7 +31,9 @@ from amplint.infer.lattice.values import (
 from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Instance
 from amplint.infer.names.retrofits import adds_to_given, given_to
+from amplint.infer.names.texts import attribute_name
 from amplint.infer.state.dispatch import get_attribute, set_attribute
+from amplint.infer.syntax.templates import is_family
 from amplint.infer.torch_model import layer_lists
 from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.torch_model.operations import apply
@@ -413,10 +415,10 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         return NONE
     if name in REGISTERING:
         value = arguments.get(1, {"register_buffer": "tensor", "register_parameter": "param"}.get(name, "module"))
-        if isinstance(first, Const) and isinstance(first.value, str) and value is not None:
-            if name == "register_buffer":
-                value = buffer(frame, value, node)
-            set_attribute(frame, receiver, first.value, value)
+        attribute = attribute_name(arguments.get(0, "name"))
+        if attribute is not None and value is not None:
+            value = buffer(frame, value, node) if name == "register_buffer" else value
+            set_attribute(frame, receiver, attribute, value)
         else:
             open_instance(receiver)
         return NONE
@@ -451,10 +453,9 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
 
 def _named_inside(frame: Frame, module: Value, path: Value | None, node: ast.expr) -> Value:
     """What a dotted path of attribute names leads to inside a module."""
-    if not isinstance(path, Const) or not isinstance(path.value, str):
-        return UNKNOWN
-    for name in path.value.split("."):
-        module = get_attribute(frame, module, name, node)
+    for name in (attribute_name(path) or "").split("."):
+        followed = isinstance(module, Instance) or not is_family(name)
+        module = get_attribute(frame, module, name, node) if followed else UNKNOWN
     return module
 
 

@@ -10,6 +10,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.templates import template_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -259,16 +261,6 @@ class Program:
             else:
                 local, name = alias.asname or alias.name, f"{'.' * node.level}{node.module or ''}.{alias.name}"
             self._imported.setdefault(local, set()).add(name)
-
-
-def template_of(node: ast.expr) -> str | None:
-    """The text of a string with ``*`` for what is put into it; None for what is no string."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if not isinstance(node, ast.JoinedStr):
-        return None
-    parts = [part.value if isinstance(part, ast.Constant) else "*" for part in node.values]
-    return "".join(str(part) for part in parts)
 
 
 def expressions(node: ast.AST) -> Iterator[ast.AST]:
