@@ -178,9 +178,9 @@ class Net(nn.Module):
         return self.get_submodule(name)(torch.zeros(1, 4)) + self.conv(torch.zeros(1, 4))
 """
 SIZED = {
-    "called": 'sized("{}".format("conv"))',
-    "handed_on": 'register_forward_hook(lambda *given: self.sized("{}".format("conv"))) and 8',
-    "of_another": 'conv.sized("{}".format("conv"))',
+    "called": 'sized("conv".encode().decode())',
+    "handed_on": 'register_forward_hook(lambda *given: self.sized("conv".encode().decode())) and 8',
+    "of_another": 'conv.sized("conv".encode().decode())',
 }
 
 
