@@ -36,7 +36,9 @@ class MissingCustomFwd(Rule):
     tensors decides what autocast does to it. Nor do those of `forward` whose result is only compared with something.
 
     The finding is possible only where the code casts all operands of those in `backward`, be it on some ways alone: the
-    gradient to the dtype of what was saved, say, and that by `forward` when it got float16.
+    gradient to the dtype of what was saved, say, and that by `forward` when it got float16. It is possible only, too,
+    where nothing that `backward` multiplies is known to have been rounded by autocast: a gradient times a saved float32
+    tensor is float32.
 
     Why it is bad
     -------------

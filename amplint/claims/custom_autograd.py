@@ -12,6 +12,7 @@ from amplint.claims.result_uses import is_only_compared
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Place
+from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.torch_model.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.finding import Cause
-    from amplint.infer.state.facts import AutogradFunction, DecoratorFact, FileFacts, Sensitive
+    from amplint.infer.lattice.values import Origin
+    from amplint.infer.state.facts import AutogradFunction, DecoratorFact, FileFacts, Operand, Sensitive
     from amplint.infer.syntax.references import Reference
     from amplint.infer.torch_model.torch_ops import Op
 
@@ -202,9 +204,40 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     causes = tuple(_cause(operation, function) for operation in own[:_SHOWN])
     backward = function.sensitive_backward
     aligned = bool(backward) and all(by_hand(each) or all_cast(each) for each in backward)
-    standing = ASSUMED.doubted(*holding({doubts.CAST_BY_HAND: aligned}))
+    unrounded = bool(backward) and not any(_gets_rounded(facts, function, each) for each in backward)
+    standing = ASSUMED.doubted(*holding({doubts.CAST_BY_HAND: aligned, doubts.BACKWARD_UNROUNDED: unrounded}))
     place = Place(facts.path, facts.source.header_span(function.node))
     return Suspect(span, span, message, autocast_scenarios(facts), standing, causes, data=function, culprit=place)
+
+
+def _gets_rounded(facts: FileFacts, function: AutogradFunction, operation: Sensitive) -> bool:
+    """Whether an operation of backward is given what autocast made 16-bit, whatever callers pass.
+
+    A 16-bit gradient stays so where it meets arguments that forward does not multiply, a scale say: it is float32 where
+    it meets the others, which autocast casts in forward alone.
+    """
+    multiplied = {id(leaf.node) for each in function.sensitive_forward for o in each.operands for leaf in _leaves(o)}
+    for lane in (number for number, scenario in enumerate(facts.scenarios) if scenario.autocast):
+        for operand in operation.operands:
+            if operand.value.dtypes[lane].certain & LOW:
+                return True
+            leaves = list(_leaves(operand))
+            rounded = [leaf for leaf in leaves if leaf.dtypes[lane].certain & LOW]
+            if rounded and not any(id(leaf.node) in multiplied for leaf in leaves):
+                return True
+    return False
+
+
+def _leaves(operand: Operand) -> Iterator[Origin]:
+    """The parameters of functions that a tensor is made of, the gradients among them."""
+    pending = [operand.value.origin]
+    while pending:
+        origin = pending.pop()
+        if origin is not None:
+            if isinstance(origin.node, ast.arg):
+                yield origin
+            else:
+                pending += origin.parents
 
 
 def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:

@@ -105,6 +105,9 @@ ASKS_FOR_DTYPE = _drop(
 CAST_BY_HAND = _possible(
     "cast-by-hand", "AMP201 AMP202", "The code casts the operands in backward to one dtype itself."
 )
+BACKWARD_UNROUNDED = _possible(
+    "backward-unrounded", "AMP201 AMP202", "Nothing that backward multiplies is known to have been rounded by autocast."
+)
 
 OUTSIDE_A_MODULE = _possible(
     "outside-a-module",
