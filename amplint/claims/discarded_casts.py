@@ -19,12 +19,16 @@ _OF_MODULES = frozenset(("eval", "train", "parameters", "modules", "children", "
 
 
 def _changed(cast: CastCall) -> list[int]:
-    """The scenarios in which the cast changes the dtype, for what callers leave out."""
+    """The scenarios in which the cast changes the dtype, for what callers leave out.
+
+    Where neither dtype is known, nothing says that they differ.
+    """
     lanes = []
     for number, (before, after) in enumerate(zip(cast.tensor.dtypes, cast.dtypes, strict=True)):
         same = before.exact and before.mask == after.mask
         followed = before.symbol is not None and before.symbol is after.symbol
-        if cast.live >> number & 1 and not same and not followed:
+        known = before.known or after.known or before.symbol is not after.symbol
+        if cast.live >> number & 1 and known and not same and not followed:
             lanes.append(number)
     return lanes
 
