@@ -127,3 +127,30 @@ def test_torch_mixes_no_devices(written: str) -> None:
         x, index = torch.empty(4, 4, device="cuda"), torch.empty(4, device="cuda").long()
         with pytest.raises(RuntimeError, match="device"):
             names["fill"](x, x, index)
+
+
+FACTOR = """\
+import torch
+
+
+class Filter:
+    def __init__(self):
+        self.matrix = {made}
+
+    def project(self, state: torch.Tensor):
+        wide = state.float()
+        product = self.matrix @ wide
+        return product
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "dtype"),
+    [("torch.eye(4)", "float32"), ("torch.eye(4).cuda()", "float16"), ("torch.tensor(2.0)", "float16")],
+)
+def test_what_is_multiplied_with_the_host_lies_there_too(made: str, dtype: str) -> None:
+    scenario = find_scenario("autocast-fp16")
+    assert scenario is not None
+    source = Source(Path("/project/filter.py"), FACTOR.format(made=made).encode())
+    rows = file_dtypes(source, scenarios=(CONTROL, scenario), device="cuda", torch_version=(2, 13)).rows
+    assert next(row.dtypes[-1] for row in rows if row.span.start.row == 11) == (dtype,)

@@ -216,28 +216,28 @@ def _gets_rounded(facts: FileFacts, function: AutogradFunction, operation: Sensi
     A 16-bit gradient stays so where it meets arguments that forward does not multiply, a scale say: it is float32 where
     it meets the others, which autocast casts in forward alone.
     """
-    multiplied = {id(leaf.node) for each in function.sensitive_forward for o in each.operands for leaf in _leaves(o)}
+    factors = [operand for each in function.sensitive_forward for operand in each.operands]
+    multiplied = {id(part.node) for factor in factors for part in _sources(factor) if isinstance(part.node, ast.arg)}
     for lane in (number for number, scenario in enumerate(facts.scenarios) if scenario.autocast):
         for operand in operation.operands:
-            if operand.value.dtypes[lane].certain & LOW:
-                return True
-            leaves = list(_leaves(operand))
-            rounded = [leaf for leaf in leaves if leaf.dtypes[lane].certain & LOW]
-            if rounded and not any(id(leaf.node) in multiplied for leaf in leaves):
+            parts = list(_sources(operand, lane))
+            rounded = operand.value.dtypes[lane].certain & LOW or any(part.dtypes[lane].certain & LOW for part in parts)
+            if rounded and not any(id(part.node) in multiplied for part in parts):
                 return True
     return False
 
 
-def _leaves(operand: Operand) -> Iterator[Origin]:
-    """The parameters of functions that a tensor is made of, the gradients among them."""
-    pending = [operand.value.origin]
+def _sources(operand: Operand, lane: int | None = None) -> Iterator[Origin]:
+    """What a tensor is made of, back to arguments of forward, and to what autocast rounded in the scenario ``lane``."""
+    pending, seen = [operand.value.origin], set()
     while pending:
         origin = pending.pop()
-        if origin is not None:
-            if isinstance(origin.node, ast.arg):
-                yield origin
-            else:
-                pending += origin.parents
+        if origin is None or id(origin) in seen:
+            continue
+        seen.add(id(origin))
+        yield origin
+        if lane is None or not origin.dtypes[lane].certain & LOW:
+            pending += origin.parents
 
 
 def _cause(operation: Sensitive, function: AutogradFunction) -> Cause:

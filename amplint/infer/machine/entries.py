@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from amplint.infer.flow.complex_values import complex_parameters
 from amplint.infer.lattice.arguments import Arguments, generalised
-from amplint.infer.lattice.dtypes import BITS
+from amplint.infer.lattice.dtypes import BITS, Lane, Symbol
 from amplint.infer.lattice.joining import unite
 from amplint.infer.lattice.values import (
     UNKNOWN,
@@ -145,7 +145,8 @@ def _annotated(frame: Frame, function: Function, parameter: ast.arg, annotation:
         return None
     dtype = dtype_promised(annotation)
     if dtype is not None:
-        return Tensor(frame.session.constant(dtype), 1)
+        promised = Lane(dtype, Symbol(parameter.arg), assumed=True)
+        return Tensor((promised,) * frame.session.lanes, 1)
     annotation = plain
     if isinstance(annotation, ast.Subscript):
         head = last_name(annotation.value)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Operand
 from amplint.infer.torch_model.torch_ops import BANNED, FP32, FP32_RESULT, PROMOTE
 
@@ -35,8 +36,15 @@ def on_host(operands: list[Operand]) -> bool:
 
 
 def left_alone(frame: Frame, operands: list[Operand]) -> bool:
-    """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory."""
-    return frame.session.device != "cpu" and on_host(operands)
+    """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory.
+
+    What is multiplied with a tensor of the host's memory lies there too, or nothing runs at all; in methods of modules,
+    what they make on no device may follow the default one.
+    """
+    if frame.session.device == "cpu":
+        return False
+    beside = not is_module(frame.owner) and any(o.value.host and o.value.dim == 1 for o in operands)
+    return beside or on_host(operands)
 
 
 def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
