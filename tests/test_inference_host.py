@@ -154,3 +154,28 @@ def test_what_is_multiplied_with_the_host_lies_there_too(made: str, dtype: str) 
     source = Source(Path("/project/filter.py"), FACTOR.format(made=made).encode())
     rows = file_dtypes(source, scenarios=(CONTROL, scenario), device="cuda", torch_version=(2, 13)).rows
     assert next(row.dtypes[-1] for row in rows if row.span.start.row == 11) == (dtype,)
+
+
+ANGLES = """\
+import torch
+from torch import nn
+
+
+class Angles(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rates", 1.0 / 10000 ** torch.linspace(0, 1, 16))
+
+    def forward(self, length: int):
+        positions = torch.arange(length, dtype=torch.float32{on})
+        angles = torch.einsum("i,j->ij", positions, self.rates)
+        return angles.cos(), angles.sin()
+"""
+ROUNDED_POSITIONS = tuple(rule for rule in load_rules() if rule.code == "AMP306")
+
+
+@pytest.mark.parametrize(("on", "count"), [("", 0), (", device=self.rates.device", 1)])
+def test_positions_on_the_host_beside_a_buffer_are_not_known_to_be_rounded(on: str, count: int) -> None:
+    """They follow the default device, or nothing runs."""
+    source = Source(Path("/project/angles.py"), ANGLES.format(on=on).encode())
+    assert len(check_file(source, Options(ROUNDED_POSITIONS, AUTOCAST, pedantic=True)).findings) == count

@@ -20,7 +20,7 @@ def after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[O
     if policy == FP32_RESULT or not any(state.low for state in autocast):
         return operands
     session = frame.session
-    if policy == BANNED:
+    if policy == BANNED or _beside_the_host(frame, operands):
         return [seen_as(o, select_on(frame, session.unknown, o.value.dtypes)) for o in operands]
     if policy == PROMOTE:
         wide = _widest(operands, session.unknown)
@@ -36,15 +36,25 @@ def on_host(operands: list[Operand]) -> bool:
 
 
 def left_alone(frame: Frame, operands: list[Operand]) -> bool:
-    """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory.
+    """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory."""
+    return frame.session.device != "cpu" and on_host(operands)
+
+
+def not_cast(frame: Frame, operands: list[Operand], policy: str | None) -> bool:
+    """Whether autocast casts nothing for an operation, since operands lie in the host's memory.
 
     What is multiplied with a tensor of the host's memory lies there too, or nothing runs at all; in methods of modules,
-    what they make on no device may follow the default one.
+    what they make on no device may follow the default one, and then nobody knows. Autocast refuses what it bans before
+    devices are compared.
     """
-    if frame.session.device == "cpu":
-        return False
-    beside = not is_module(frame.owner) and any(o.value.host and o.value.dim == 1 for o in operands)
-    return beside or on_host(operands)
+    beside = policy != BANNED and not is_module(frame.owner) and _beside_the_host(frame, operands)
+    return beside or left_alone(frame, operands)
+
+
+def _beside_the_host(frame: Frame, operands: list[Operand]) -> bool:
+    """Whether an operand surely lies in the host's memory, and none is a layer's weight, which goes with its model."""
+    made = any(o.value.host and o.value.dim == 1 for o in operands)
+    return frame.session.device != "cpu" and made and not any(o.value.leaf for o in operands)
 
 
 def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:

@@ -14,7 +14,7 @@ from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made,
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Refused, Sensitive
 from amplint.infer.torch_model import drift, mismatches, upcasts, uses
-from amplint.infer.torch_model.casts_by_autocast import after_autocast, left_alone, on_host, seen_as, select_on
+from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, on_host, seen_as, select_on
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -90,7 +90,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         written = tuple(arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound)
         place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
         session.recorder.sensitive(node, Sensitive(place, op.name, tuple(operands), written, variant))
-    if policy is not None and left_alone(frame, operands):
+    if policy is not None and not_cast(frame, operands, policy):
         policy = None
     if policy == BANNED and frame.constructing is None:
         refused = tuple(n for n, state in enumerate(frame.autocast) if state.on and frame.live >> n & 1)
@@ -154,7 +154,7 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     policy = op.policy_on(frame.session.device, frame.session.torch_version) if "out" not in bound else None
     inner = (policy == LOWER and op.lacks) or op.name.rpartition(".")[2].rstrip("_") in LOGARITHMS
     policy = FP32 if policy == FP32_RESULT else policy
-    alone = inner or left_alone(frame, operands)
+    alone = inner or not_cast(frame, operands, policy)
     seen = after_autocast(frame, operands, policy) if policy is not None and not alone else operands
     uses.note(frame, node, op, seen, numbers, bound, arguments)
 
