@@ -20,7 +20,7 @@ def after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[O
     if policy == FP32_RESULT or not any(state.low for state in autocast):
         return operands
     session = frame.session
-    if policy == BANNED or _beside_the_host(frame, operands):
+    if policy == BANNED or _beside_the_host(frame, [o for o in operands if _may_be_cast(o)]):
         return [seen_as(o, select_on(frame, session.unknown, o.value.dtypes)) for o in operands]
     if policy == PROMOTE:
         wide = _widest(operands, session.unknown)
@@ -44,8 +44,8 @@ def not_cast(frame: Frame, operands: list[Operand], policy: str | None) -> bool:
     """Whether autocast casts nothing for an operation, since operands lie in the host's memory.
 
     What is multiplied with a tensor of the host's memory lies there too, or nothing runs at all; in methods of modules,
-    what they make on no device may follow the default one, and then nobody knows. Autocast refuses what it bans before
-    devices are compared.
+    what they make on no device may follow the default one, and then nobody knows where floating tensors lie; integers
+    follow what they are used with. Autocast refuses what it bans before devices are compared.
     """
     beside = policy != BANNED and not is_module(frame.owner) and _beside_the_host(frame, operands)
     return beside or left_alone(frame, operands)
@@ -62,6 +62,10 @@ def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:
     if dtypes == operand.value.dtypes:
         return operand
     return Operand(operand.name, operand.node, replace(operand.value, dtypes=dtypes))
+
+
+def _may_be_cast(operand: Operand) -> bool:
+    return any(lane.mask & AUTOCASTABLE for lane in operand.value.dtypes)
 
 
 def _autocast_casts(operand: Operand, lane: int) -> bool:
