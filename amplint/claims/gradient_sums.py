@@ -23,17 +23,19 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
     """Of each loop the first ``zeros_like(weight)`` that it adds gradients to, and that is handed out.
 
     Without autocast a 16-bit weight has a 16-bit sum then, and each addition rounds: what is smaller than 1/256 of a
-    bfloat16 sum, or 1/2048 of a float16 one, is lost.
+    bfloat16 sum, or 1/2048 of a float16 one, is lost. The loop itself computes the parts from tensors of a known dtype;
+    of what an unknown helper returns, nobody knows whether 16 bit ever get there.
     """
     scenarios = facts.names(n for n, s in enumerate(facts.scenarios) if s.parameters in _LOW)
     if not scenarios or not facts.autograd_functions:
         return
     around = Surroundings.of(facts.source.tree)
+    computed = _computed_rows(facts)
     for function in _run_by_functions(facts):
         makers = _makers(function, around)
         returned = {n.id for r in ast.walk(function) if isinstance(r, ast.Return) and r.value for n in _names(r.value)}
         for loop in ast.walk(function):
-            if not isinstance(loop, (ast.For, ast.While)):
+            if not isinstance(loop, (ast.For, ast.While)) or computed.isdisjoint(_rows(loop)):
                 continue
             for name in _sums(loop, around):
                 call = makers.get(name)
@@ -45,6 +47,16 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
                 )
                 yield likely_loss(facts, call, message, scenarios)
                 makers = {}
+
+
+def _computed_rows(facts: FileFacts) -> frozenset[int]:
+    """Where the file's autograd Functions, and what they call, compute with tensors of a known dtype."""
+    sensitive = (s for f in facts.autograd_functions for s in (*f.sensitive_forward, *f.sensitive_backward))
+    return frozenset(s.cause.span.start.row for s in sensitive if s.known and s.cause.filename == facts.path)
+
+
+def _rows(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def _run_by_functions(facts: FileFacts) -> Iterator[ast.FunctionDef]:
