@@ -65,6 +65,7 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
     aware = {id(around.function(call)) for name, call in calls if _knows_devices(name, call)}
     of_cuda = {id(function) for name, call in calls if _runs_on_cuda(name) and (function := around.function(call))}
     of_cuda |= {id(q.function) for q in candidates if q.function and _decorated_for_cuda(q.function, around)}
+    of_cuda |= {id(q.function) for q in candidates if q.function and _called_for_cuda(q.function, facts, around, names)}
     return [
         query
         for query in candidates
@@ -134,17 +135,40 @@ def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
     return False
 
 
+def _called_for_cuda(function: FunctionNode, facts: FileFacts, around: Surroundings, names: dict[int, str]) -> bool:
+    """Whether the file calls a function, and only in regions of CUDA's autocast: it is their state that it asks for."""
+    uses = [node for node in ast.walk(facts.source.tree) if _named(node) == function.name]
+    return bool(uses) and all(_in_region_of_cuda(use, around, names) for use in uses)
+
+
+def _named(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _in_region_of_cuda(node: ast.AST, around: Surroundings, names: dict[int, str]) -> bool:
+    """Whether a call of what ``node`` names stands in a region that opens CUDA's autocast."""
+    call = around.parent(node)
+    if not isinstance(call, ast.Call) or call.func is not node:
+        return False
+    regions = (a for a in around.ancestors(call) if isinstance(a, ast.With | ast.AsyncWith))
+    opened = (item.context_expr for region in regions for item in region.items)
+    return any(isinstance(region, ast.Call) and _opens_cuda(region, names) for region in opened)
+
+
+def _opens_cuda(call: ast.Call, names: dict[int, str]) -> bool:
+    name = names.get(id(call), "")
+    return name.startswith("torch.cuda.amp.") or (name in _AUTOCASTS and _is_cuda(_first(call)))
+
+
 def _feeds_cuda(call: ast.Call, around: Surroundings, names: dict[int, str]) -> bool:
     """Whether the answer goes straight into CUDA's own autocast."""
     for ancestor in around.ancestors(call):
         if isinstance(ancestor, ast.stmt):
             return False
-        if isinstance(ancestor, ast.Call):
-            name = names.get(id(ancestor), "")
-            if name.startswith("torch.cuda.amp."):
-                return True
-            if name in _AUTOCASTS and _is_cuda(_first(ancestor)):
-                return True
+        if isinstance(ancestor, ast.Call) and _opens_cuda(ancestor, names):
+            return True
     return False
 
 
