@@ -179,3 +179,9 @@ def test_positions_on_the_host_beside_a_buffer_are_not_known_to_be_rounded(on: s
     """They follow the default device, or nothing runs."""
     source = Source(Path("/project/angles.py"), ANGLES.format(on=on).encode())
     assert len(check_file(source, Options(ROUNDED_POSITIONS, AUTOCAST, pedantic=True)).findings) == count
+
+
+def test_what_unknown_numbers_make_of_the_host_lies_there() -> None:
+    clamped = "if self.end:\n            positions = positions.clamp(-self.end, self.end)\n        angles ="
+    source = Source(Path("/project/angles.py"), ANGLES.format(on="").replace("angles =", clamped, 1).encode())
+    assert not check_file(source, Options(ROUNDED_POSITIONS, AUTOCAST, pedantic=True)).findings

@@ -115,3 +115,19 @@ def test_layers_of_einops_keep_the_dtype(layer: str, told: bool) -> None:
 from einops.layers.torch import Rearrange, Reduce
 """
     assert ("autocast-bf16" in scenarios(code)) is told
+
+
+@pytest.mark.parametrize(("taken", "raises"), [("wide", True), ("narrow", False)])
+def test_first_items_are_known_where_more_may_follow(taken: str, raises: bool) -> None:
+    code = f"""
+    def prepared(self, x, count):
+        result = (x, x.float())
+        if count is not None:
+            result = result + (torch.tensor(count),)
+        return result
+
+    def forward(self, x: torch.Tensor):
+        narrow, wide, count = self.prepared(x, [1, 2])
+        return self.linear({taken})
+"""
+    agrees(code, torch.zeros(2, 8, dtype=torch.bfloat16), raises=raises)

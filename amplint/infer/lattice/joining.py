@@ -153,7 +153,15 @@ def _join_sequences(session: Budget, a: Sequence, a_live: int, b: Sequence, b_li
         return Sequence(None, element_of(session, b), b.mutable)
     if not b.items and b.items is not None:
         return Sequence(None, element_of(session, a), a.mutable)
-    return Sequence(None, merge(session, element_of(session, a), a_live, element_of(session, b), b_live), a.mutable)
+    element = merge(session, element_of(session, a), a_live, element_of(session, b), b_live)
+    firsts = list(zip(_head_of(a), _head_of(b), strict=False))
+    session.spend(len(firsts))
+    return Sequence(None, element, a.mutable, tuple(merge(session, x, a_live, y, b_live) for x, y in firsts))
+
+
+def _head_of(sequence: Sequence) -> tuple[Value, ...]:
+    """The first items that a sequence surely has."""
+    return sequence.items if sequence.items is not None else sequence.head
 
 
 def element_of(session: Budget, sequence: Sequence) -> Value:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.arguments import Arguments, usually_a
 from amplint.infer.lattice.contexts import AutogradContext
 from amplint.infer.lattice.decorators import Decorated
+from amplint.infer.lattice.dtypes import Lane, Symbol
 from amplint.infer.lattice.joining import merge, options_of
 from amplint.infer.lattice.values import (
     NEVER,
@@ -313,7 +314,7 @@ def as_promised(frame: Frame, value: Value, dtype: int) -> Value:
         return Union(tuple(as_promised(frame, option, dtype) for option in value.options))
     if not isinstance(value, Tensor) or not (value.maybe or any(lane.assumed for lane in value.dtypes)):
         return value
-    dtypes = frame.session.constant(dtype)
+    dtypes = (Lane(dtype, Symbol("promised"), assumed=True),) * frame.session.lanes
     origin = replace(value.origin, dtypes=dtypes) if value.origin is not None else None
     return replace(value, dtypes=dtypes, maybe=False, origin=origin)
 

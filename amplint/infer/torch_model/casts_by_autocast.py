@@ -35,6 +35,19 @@ def on_host(operands: list[Operand]) -> bool:
     return bool(operands) and all(o.value.host for o in operands)
 
 
+def gives_host(operands: list[Operand]) -> bool:
+    """Whether a result lies in the host's memory: its operands do, as far as anybody knows what they are.
+
+    Beside a tensor there, what nobody knows is a number, or lies there too, or nothing runs.
+    """
+    there = any(o.value.host and o.value.dim == 1 for o in operands)
+    return on_host(operands) or (there and all(o.value.host or _is_unknown(o) for o in operands))
+
+
+def _is_unknown(operand: Operand) -> bool:
+    return not operand.value.leaf and not any(lane.known for lane in operand.value.dtypes)
+
+
 def left_alone(frame: Frame, operands: list[Operand]) -> bool:
     """Whether the autocast of the device that is judged does not act, since all operands lie in the host's memory."""
     return frame.session.device != "cpu" and on_host(operands)

@@ -14,7 +14,7 @@ from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made,
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Refused, Sensitive
 from amplint.infer.torch_model import drift, mismatches, upcasts, uses
-from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, on_host, seen_as, select_on
+from amplint.infer.torch_model.casts_by_autocast import after_autocast, gives_host, not_cast, seen_as, select_on
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -410,7 +410,7 @@ class _Result:
             gradient=rule == "first" and any(o.value.gradient for o in operands),
             trait=trait,
             unsure=requested is None and any(o.value.unsure for o in operands),
-            host=on_host(operands) and "device" not in self.bound,
+            host=gives_host(operands) and "device" not in self.bound,
         )
 
     def _where_it_runs(self, dtypes: Dtypes) -> Dtypes:
