@@ -200,7 +200,7 @@ def _judged(
     followed |= facts.followed
     suspects = _by_ways_in(suspects, facts, judging, followed)
     if options.scenarios is None:
-        suspects = _by_helper(suspects, facts)
+        suspects = _by_file(suspects, facts)
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
@@ -236,13 +236,20 @@ def _by_ways_in(
     return weighed
 
 
-def _by_helper(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`)."""
+def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
+    """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
+    :mod:`amplint.project.imports`)."""
     from amplint.project.helpers import helps_tests
+    from amplint.project.imports import cannot_be_imported
 
-    if not any(s.standing.told for _, s in suspects) or not helps_tests(facts.path, facts.source.tree):
+    if not any(s.standing.told for _, s in suspects):
         return suspects
-    return [(rule, s.doubted(doubts.RUN_IN_FULL_PRECISION) if s.standing.told else s) for rule, s in suspects]
+    tree = facts.source.tree
+    held = {
+        doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
+        doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root),
+    }
+    return [(rule, s.doubted(*holding(held)) if s.standing.told else s) for rule, s in suspects]
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:

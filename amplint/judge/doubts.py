@@ -31,6 +31,9 @@ def _likely(name: str, codes: str, message: str) -> Doubt:
 RUN_IN_FULL_PRECISION = _possible(
     "run-in-full-precision", "", "Only a script or tests run this, and they ask for no low precision."
 )
+NOT_IMPORTABLE = _possible(
+    "not-importable", "", "The file, or a package around it, imports from its own distribution what is not there."
+)
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."
 )

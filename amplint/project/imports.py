@@ -1,0 +1,145 @@
+"""Files that cannot be imported: what they, or their packages, import of their own distribution does not exist.
+
+Python runs the ``__init__`` of every package around a file first, and all that these import. Only what stands at the top
+level counts, of a distribution that was built, as its metadata shows: a checkout may lack submodules and what a build
+generates. Compiled and generated modules are told by files or by settings that mention them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from amplint import contents
+from amplint.project.files import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
+_SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
+_DYNAMIC = re.compile(rb"import[ \t]*\*|__getattr__|globals\(|vars\(|setattr\(|exec\(|sys\.modules")
+_GENERATED = re.compile(r"_pb2(_grpc)?$")
+
+
+def cannot_be_imported(tree: ast.Module, root: Path, package: str) -> bool:
+    """Whether importing a file raises; ``root`` is the folder of its distribution, ``package`` what holds the file."""
+    if not package or not _is_complete(root):
+        return False
+    return _fails(tree, root, package) or _package_fails(root, package, contents.age())
+
+
+@lru_cache(maxsize=256)
+def _is_complete(root: Path) -> bool:
+    return any(next(folder.glob(name), None) for folder in (root, root.parent) for name in _METADATA)
+
+
+@lru_cache(maxsize=1024)
+def _package_fails(root: Path, package: str, age: int) -> bool:
+    """Whether the ``__init__`` of a package or of one around it fails, or a file that these import."""
+    outer = package.rpartition(".")[0]
+    if outer and _package_fails(root, outer, age):
+        return True
+    source = parsed(root.joinpath(*package.split("."), "__init__.py"))
+    if source is None:
+        return False
+    if _fails(source.tree, root, package):
+        return True
+    paths = {path for name in _own_modules(source.tree, package) if (path := _file(root, name)) is not None}
+    modules = ((path, parsed(path)) for path in sorted(paths))
+    return any(m is not None and _fails(m.tree, root, _package_of(path, root)) for path, m in modules)
+
+
+def _fails(tree: ast.Module, root: Path, package: str) -> bool:
+    """Whether an import at the top level of a file leads nowhere."""
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom):
+            name = _named(statement, package)
+            if name and _is_own(name, root, package) and _leads_nowhere(statement, name, root):
+                return True
+        elif isinstance(statement, ast.Import):
+            if any(_is_own(a.name, root, package) and _is_missing(a.name, root) for a in statement.names):
+                return True
+    return False
+
+
+def _named(statement: ast.ImportFrom, package: str) -> str:
+    """The absolute name of the module that a statement imports from; nothing where it leads out of the packages."""
+    parts = package.split(".")
+    if statement.level > len(parts):
+        return ""
+    base = parts[: len(parts) - statement.level + 1] if statement.level else []
+    return ".".join((*base, *((statement.module,) if statement.module else ())))
+
+
+def _own_modules(tree: ast.Module, package: str) -> Iterator[str]:
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and (name := _named(statement, package)):
+            yield name
+            yield from (f"{name}.{alias.name}" for alias in statement.names)
+        elif isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names)
+
+
+def _is_own(name: str, root: Path, package: str) -> bool:
+    """Whether a name begins with the distribution's own package, or with another spelling of it that is not there."""
+    first, own = name.partition(".")[0], package.partition(".")[0]
+    return first == own or (first.casefold() == own.casefold() and first not in _entries(root, contents.age()))
+
+
+@lru_cache(maxsize=1024)
+def _entries(folder: Path, age: int) -> frozenset[str]:
+    try:
+        return frozenset(path.name for path in folder.iterdir())
+    except OSError:
+        return frozenset()
+
+
+def _leads_nowhere(statement: ast.ImportFrom, name: str, root: Path) -> bool:
+    if _is_missing(name, root):
+        return True
+    path = _file(root, name)
+    if path is None:
+        return False
+    text = contents.read(path)
+    if _DYNAMIC.search(text):
+        return False
+    names = [alias.name for alias in statement.names if alias.name != "*" and not alias.name.startswith("__")]
+    unbound = [own for own in names if not re.search(rb"\b%b\b" % re.escape(own.encode()), text)]
+    return any(path.name != "__init__.py" or _is_missing(f"{name}.{own}", root) for own in unbound)
+
+
+def _is_missing(name: str, root: Path) -> bool:
+    """Whether nothing is there of that name, nor is made when the distribution is built."""
+    folder = root
+    for part in name.split("."):
+        entries = _entries(folder, contents.age())
+        if part not in entries:
+            stem = _GENERATED.sub("", part)
+            return not any(entry.partition(".")[0] in (part, stem) for entry in entries) and not _is_made(part, root)
+        folder = folder / part
+    return False
+
+
+def _is_made(name: str, root: Path) -> bool:
+    word = re.compile(rb"\b%b\b" % re.escape(name.encode()))
+    return any(word.search(text) for text in _settings(root))
+
+
+@lru_cache(maxsize=64)
+def _settings(root: Path) -> tuple[bytes, ...]:
+    paths = [folder / name for folder in (root, root.parent) for name in _SETTINGS]
+    return tuple(path.read_bytes() for path in paths if path.is_file())
+
+
+def _file(root: Path, name: str) -> Path | None:
+    path = root.joinpath(*name.split("."))
+    candidates = (path / "__init__.py", path.with_name(path.name + ".py"))
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def _package_of(path: Path, root: Path) -> str:
+    return ".".join(path.parent.relative_to(root).parts)

@@ -1,0 +1,114 @@
+"""What cannot be imported is merely possible: Python itself says which packages those are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.cli.judging import judging_options
+from amplint.config import Config
+from amplint.engine import check_file
+from amplint.plugins import load_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NET = """
+from torch import nn
+{imports}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.proj(x.float())
+"""
+PARTS = "class Part:\n    pass\n"
+WHOLE: dict[str, str] = {
+    "whole.egg-info/PKG-INFO": "Name: whole\n",
+    "own/__init__.py": "",
+    "own/parts.py": PARTS,
+    "own/sub/__init__.py": "",
+    "own/sub/more.py": "from own.parts import Part\n",
+}
+
+
+def project(folder: Path, imports: str, others: dict[str, str]) -> Path:
+    net = folder / "own" / "sub" / "net.py"
+    for name, text in {**WHOLE, **others}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    net.write_text(NET.format(imports=imports))
+    return net
+
+
+def doubts(net: Path) -> list[str]:
+    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=["AMP102"])
+    found = [f for f in check_file(net, options).findings if f.code == "AMP102"]
+    assert len(found) == 1
+    return [held.doubt.name for held in found[0].doubts]
+
+
+def is_imported(folder: Path) -> bool:
+    run = subprocess.run([sys.executable, "-c", "import own.sub.net"], cwd=folder, capture_output=True, check=False)
+    return run.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("imports", "others"),
+    [
+        ("from own.part import Part", {}),
+        ("from ..part import Part", {}),
+        ("import own.part", {}),
+        ("from Own.parts import Part", {}),
+        ("from own.parts import Whole", {}),
+        ("from own import Part", {}),
+        ("", {"own/__init__.py": "from own.model import Model\n", "own/model.py": "from own import Part\n"}),
+        ("", {"own/sub/__init__.py": "from .nothing import Part\n"}),
+    ],
+)
+def test_what_leads_nowhere(tmp_path: Path, imports: str, others: dict[str, str]) -> None:
+    assert doubts(project(tmp_path, imports, others)) == ["not-importable"]
+    assert not is_imported(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("imports", "others"),
+    [
+        ("from own.parts import Part", {}),
+        ("from .. import parts", {}),
+        ("from .more import Part", {}),
+        ("import own.parts as parts", {}),
+        ("try:\n    from own.part import Part\nexcept ImportError:\n    Part = None", {}),
+        ("from own.parts import Whole", {"own/parts.py": "globals()['Who' + 'le'] = 1\n"}),
+        ("from own.sub import Part", {"own/sub/__init__.py": "from own.sub.more import *\n"}),
+        ("from own.parts import __doc__", {}),
+    ],
+)
+def test_what_leads_somewhere(tmp_path: Path, imports: str, others: dict[str, str]) -> None:
+    assert doubts(project(tmp_path, imports, others)) == []
+    assert is_imported(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("imports", "others"),
+    [
+        ("from own import _C", {"setup.py": "CUDAExtension('own._C', [])\n"}),
+        ("from own import _C", {"own/_C.cpython-311-x86_64-linux-gnu.so": ""}),
+        ("from own.version import number", {".gitignore": "own/version.py\n"}),
+        ("from own.frame_pb2 import Frame", {"own/frame.proto": ""}),
+    ],
+)
+def test_what_a_build_makes_is_there(tmp_path: Path, imports: str, others: dict[str, str]) -> None:
+    assert doubts(project(tmp_path, imports, others)) == []
+
+
+def test_a_checkout_may_be_part_of_a_distribution(tmp_path: Path) -> None:
+    net = project(tmp_path, "from own.part import Part", {"pyproject.toml": "[project]\nname = 'whole'\n"})
+    (tmp_path / "whole.egg-info").rename(tmp_path / "notes")
+    assert doubts(net) == []
