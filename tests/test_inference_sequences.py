@@ -42,7 +42,7 @@ def agrees(code: str, *inputs: torch.Tensor, raises: bool) -> None:
     module: dict[str, Any] = {}
     exec(HEADER + code, module)
     module["Model"]()(*(i.float() if i.is_floating_point() else i for i in inputs))
-    with pytest.raises(RuntimeError) if raises else nullcontext():
+    with pytest.raises((RuntimeError, ValueError)) if raises else nullcontext():
         module["Model"]().bfloat16()(*inputs)
     assert ("bf16" in scenarios(code)) is raises
 
@@ -131,3 +131,35 @@ def test_first_items_are_known_where_more_may_follow(taken: str, raises: bool) -
         return self.linear({taken})
 """
     agrees(code, torch.zeros(2, 8, dtype=torch.bfloat16), raises=raises)
+
+
+PACKED = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.{kind}(8, 8, batch_first=True)
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        packed = nn.utils.rnn.pack_padded_sequence({given}, [4, 2], batch_first=True)
+        out, states = self.rnn(packed)
+        padded, lengths = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
+        return self.linear({taken})
+"""
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize(
+    ("given", "taken", "raises"),
+    [
+        ("x", "padded", False),
+        ("x", "padded.float()", True),
+        ("x", "out.data", False),
+        ("x.float()", "padded", True),
+        ("x", "torch.zeros(2, 8, dtype=lengths.dtype) + padded[0, 0]", False),
+    ],
+)
+def test_packed_sequences_hold_a_tensor(kind: str, given: str, taken: str, raises: bool) -> None:
+    agrees(
+        PACKED.format(kind=kind, given=given, taken=taken), torch.zeros(2, 4, 8, dtype=torch.bfloat16), raises=raises
+    )

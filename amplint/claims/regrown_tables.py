@@ -78,6 +78,6 @@ def _stored(body: ast.AST) -> Iterator[str]:
             yield from (target.attr for target in node.targets if isinstance(target, ast.Attribute))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) > 1:
             name, value = node.args[:2]
-            if node.func.attr == "register_buffer" and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                if not isinstance(value, ast.Constant):
-                    yield name.value
+            written = name.value if isinstance(name, ast.Constant) and not isinstance(value, ast.Constant) else None
+            if node.func.attr == "register_buffer" and isinstance(written, str):
+                yield written

@@ -1,8 +1,8 @@
 """Files that cannot be imported: what they, or their packages, import of their own distribution does not exist.
 
-Python runs the ``__init__`` of every package around a file first, and all that these import. Only what stands at the top
-level counts, of a distribution that was built, as its metadata shows: a checkout may lack submodules and what a build
-generates. Compiled and generated modules are told by files or by settings that mention them.
+Python runs the ``__init__`` of every package around a file first, and all that these import. Only what stands at the
+top level counts, of a distribution that was built, as its metadata shows: a checkout may lack submodules and what a
+build generates. Compiled and generated modules are told by files or by settings that mention them.
 """
 
 from __future__ import annotations
@@ -58,11 +58,13 @@ def _fails(tree: ast.Module, root: Path, package: str) -> bool:
     for statement in tree.body:
         if isinstance(statement, ast.ImportFrom):
             name = _named(statement, package)
-            if name and _is_own(name, root, package) and _leads_nowhere(statement, name, root):
-                return True
+            nowhere = bool(name) and _is_own(name, root, package) and _leads_nowhere(statement, name, root)
         elif isinstance(statement, ast.Import):
-            if any(_is_own(a.name, root, package) and _is_missing(a.name, root) for a in statement.names):
-                return True
+            nowhere = any(_is_own(a.name, root, package) and _is_missing(a.name, root) for a in statement.names)
+        else:
+            continue
+        if nowhere:
+            return True
     return False
 
 

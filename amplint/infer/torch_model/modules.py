@@ -34,7 +34,7 @@ from amplint.infer.names.retrofits import adds_to_given, given_to
 from amplint.infer.names.texts import attribute_name
 from amplint.infer.state.dispatch import get_attribute, set_attribute
 from amplint.infer.syntax.templates import is_family
-from amplint.infer.torch_model import layer_lists
+from amplint.infer.torch_model import layer_lists, packed
 from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.torch_model.operations import apply
 
@@ -246,7 +246,12 @@ def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr)
     stacked = layer.options.get("encoder_layer", layer.options.get("decoder_layer"))
     if isinstance(stacked, Layer):
         return _stacked(frame, stacked, layer.options.get("norm"), arguments, node)
-    return apply(frame, found.call, _with_tensors(found, found.call, layer, arguments), node)
+    given = _with_tensors(found, found.call, layer, arguments)
+    data = packed.held(first)
+    if data is not None:
+        given.keywords[found.forward[0]] = data
+    result = apply(frame, found.call, given, node)
+    return result if data is None else packed.packed_again(result, first)
 
 
 def _with_tensors(found: LayerClass, call: Op, layer: Layer, arguments: Arguments) -> Arguments:

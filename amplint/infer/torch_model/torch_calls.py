@@ -36,7 +36,7 @@ from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import spelled
 from amplint.infer.state.dispatch import call
-from amplint.infer.torch_model import autocast, distributions, modules, uses
+from amplint.infer.torch_model import autocast, distributions, modules, packed, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import constant_of, number_result
 from amplint.infer.torch_model.tensors import cast, dtype_of_tensor_type, is_dtype_name
@@ -427,6 +427,10 @@ def _asked_kind(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -
     return asked(asks.dtypes if isinstance(asks, Tensor) else frame.session.unknown, name.removeprefix("torch."))
 
 
+def _padded(frame: Frame, _name: str, arguments: Arguments, _node: ast.expr) -> Value:
+    return packed.padded(frame, arguments)
+
+
 _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys((autocast.MODERN, *autocast.LEGACY), _autocast_context),
     **dict.fromkeys(_AUTOCAST_QUERIES, _autocast_query),
@@ -449,4 +453,5 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     "torch.get_default_dtype": _default_dtype,
     "torch.utils.checkpoint.checkpoint": _checkpoint,
     "torch.autograd.grad": _gradients,
+    "torch.nn.utils.rnn.pad_packed_sequence": _padded,
 }
