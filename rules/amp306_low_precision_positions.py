@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import short_name
+from amplint.claims.regrown_tables import only_regrown
 from amplint.claims.rounded_positions import Rounded, rounded_positions
+from amplint.claims.surroundings import Surroundings
 from amplint.rule import Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
@@ -124,7 +126,11 @@ def reproduce():
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         for found, angles in rounded_positions(facts):
             suspect = _suspect(facts, found)
-            yield suspect if angles else suspect.doubted(doubts.NOT_POSITIONS)
+            if not angles:
+                suspect = suspect.doubted(doubts.NOT_POSITIONS)
+            if only_regrown(found[0].use.node, Surroundings.of(facts.source.tree)):
+                suspect = suspect.doubted(doubts.ONLY_OUTGROWN)
+            yield suspect
 
 
 def _suspect(facts: FileFacts, found: list[Rounded]) -> Suspect:

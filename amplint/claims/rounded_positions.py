@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import assumed, by_node, claimed_lanes, doubted_beside_modules, surest
 from amplint.claims.operands import short_name
-from amplint.claims.regrown_tables import only_regrown
 from amplint.claims.result_uses import computed_from
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import LOW
@@ -127,16 +126,11 @@ def _follows_module(facts: FileFacts, operand: Operand, lane: int) -> bool:
 
 
 def rounded_positions(facts: FileFacts) -> Iterator[tuple[list[Rounded], bool]]:
-    """The products with what counts up at each place, and whether one is of positions, as far as the file shows.
-
-    None that only tables need which outgrow what the constructor has made of them.
-    """
+    """The products with what counts up at each place, and whether one is of positions, as far as the file shows."""
     around: Surroundings | None = None
     for uses in by_node(facts.uses):
         found = [rounded for use in uses if (rounded := _rounded(facts, use)) is not None]
         if found:
             around = around or Surroundings.of(facts.source.tree)
-            if only_regrown(found[0].use.node, around):
-                continue
             angles = any(_are_angles(rounded.use, around) for rounded in found)
             yield [_told_apart(rounded, around) for rounded in found], angles

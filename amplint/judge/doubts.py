@@ -140,6 +140,9 @@ BUFFER_KEPT_WIDE = _possible(
 NOT_POSITIONS = _drop(
     "not-positions", "AMP306", "Nothing says that the product is of positions, whose angles need them exactly."
 )
+ONLY_OUTGROWN = _possible(
+    "only-outgrown", "AMP306", "The constructor has made the table; only positions beyond its end make a new one."
+)
 SWITCHED_ON = _possible(
     "switched-on", "AMP603", "A flag switches the region on, and what sets the flag may do so for CUDA only."
 )
