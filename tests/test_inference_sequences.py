@@ -163,3 +163,17 @@ def test_packed_sequences_hold_a_tensor(kind: str, given: str, taken: str, raise
     agrees(
         PACKED.format(kind=kind, given=given, taken=taken), torch.zeros(2, 4, 8, dtype=torch.bfloat16), raises=raises
     )
+
+
+@pytest.mark.parametrize(("kept", "certainty"), [("1 - padding", "likely"), ("(1 - padding).long()", "proven")])
+def test_integers_that_an_annotation_promises_are_assumed(kept: str, certainty: str) -> None:
+    code = f"""
+    def counted(self, padding: torch.LongTensor):
+        return ({kept}).sum(dim=1).clamp(min=1.0)
+
+    def forward(self, x: torch.Tensor, padding: torch.LongTensor):
+        return self.linear(x / self.counted(padding)[:, None])
+"""
+    source = Source(Path("/project/module.py"), (HEADER + code).encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert {str(conflict.standing.certainty.value) for conflict in conflicts(facts)} == {certainty}
