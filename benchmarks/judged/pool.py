@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ecosystem import drawing, result
@@ -20,6 +23,7 @@ from judged.rows import RowsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
     from ecosystem.result import Checked, Found
@@ -30,7 +34,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Draw:
     """How to draw: ``count`` findings from at least ``packages`` packages, at most ``most`` of each. At least
-    ``checked`` packages are checked for that, each within ``seconds``, also for the rules ``extra``."""
+    ``checked`` packages are checked for that, ``jobs`` at once, each within ``seconds``, also for the rules
+    ``extra``."""
 
     count: int
     packages: int
@@ -90,20 +95,40 @@ def _same_version(folder: Path) -> str:
 
 
 def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]:
-    """What is found in each package, of one finding of a rule on a line only the first."""
+    """What is found in each package, of one finding of a rule on a line only the first. The order is that of the names,
+    though as many packages as there are jobs are checked at once."""
     kept = folder / "checked.json"
     known = {one.release.package: one for one in result.load(kept)} if kept.exists() else {}
     packages = folder / "packages"
     packages.mkdir(exist_ok=True)
-    for name in names:
-        if name not in known:
-            try:
-                release = Release(name, newest(name, packages))
-                known[name] = check(release, packages / str(release), how.jobs, how.extra, how.seconds)
-            except (DownloadError, CheckError) as error:
-                print(str(error).splitlines()[0][:300], file=sys.stderr)
-                continue
-            result.save(list(known.values()), kept)
-            print(f"{release}: {len(known[name].findings)} findings, {known[name].wall:.0f} s", file=sys.stderr)
-        places = {(found.path, found.line, found.code): found for found in reversed(known[name].findings)}
-        yield replace(known[name], findings=tuple(sorted(places.values())))
+    ahead: deque[Future[Checked]] = deque()
+    waiting = iter(names)
+    with ThreadPoolExecutor(how.jobs) as executor:
+        try:
+            while True:
+                for name in islice(waiting, 2 * how.jobs - len(ahead)):
+                    ahead.append(executor.submit(_check, name, packages, known.get(name), how.seconds, how.extra))
+                if not ahead:
+                    return
+                try:
+                    one = ahead.popleft().result()
+                except (DownloadError, CheckError) as error:
+                    print(str(error).splitlines()[0][:300], file=sys.stderr)
+                    continue
+                if one.release.package not in known:
+                    known[one.release.package] = one
+                    result.save(list(known.values()), kept)
+                    print(f"{one.release}: {len(one.findings)} findings, {one.wall:.0f} s", file=sys.stderr)
+                places = {(found.path, found.line, found.code): found for found in reversed(one.findings)}
+                yield replace(one, findings=tuple(sorted(places.values())))
+        finally:
+            for one_ahead in ahead:
+                one_ahead.cancel()
+
+
+def _check(name: str, packages: Path, known: Checked | None, seconds: float, extra: Sequence[str]) -> Checked:
+    """Download and check one package, by one process. Raises DownloadError and CheckError."""
+    if known is not None:
+        return known
+    release = Release(name, newest(name, packages))
+    return check(release, packages / str(release), 1, extra, seconds)
