@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT
 
+from amplint.judge.preview import Kind
+
 BENCHMARKS = str(ROOT / "benchmarks")
 if BENCHMARKS not in sys.path:
     sys.path.append(BENCHMARKS)
 
-from judged import blind, pool  # noqa: E402
+from judged import blind, kinds, pool  # noqa: E402
 from judged.command import main  # noqa: E402
 from judged.rounds import Rounds  # noqa: E402
 
@@ -104,6 +106,28 @@ def test_a_round_is_drawn_from_what_nothing_has_used(
     assert "there is a round first already" in said.err
     assert "used before, in drawn.txt: made-up-one, made-up-two" in said.err
     assert "the pool is too small: 0 of 120 findings, from 0 packages of 1 that were checked" in said.err
+
+
+def test_kinds_in_preview_are_a_round_of_their_own(
+    rounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pool, "is_back", lambda code, scenarios, certainty: code == "AMP601")
+    rows = drawn(rounds, tmp_path, "--preview", "5", count=2)
+    assert [row["code"] for row in rows] == ["AMP105", "AMP105"]
+    assert "first-preview: 1 findings from 1 packages" in capsys.readouterr().out
+    back = [json.loads(line) for line in (tmp_path / "first" / "preview.jsonl").read_text().splitlines()]
+    assert [(row["package"], row["code"]) for row in back] == [("made-up-two", "AMP601")]
+    assert [one.code for one in Rounds(rounds).load("first-preview")] == ["AMP601"]
+    assert "first-preview made-up-two==1.0\n" in (rounds / "drawn.txt").read_text()
+
+
+def test_a_kind_is_back_for_where_it_holds_and_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = Kind("AMP104", True, "likely", 0.2, 9)
+    monkeypatch.setattr(kinds, "of_rule", lambda code: [kind] if code == "AMP104" else [])
+    assert kinds.is_back("AMP104", ["fp16", "bf16"], "likely")
+    assert not kinds.is_back("AMP104", ["fp16", "bf16"], "proven")
+    assert not kinds.is_back("AMP104", ["fp16", "autocast-fp16"], "likely")
+    assert not kinds.is_back("AMP105", ["fp16"], "likely")
 
 
 def test_an_interrupted_draw_goes_on_with_the_same_amplint_only(

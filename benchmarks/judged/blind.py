@@ -2,7 +2,7 @@
 
     python benchmarks/judged --fresh [--drawn NAME] [--figures]
     python benchmarks/judged --fresh --draw FOLDER [--count 120] [--packages 40] [--most 5] [--seed S] [--drawn NAME]
-                                      [--extend-select RULES]... [--figures]
+                                      [--extend-select RULES]... [--preview N] [--figures]
     python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
     python benchmarks/judged --fresh --kinds
 
@@ -19,6 +19,9 @@ Two readers judge each finding. They see the row and the package, and neither ea
   would want to know;
 - *arguable*: it is true, but nobody would run it so;
 - *wrong*.
+
+``--preview`` draws findings of kinds in preview from the same packages besides, as a round of their own: by its figures
+a kind that was mended leaves the preview.
 
 ``--kinds`` writes which kinds of findings ``amplint check`` keeps in preview from then on: see ``kinds.py``.
 
@@ -50,6 +53,8 @@ ABOUT = (
     "How often findings were right in packages that nobody had looked at before they were drawn, by two readers who "
     "know neither each other's verdicts nor amplint's code. Each round is of the amplint of its day."
 )
+PREVIEW = "-preview"
+"""Ends the name of a round of what amplint keeps back: the figures of what it tells are those of the others."""
 DRAW_COMMAND = "python benchmarks/judged --fresh --draw FOLDER --figures"
 DRAW_ABOUT = "Findings at default settings in the packages of the last fresh round, AMP6xx counted apart."
 
@@ -107,6 +112,13 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--extend-select", action="append", default=[], metavar="RULES", help="draw what is in preview of these, too"
     )
+    parser.add_argument(
+        "--preview",
+        type=int,
+        default=0,
+        metavar="N",
+        help=f"draw N of kinds in preview, too, as the round NAME{PREVIEW}",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each CPU)")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit of a package (default: 1800)")
     parser.add_argument(
@@ -132,16 +144,21 @@ def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
         chosen.jobs,
         chosen.seconds,
         tuple(chosen.extend_select),
+        chosen.preview,
     )
     folder = chosen.draw.resolve()
-    drawn, checked = pool.draw(pool.candidates(rounds), folder, how)
-    rounds.save(name, drawn)
-    rounds.note(name, drawn)
-    packages = len({one.place.package for one in drawn})
+    drawn = pool.draw(pool.candidates(rounds), folder, how)
+    parts = {name: (drawn.told, "rows.jsonl")}
+    if chosen.preview:
+        parts[f"{name}{PREVIEW}"] = drawn.preview, "preview.jsonl"
+    for each, (rows, file) in parts.items():
+        rounds.save(each, rows)
+        rounds.note(each, rows)
+        packages = len({one.place.package for one in rows})
+        print(f"{each}: {len(rows)} findings from {packages} packages; readers fill in {folder / file}")
     if chosen.figures:
-        shown = {title: figure for title, figure in table.figures(checked).items() if title != "releases"}
-        save("ecosystem-fresh", DRAW_COMMAND, about=DRAW_ABOUT, first_sight={"packages": len(checked), **shown})
-    print(f"{name}: {len(drawn)} findings from {packages} packages; readers fill in {folder / 'rows.jsonl'}")
+        shown = {title: figure for title, figure in table.figures(drawn.checked).items() if title != "releases"}
+        save("ecosystem-fresh", DRAW_COMMAND, about=DRAW_ABOUT, first_sight={"packages": len(drawn.checked), **shown})
     return 0
 
 

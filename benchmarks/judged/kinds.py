@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from amplint.finding import Certainty
 from amplint.infer.lattice.scenarios import SCENARIOS
 from amplint.judge.doubts import LOSS_BY_VALUES
-from amplint.judge.preview import FILE, Kind
+from amplint.judge.preview import FILE, Kind, of_rule
 from judged.tally import pooled
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
                 groups[kind] += judged
     shares = {kind: _shares(judged) for kind, judged in sorted(groups.items())}
     return [Kind(*kind, round(sum(of) / len(of), 3), len(of)) for kind, of in shares.items() if len(of) >= FEWEST]
+
+
+def is_back(code: str, scenarios: Iterable[str], certainty: str) -> bool:
+    """Whether amplint keeps a finding back now, for its kind."""
+    half = not AUTOCAST.intersection(scenarios)
+    return any((kind.half_weights_only, kind.certainty) == (half, certainty) for kind in of_rule(code))
 
 
 def _shares(judged: Iterable[Drawn]) -> list[float]:

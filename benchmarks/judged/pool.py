@@ -18,6 +18,8 @@ from halves import project
 from used import used
 from wheels import DownloadError, newest
 
+from amplint.judge.doubts import PREVIEW
+from judged.kinds import is_back
 from judged.rounds import Drawn
 from judged.rows import RowsError
 
@@ -45,6 +47,8 @@ class Draw:
     jobs: int
     seconds: float
     extra: tuple[str, ...] = ()
+    preview: int = 0
+    """How many findings of kinds in preview to draw besides, from the same packages."""
 
 
 def candidates(rounds: Rounds) -> list[str]:
@@ -59,25 +63,48 @@ def candidates(rounds: Rounds) -> list[str]:
     return [name for name in names if project(name) not in taken]
 
 
-def draw(names: Sequence[str], folder: Path, how: Draw) -> tuple[list[Drawn], list[Checked]]:
-    """Draw from packages, checked one by one in a random order until they are enough; and say what these gave.
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What was drawn: findings as amplint tells them, those of kinds in preview besides, and what was checked."""
 
-    ``folder`` gets the unpacked packages, what was found in each (a draw that was interrupted goes on from there), and
-    ``rows.jsonl`` for the readers. Raises RowsError where the packages are too few.
+    told: list[Drawn]
+    preview: list[Drawn]
+    checked: list[Checked]
+
+
+def draw(names: Sequence[str], folder: Path, how: Draw) -> Round:
+    """Draw from packages, checked one by one in a random order until they are enough.
+
+    ``folder`` gets the unpacked packages, what was found in each (a draw that was interrupted goes on from there),
+    ``rows.jsonl`` for the readers, and ``preview.jsonl`` where findings of kinds in preview are drawn too. Raises
+    RowsError where the packages are too few.
     """
     amplint = _same_version(folder)
     checked: list[Checked] = []
+    every: list[Checked] = []
     for one in _checked(random.Random(how.seed).sample(sorted(names), len(names)), folder, how):
-        checked.append(one)
+        every.append(one)
+        checked.append(_only(one, preview=False) if how.preview else one)
         drawn = drawing.draw(checked, how.count, how.seed, how.most)
         if len(checked) >= how.checked and len(drawn) == how.count and _packages(drawn) >= how.packages:
             drawing.save(drawn, folder / "rows.jsonl")
-            return [Drawn.of(release, found, amplint) for release, found in drawn], checked
+            besides = [_only(each, preview=True) for each in every]
+            back = drawing.draw(besides, how.preview, how.seed, how.most)
+            if how.preview:
+                drawing.save(back, folder / "preview.jsonl")
+            told, kept_back = ([Drawn.of(*found, amplint) for found in rows] for rows in (drawn, back))
+            return Round(told, kept_back, checked)
     drawn = drawing.draw(checked, how.count, how.seed, how.most)
     raise RowsError(
         f"the pool is too small: {len(drawn)} of {how.count} findings, from {_packages(drawn)} packages of "
         f"{len(checked)} that were checked"
     )
+
+
+def _only(checked: Checked, *, preview: bool) -> Checked:
+    """A package with those of its findings that are of kinds in preview, or with the others."""
+    kept = (found for found in checked.findings if is_back(found.code, found.scenarios, found.certainty) is preview)
+    return replace(checked, findings=tuple(kept))
 
 
 def _packages(drawn: Sequence[tuple[Release, Found]]) -> int:
@@ -99,6 +126,7 @@ def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]
     though as many packages as there are jobs are checked at once."""
     kept = folder / "checked.json"
     known = {one.release.package: one for one in result.load(kept)} if kept.exists() else {}
+    extra = tuple(dict.fromkeys((*how.extra, *(PREVIEW.codes if how.preview else ()))))
     packages = folder / "packages"
     packages.mkdir(exist_ok=True)
     ahead: deque[Future[Checked]] = deque()
@@ -107,7 +135,7 @@ def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]
         try:
             while True:
                 for name in islice(waiting, 2 * how.jobs - len(ahead)):
-                    ahead.append(executor.submit(_check, name, packages, known.get(name), how.seconds, how.extra))
+                    ahead.append(executor.submit(_check, name, packages, known.get(name), how.seconds, extra))
                 if not ahead:
                     return
                 try:
