@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
-from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
+from amplint.finding import Applicability, FileResult, Finding, Severity, with_fingerprints
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
@@ -238,9 +238,11 @@ def _by_ways_in(
 
 def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
-    :mod:`amplint.project.imports`)."""
+    :mod:`amplint.project.imports`), or the project has no part in what they are about (see
+    :mod:`amplint.project.precision`)."""
     from amplint.project.helpers import helps_tests
     from amplint.project.imports import cannot_be_imported
+    from amplint.project.precision import asks_anywhere
 
     if not any(s.standing.told for _, s in suspects):
         return suspects
@@ -249,7 +251,15 @@ def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tup
         doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
         doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root),
     }
-    return [(rule, s.doubted(*holding(held)) if s.standing.told else s) for rule, s in suspects]
+    weighed = []
+    for rule, suspect in suspects:
+        if suspect.standing.told:
+            of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
+            unasked = of_accuracy and not asks_anywhere(*facts.root)
+            weighed.append((rule, suspect.doubted(*holding({**held, doubts.UNASKED_PRECISION: unasked}))))
+        else:
+            weighed.append((rule, suspect))
+    return weighed
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:

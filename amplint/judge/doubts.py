@@ -84,6 +84,11 @@ CAST_BACK = _possible(
     "AMP102",
     "The code casts the result back to the dtype of an argument, so the lost precision was given up anyway.",
 )
+UNASKED_PRECISION = _possible(
+    "unasked-precision",
+    "AMP102",
+    "Only accuracy under autocast is at stake, and nothing in the project names autocast or low precision.",
+)
 RUN_BY_NO_MODULE = _possible(
     "run-by-no-module", "AMP102 AMP107", "No module is seen to run this, and the file itself opens no autocast region."
 )
