@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from amplint.cli.judging import judging_options
+from amplint.cli.main import main as cli
 from amplint.config import Config
 from amplint.engine import check_file
 from amplint.plugins import load_rules
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCORES = """
 import torch
@@ -93,3 +91,35 @@ def test_hidden_folders_and_installed_packages_are_not_of_the_project(package: P
 
 def test_a_file_of_no_project_is_for_who_knows_what_precision(tmp_path: Path) -> None:
     assert doubts(tmp_path / "scores.py") == []
+
+
+def test_verbose_says_what_each_project_is_judged_by(
+    package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(package.parent.parent)
+    (package / "scores.py").write_text(SCORES)
+    for number in range(5):
+        (package / f"halves{number}.py").write_text("\ndef halve(model):\n    return model.half()\n")
+    Path("pyproject.toml").write_text('[project]\nname = "nets"\ndependencies = ["torch>=2.4,<2.10"]\n')
+    with pytest.raises(SystemExit):
+        cli(["check", "-v", "--isolated", "--scenario", "bf16"])
+    said = capsys.readouterr().err
+    assert "  torch: 2.4 to 2.9, as pyproject.toml says\n  scenarios: bf16; everywhere, as they are named" in said
+    assert (
+        "  precision: half in src/nets/halves0.py:3, src/nets/halves1.py:3, src/nets/halves2.py:3 and 2 more files\n"
+        in said
+    )
+    assert said.count("precision:") == 1
+
+
+def test_auto_is_what_a_run_without_scenarios_does(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (package / "scores.py").write_text(ONE_SIDED)
+    printed = []
+    for options in ([], ["--scenario", "auto"], ["--scenario", "fp16"], ["--scenario", "auto,fp16"]):
+        with pytest.raises(SystemExit):
+            cli(["check", "--isolated", "--output-format", "json", *options, str(package)])
+        printed.append(capsys.readouterr())
+    plain, auto, named, both = (each.out for each in printed)
+    assert plain == auto != named
+    assert not both
+    assert "name it alone" in printed[-1].err

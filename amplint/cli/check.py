@@ -44,6 +44,7 @@ class Arguments(JudgingArguments):
     exit_non_zero_on_fix: bool
     statistics: bool
     show_files: bool
+    verbose: bool
 
 
 @click.command("check")
@@ -60,6 +61,7 @@ class Arguments(JudgingArguments):
 @click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
 @click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and stop.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what each project was judged by: torch, scenarios, precision.")
 def command(**arguments: Any) -> None:
     """Find mixed-precision dtype hazards in PATHS (files and folders; - is stdin), by default in this folder.
 
@@ -99,6 +101,11 @@ def run(arguments: Arguments) -> int:
     if arguments.show_files:
         write_out("".join(f"{display_path(task.path)}\n" for task in tasks))
         return FAILED if errors else CLEAN
+    if arguments.verbose:
+        from amplint.cli.in_force import lines
+
+        for line in lines(tasks):
+            click.echo(line, err=True)
     return _conclude(arguments, context, _check_all(tasks, arguments.jobs), found.passed_over, failed=bool(errors))
 
 

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from amplint.annotate.rows import FileDtypes, file_dtypes
-from amplint.cli.judging import Judging, config_option, format_option, judging_options, split, torch_version_option
+from amplint.cli.judging import (
+    AUTO,
+    Judging,
+    config_option,
+    format_option,
+    judging_options,
+    split,
+    torch_version_option,
+)
 from amplint.cli.main import CLEAN, FAILED, deliver, error_message, print_lines
 from amplint.config import Configurations, UsageError
 from amplint.engine import DEBUG_VARIABLE
@@ -64,7 +72,7 @@ def command(**arguments: Any) -> None:
 def run(arguments: Arguments) -> int:
     """Infer, show, and say the exit status. Raises UsageError."""
     names = split([arguments.scenario] if arguments.scenario is not None else [])
-    if len(names) != 1:
+    if len(names) != 1 or names == (AUTO,):
         raise UsageError(f"dtypes shows one scenario: give --scenario NAME; known: {', '.join(scenario_names())}")
     judging = Judging(
         Configurations(only=arguments.config),

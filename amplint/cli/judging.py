@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from amplint.finding import Applicability
     from amplint.rule_base import Rule
 
+AUTO = "auto"
+"""Names the scenarios of a run in which none is named."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -62,7 +65,9 @@ def judging_command(*formats: str) -> Callable[[_F], _F]:
     options = (
         _rules_option("--select", "Rules to use instead of the default ones: codes, prefixes or names, with commas."),
         _rules_option("--ignore", "Rules to leave out."),
-        click.option("--scenario", multiple=True, metavar="NAME", help="A way of running; may be repeated."),
+        click.option(
+            "--scenario", multiple=True, metavar="NAME", help="A way of running; may be repeated.  [default: auto]"
+        ),
         click.option("--device", type=click.Choice(DEVICES), help="Whose cast policy to go by.  [default: cuda]"),
         torch_version_option,
         click.option("--pedantic", is_flag=True, help="Report what is merely possible too."),
@@ -225,11 +230,15 @@ def split(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def _scenarios(names: Sequence[str]) -> tuple[Scenario, ...] | None:
+    """The scenarios of these names; None for those of a run in which none is named."""
+    if AUTO in names and len(set(names)) > 1:
+        raise UsageError(f"scenario '{AUTO}' stands for the default ones, each where the code runs so: name it alone")
     chosen: dict[str, Scenario] = {}
+    names = [name for name in names if name != AUTO]
     for name in names:
         scenario = find_scenario(name)
         if scenario is None:
-            known = scenario_names()
+            known = (*scenario_names(), AUTO)
             raise UsageError(f"unknown scenario '{name}'{nearest(name, known) or '; known: ' + ', '.join(known)}")
         chosen[scenario.name] = scenario
     return tuple(chosen.values()) or None

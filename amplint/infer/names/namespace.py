@@ -340,6 +340,15 @@ def _outline(source: Source) -> Outline | None:
         return None
 
 
+def root_of(folder: Path) -> tuple[Path, str]:
+    """The folder that absolute imports start from in the files of a folder, and the dotted name of their package."""
+    parts: list[str] = []
+    while _is_file(folder / "__init__.py") and folder.parent != folder:
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
 def _is_file(path: Path) -> bool:
     """Whether there is a file that can be asked for; not so under a name too long, or in a folder closed to us."""
     try:
@@ -422,12 +431,7 @@ class Project:
         known = self._roots.get(path.parent)
         if known is not None:
             return known
-        folder = path.parent
-        parts: list[str] = []
-        while _is_file(folder / "__init__.py") and folder.parent != folder:
-            parts.insert(0, folder.name)
-            folder = folder.parent
-        root = self._roots[path.parent] = (folder, ".".join(parts))
+        root = self._roots[path.parent] = root_of(path.parent)
         return root
 
     def open(self, source: Source, *, whole: bool = False) -> Namespace:

@@ -9,6 +9,7 @@ from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
 _OF_TORCH = ("autocast", "GradScaler", "float16", "bfloat16", "half", "set_default_dtype")
@@ -28,7 +29,7 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
     """
     scripts = [item for item in tree.body if isinstance(item, ast.If) and "__main__" in ast.unparse(item.test)]
     names = {id(reference.node): reference.name for reference in references(tree)} if scripts else {}
-    bodies = [script.body for script in scripts if not _asks(script, names, _PRECISION | _DTYPES)]
+    bodies = [script.body for script in scripts if not any(_asked(script, names, _PRECISION | _DTYPES))]
     bodies += [tree.body] if is_test(tree) and not asks_for_low_precision(tree) else []
     return tuple(
         (defined.lineno, defined.end_lineno or defined.lineno)
@@ -40,7 +41,13 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
 
 def asks_for_low_precision(tree: ast.Module) -> bool:
     """Whether a file names a 16-bit dtype or autocast, or passes a precision."""
-    return _asks(tree, {id(reference.node): reference.name for reference in references(tree)}, _PRECISION)
+    return next(precision_asked(tree), None) is not None
+
+
+def precision_asked(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Where a file names a 16-bit dtype or autocast, or passes a precision, in no particular order: each with the
+    word."""
+    return _asked(tree, {id(reference.node): reference.name for reference in references(tree)}, _PRECISION)
 
 
 def is_test(tree: ast.Module) -> bool:
@@ -55,12 +62,12 @@ def _takes_runner(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Import) and any(alias.name in _TEST_RUNNERS for alias in statement.names)
 
 
-def _asks(block: ast.AST, names: dict[int, str], words: AbstractSet[str]) -> bool:
-    """Whether a block names a dtype or autocast, or passes a precision."""
+def _asked(block: ast.AST, names: dict[int, str], words: AbstractSet[str]) -> Iterator[tuple[str, ast.AST]]:
+    """Where a block names a dtype or autocast, or passes a precision."""
     for node in nodes_below(block):
-        if any(part in _OF_TORCH for part in names.get(id(node), "").split(".")):
-            return True
         word = node.attr if isinstance(node, ast.Attribute) else node.arg if isinstance(node, ast.keyword) else None
-        if word in words:
-            return True
-    return False
+        part = next((part for part in names.get(id(node), "").split(".") if part in _OF_TORCH), None)
+        if part is not None:
+            yield part, node
+        elif word in words and word is not None:
+            yield word, node
