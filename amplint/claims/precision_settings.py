@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +126,7 @@ def _adapts(node: ast.AST) -> bool:
 
 def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
     """A call that gets both a model loaded in float16 and arguments that ask for mixed precision."""
-    if any(_adapts(node) for node in ast.walk(facts.source.tree)):
+    if any(map(_adapts, nodes_of_kind(facts.source.tree, ast.ImportFrom, ast.Import, ast.Attribute))):
         return
     program = facts.training.program
     models: dict[Place, ast.Call] = {}
@@ -146,7 +147,7 @@ def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
                 which = "fp16"
             if which is not None:
                 settings[place] = value, which
-    for scope in program.scopes:
+    for scope in program.scopes if models and settings else ():
         for call in scope.calls:
             receiver = [call.func.value] if isinstance(call.func, ast.Attribute) else []
             places = [program.place(a, scope) for a in (*receiver, *call.args, *(k.value for k in call.keywords))]
@@ -166,9 +167,8 @@ def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
 def contradictions(facts: FileFacts) -> Iterator[Contradiction]:
     """The settings of a file that cannot be meant together."""
     program = facts.training.program
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Dict):
-            yield from _both_in_dict(node)
+    for node in nodes_of_kind(facts.source.tree, ast.Dict):
+        yield from _both_in_dict(node)
     for scope in program.scopes:
         for call in scope.calls:
             if program.callee(call, scope) is None:
