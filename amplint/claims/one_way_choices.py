@@ -28,10 +28,10 @@ def always_true(facts: FileFacts) -> Iterator[tuple[ast.BoolOp, ast.expr]]:
     program = facts.training.program
     for node in nodes_of_kind(facts.source.tree, ast.If, ast.IfExp, ast.While):
         test = node.test
-        if not isinstance(test, ast.BoolOp):
+        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.Or):
             continue
         parts = [part for part in test.values if _is_true(part, program)]
-        if not isinstance(test.op, ast.Or) or not parts:
+        if not parts:
             continue
         branches = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
         if any(_names_dtype(part, program) for place in (*parts, *branches) for part in ast.walk(place)):
@@ -88,15 +88,17 @@ def no_dtypes(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr, object]]:
     outcomes = Outcomes(program, once=True)
     for scope in program.scopes:
         for call in scope.calls:
-            name = program.name(call.func) or ""
-            if not name.startswith("torch.") or name.startswith(_COMPILED):
-                continue
             for keyword in call.keywords:
-                wrong = (
-                    [o for o in outcomes.of(keyword.value, scope) if _is_no_dtype(o)] if keyword.arg == "dtype" else []
-                )
+                if keyword.arg != "dtype" or not _is_of_torch(program.name(call.func)):
+                    continue
+                wrong = [outcome for outcome in outcomes.of(keyword.value, scope) if _is_no_dtype(outcome)]
                 if wrong:
                     yield call, outcomes.maker(keyword.value, scope), min(wrong, key=repr).constant
+
+
+def _is_of_torch(name: str | None) -> bool:
+    """Whether a qualified name is one of torch's own functions."""
+    return name is not None and name.startswith("torch.") and not name.startswith(_COMPILED)
 
 
 def _is_no_dtype(outcome: Outcome) -> bool:

@@ -65,12 +65,12 @@ def _enabled(node: ast.expr | None) -> bool:
 def _fsdp(facts: FileFacts, call: ast.Call, scope: Scope) -> Iterator[Contradiction]:
     """FSDP's settings with buffers in fewer bits than the parameters, as written or as a branch before it chooses."""
     program = facts.training.program
-    name = program.name(call.func) or ""
-    if not (name.startswith("torch.distributed.") and name.endswith(".MixedPrecision")):
-        return
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     parameter, buffer = given.get("param_dtype"), given.get("buffer_dtype")
     if parameter is None or buffer is None:
+        return
+    name = program.name(call.func) or ""
+    if not (name.startswith("torch.distributed.") and name.endswith(".MixedPrecision")):
         return
     written = _dtype(parameter, program) is not None or _dtype(buffer, program) is not None
     pairs = [(call, parameter, buffer)] if written else _choices(parameter, buffer, call, scope)
@@ -133,8 +133,10 @@ def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
     settings: dict[Place, tuple[ast.Call, str]] = {}
     for scope in program.scopes:
         for target, value in scope.assignments:
+            if not isinstance(value, ast.Call) or not value.keywords:
+                continue
             place = program.place(target, scope)
-            if place is None or not isinstance(value, ast.Call):
+            if place is None:
                 continue
             given = {keyword.arg: keyword.value for keyword in value.keywords}
             loads = isinstance(value.func, ast.Attribute) and value.func.attr == "from_pretrained"
@@ -171,7 +173,6 @@ def contradictions(facts: FileFacts) -> Iterator[Contradiction]:
         yield from _both_in_dict(node)
     for scope in program.scopes:
         for call in scope.calls:
-            if program.callee(call, scope) is None:
-                yield from _both(call)
+            yield from (both for both in _both(call) if program.callee(call, scope) is None)
             yield from _fsdp(facts, call, scope)
     yield from _half_model(facts)

@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.bodies import children
 from amplint.infer.syntax.templates import template_of
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Program:
                 stack.extend(node.decorator_list)
                 continue
             self._note(node, scope)
-            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+            stack += reversed(children(node))
 
     def _define(self, node: ast.stmt, scope: Scope, owner: ClassScope | None) -> None:
         if isinstance(node, ast.ClassDef):
@@ -250,7 +251,7 @@ class Program:
             scope.assignments.append((node.optional_vars, node.context_expr))
         elif isinstance(node, ast.Return) and node.value is not None:
             scope.returned.append(node.value)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self._import(node, scope)
 
     def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
