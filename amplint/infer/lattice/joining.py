@@ -55,7 +55,7 @@ def merge(session: Budget, a: Value, a_live: int, b: Value, b_live: int) -> Valu
         return join_tensors(a, a_live, b, b_live)
     if isinstance(a, DTypeValue) and isinstance(b, DTypeValue):
         return _join_dtypes(a, a_live, b, b_live)
-    if a.key == b.key:
+    if kind_of(a) is kind_of(b) and a.key == b.key:
         return a
     if isinstance(a, Sequence) and isinstance(b, Sequence):
         return _join_sequences(session, a, a_live, b, b_live)
@@ -83,6 +83,11 @@ def merge(session: Budget, a: Value, a_live: int, b: Value, b_live: int) -> Valu
     if isinstance(a, AutogradContext):
         return a
     return unite(a, b)
+
+
+def kind_of(value: Value) -> type[Value]:
+    """A class of values: those of one never have a key that those of another have."""
+    return Sequence if isinstance(value, Sequence) else type(value)
 
 
 def is_answer(value: Value) -> bool:
@@ -197,11 +202,7 @@ def unite(*values: Value) -> Value:
         return values[0]
     if len(values) > MAX_UNITED:
         return UNKNOWN
-    distinct: dict[Hashable, Value] = {}
-    for value in values:
-        for option in value.options if isinstance(value, Union) else (value,):
-            distinct.setdefault(option.key, option)
-    options = list(distinct.values())
+    options = _distinct([option for value in values for option in options_of(value)])
     if len(options) == 1:
         return options[0]
     tensors = [o for o in options if isinstance(o, Tensor)]
@@ -219,6 +220,17 @@ def unite(*values: Value) -> Value:
     if len(options) == 1:
         return options[0]
     return Union(tuple(options)) if len(options) <= MAX_OPTIONS and _is_small(options) else UNKNOWN
+
+
+def _distinct(values: list[Value]) -> list[Value]:
+    """The first of each key; keys, which may take long to make, are made for several of one kind alone."""
+    found = list({id(value): value for value in values}.values())
+    if len(found) == len({kind_of(value) for value in found}):
+        return found
+    by_key: dict[Hashable, Value] = {}
+    for value in found:
+        by_key.setdefault(value.key, value)
+    return list(by_key.values())
 
 
 MAX_NESTED = 150
