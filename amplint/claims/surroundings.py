@@ -58,7 +58,8 @@ class Surroundings:
         while pending:
             node = pending.pop()
             inside = children(node)
-            self._parents.update({id(child): node for child in inside})
+            for child in inside:
+                self._parents[id(child)] = node
             pending += inside
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._parents.update({id(alias): node for alias in node.names})

@@ -202,17 +202,17 @@ def unite(*values: Value) -> Value:
         return values[0]
     if len(values) > MAX_UNITED:
         return UNKNOWN
-    options = _distinct([option for value in values for option in options_of(value)])
+    options, kinds = _distinct(values)
     if len(options) == 1:
         return options[0]
-    tensors = [o for o in options if isinstance(o, Tensor)]
-    if len(tensors) > 1:
+    if kinds.count(Tensor) > 1:
+        tensors = [o for o in options if isinstance(o, Tensor)]
         joined: Tensor = tensors[0]
         for tensor in tensors[1:]:
             joined = join_tensors(joined, -1, tensor, -1)
         options = [joined, *(o for o in options if not isinstance(o, Tensor))]
-    dtypes = [o for o in options if isinstance(o, DTypeValue)]
-    if len(dtypes) > 1:
+    if kinds.count(DTypeValue) > 1:
+        dtypes = [o for o in options if isinstance(o, DTypeValue)]
         either = dtypes[0]
         for dtype in dtypes[1:]:
             either = _join_dtypes(either, -1, dtype, -1)
@@ -222,15 +222,20 @@ def unite(*values: Value) -> Value:
     return Union(tuple(options)) if len(options) <= MAX_OPTIONS and _is_small(options) else UNKNOWN
 
 
-def _distinct(values: list[Value]) -> list[Value]:
-    """The first of each key; keys, which may take long to make, are made for several of one kind alone."""
-    found = list({id(value): value for value in values}.values())
-    if len(found) == len({kind_of(value) for value in found}):
-        return found
+def _distinct(values: tuple[Value, ...]) -> tuple[list[Value], list[type[Value]]]:
+    """The alternatives of values, the first of each key, and their kinds.
+
+    Keys, which may take long to make, are made for several of one kind alone.
+    """
+    found = list({id(option): option for value in values for option in options_of(value)}.values())
+    kinds = list(map(kind_of, found))
+    if len(found) == len({*kinds}):
+        return found, kinds
     by_key: dict[Hashable, Value] = {}
-    for value in found:
-        by_key.setdefault(value.key, value)
-    return list(by_key.values())
+    for option in found:
+        by_key.setdefault(option.key, option)
+    found = list(by_key.values())
+    return found, list(map(kind_of, found))
 
 
 MAX_NESTED = 150

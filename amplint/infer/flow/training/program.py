@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Place = tuple[object, ...]
 
-_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_NESTED = (*_DEFINITIONS, ast.Lambda)
+_NOTED = frozenset(
+    (
+        *(ast.Name, ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.withitem, ast.Return),
+        *(ast.Import, ast.ImportFrom),
+    )
+)
+"""Kinds of node that a scope notes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -200,11 +208,12 @@ class Program:
         stack: list[ast.AST] = list(reversed(body))
         while stack:
             node = stack.pop()
-            if isinstance(node, _NESTED) and not isinstance(node, ast.Lambda):
+            if isinstance(node, _DEFINITIONS):
                 self._define(node, scope, owner if any(node is item for item in body) else None)
                 stack.extend(node.decorator_list)
                 continue
-            self._note(node, scope)
+            if node.__class__ in _NOTED:
+                self._note(node, scope)
             stack += reversed(children(node))
 
     def _define(self, node: ast.stmt, scope: Scope, owner: ClassScope | None) -> None:
