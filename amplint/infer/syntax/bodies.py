@@ -87,8 +87,8 @@ FIELDS = {
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
-"""The fields of each kind of node that hold other nodes, in the order of the source; contexts, operators and import
-aliases left out."""
+"""The fields of each kind of node that hold other nodes, in Python's order; contexts, operators and import aliases left
+out."""
 _FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
 
 
