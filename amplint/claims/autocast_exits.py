@@ -9,6 +9,7 @@ from amplint.claims.operands import is_stable
 from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.infer.lattice.dtypes import FLOAT32, FLOAT64
 from amplint.infer.names.annotations import last_name
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from amplint.claims.conflict import Conflict
@@ -57,8 +58,8 @@ def _is_built_as(facts: FileFacts, layer: ast.expr, parameter: Operand) -> bool:
     origin = parameter.value.origin
     if origin is None or origin.filename != str(facts.path):
         return False
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and facts.span(node.value) == origin.span:
+    for node in nodes_of_kind(facts.source.tree, ast.Assign):
+        if isinstance(node.value, ast.Call) and facts.span(node.value) == origin.span:
             named = any(last_name(target) == last_name(layer) for target in node.targets)
             return named and last_name(node.value.func) not in _NO_WEIGHT
     return False

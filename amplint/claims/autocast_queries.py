@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.custom_autograd import role_of
 from amplint.claims.on_cuda import on_cuda
 from amplint.finding import Place
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -137,7 +138,8 @@ def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
 
 def _called_for_cuda(function: FunctionNode, facts: FileFacts, around: Surroundings, names: dict[int, str]) -> bool:
     """Whether the file calls a function, and only in regions of CUDA's autocast: it is their state that it asks for."""
-    uses = [node for node in ast.walk(facts.source.tree) if _named(node) == function.name]
+    named = nodes_of_kind(facts.source.tree, ast.Attribute, ast.Name)
+    uses = [node for node in named if (node.attr if isinstance(node, ast.Attribute) else node.id) == function.name]
     return bool(uses) and all(_in_region_of_cuda(use, around, names) for use in uses)
 
 
@@ -193,8 +195,8 @@ def evident_tensor(query: Query, near: Iterable[ast.AST]) -> str | None:
     arguments = [*function.args.posonlyargs, *function.args.args]
     optional = {a.arg for a in arguments[len(arguments) - len(function.args.defaults) :]}
     used: dict[str, set[str]] = {}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+    for node in nodes_of_kind(function, ast.Attribute):
+        if isinstance(node.value, ast.Name):
             used.setdefault(node.value.id, set()).add(node.attr)
     candidates = []
     for argument in arguments:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.training.roles import is_autocast
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +33,7 @@ def _asks(node: ast.AST) -> bool:
 def bfloat16_demands(facts: FileFacts) -> Iterator[ast.Call]:
     """The calls that ask CUDA for bfloat16."""
     names = {id(reference.node): reference.name for reference in facts.references}
-    for node in ast.walk(facts.source.tree):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in nodes_of_kind(facts.source.tree, ast.Call):
         given = {keyword.arg: keyword.value for keyword in node.keywords}
         name = names.get(id(node.func))
         if is_autocast(name):

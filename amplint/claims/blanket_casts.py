@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.by_kind import nodes_of_kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -30,7 +32,7 @@ class BlanketCast:
 def blanket_casts(tree: ast.Module, around: Surroundings) -> Iterator[BlanketCast]:
     """The casts to a floating dtype of all buffers, of a state dict, or of all that a function is mapped over, with no
     test of what is cast."""
-    for node in ast.walk(tree):
+    for node in nodes_of_kind(tree, ast.For, ast.DictComp, ast.ListComp, ast.GeneratorExp, ast.Lambda):
         if isinstance(node, ast.For):
             yield from _casts(node.target, node.iter, node.body, around)
         elif isinstance(node, (ast.DictComp, ast.ListComp, ast.GeneratorExp)):
@@ -67,8 +69,8 @@ def _casts(
 
 
 def _in(body: ast.AST, source: ast.expr, name: str, around: Surroundings, *, any_dtype: bool) -> Iterator[BlanketCast]:
-    for node in ast.walk(body):
-        if not isinstance(node, ast.Call) or not _casts_name(around, node, name, any_dtype=any_dtype):
+    for node in nodes_of_kind(body, ast.Call):
+        if not _casts_name(around, node, name, any_dtype=any_dtype):
             continue
         if not around.guarded(node, lambda test: _asks(around, test, name)):
             yield BlanketCast(node, source, name)

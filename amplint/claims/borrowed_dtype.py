@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Cause
-from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.control import Control, Followed
 from amplint.judge.certainty import ASSUMED
 
@@ -53,11 +53,12 @@ def _borrowed(tree: ast.Module, around: Surroundings) -> Iterator[_Borrowed]:
     That other call says that the module takes what the caller passes; the cast says that this need not be the dtype of
     what the cast names.
     """
-    for cls in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        for method in cls.body:
-            if isinstance(method, FunctionNode):
-                methods = {node.name for node in cls.body if isinstance(node, FunctionNode)}
-                yield from _Flow(method, methods, around).found()
+    for cls in nodes_of_kind(tree, ast.ClassDef):
+        methods = [node for node in cls.body if isinstance(node, FunctionNode)]
+        names = {method.name for method in methods}
+        for method in methods:
+            if any(map(_is_dtype, nodes_of_kind(method, ast.Attribute))):
+                yield from _Flow(method, names, around).found()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class _Flow(Control[_Run]):
         self.sources: dict[str, str] = {}
 
     def found(self) -> Iterator[_Borrowed]:
-        if not self.tensors or not any(map(_is_dtype, nodes_below(self.method))):
+        if not self.tensors:
             return
         self.run(_Run(), self.method.body)
         seen: set[str] = set()
@@ -117,8 +118,8 @@ class _Flow(Control[_Run]):
         return found
 
     def _calls(self, f: _Run, tree: ast.AST) -> None:
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Name):
+        for node in nodes_of_kind(tree, ast.Call):
+            if not node.args or not isinstance(node.args[0], ast.Name):
                 continue
             function, tensor = node.func, node.args[0].id
             if tensor not in self.tensors or not isinstance(function, ast.Attribute) or not _is_self(function.value):

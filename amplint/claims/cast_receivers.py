@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import holds_tensor
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.source import Location, Span
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def may_be_device(around: Surroundings, node: ast.expr) -> bool:
     annotations = (a.annotation for a in (*spec.args, *spec.kwonlyargs) if a.arg == node.id)
     if any(annotation is not None and holds_tensor(annotation) for annotation in annotations):
         return False
-    uses = [other for other in ast.walk(function) if isinstance(other, ast.Name) and other.id == node.id]
+    uses = [other for other in nodes_of_kind(function, ast.Name) if other.id == node.id]
     return not any(_treats_as_tensor(around, use) and not _asks_about_device(around, use) for use in uses)
 
 

@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.by_kind import nodes_of_kind
+from amplint.infer.syntax.control import TRIES
 from amplint.infer.syntax.raising import takes_failures
 
 if TYPE_CHECKING:
@@ -29,13 +31,14 @@ def is_caught(source: Source, span: Span) -> bool:
 @lru_cache(maxsize=1)
 def _caught_spans(source: Source) -> tuple[list[Location], list[Location]]:
     """Where the statements start whose errors a file catches, and how far those up to each of them reach."""
-    spans = sorted(source.span(statement) for node in ast.walk(source.tree) for statement in _catching(node))
+    nodes = nodes_of_kind(source.tree, *TRIES, ast.With, ast.AsyncWith)
+    spans = sorted(source.span(statement) for node in nodes for statement in _catching(node))
     return [span.start for span in spans], list(accumulate((span.end for span in spans), max))
 
 
 def _catching(node: ast.AST) -> Iterator[ast.stmt]:
     """The statements whose errors a node catches."""
-    if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+    if type(node) in TRIES:
         handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])
         if any(takes_failures(handler) and not isinstance(handler.body[-1], ast.Raise) for handler in handlers):
             yield from getattr(node, "body", [])

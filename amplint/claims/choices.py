@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.result_uses import computed_from, uses
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from amplint.claims.surroundings import Surroundings
@@ -23,7 +24,7 @@ def decides(surroundings: Surroundings, node: ast.AST) -> bool:
         call = surroundings.parent(parent) if isinstance(parent, ast.Attribute) else parent
         if isinstance(call, ast.Call) and surroundings.called(call) in _CHOOSERS:
             holds = computed_from(function, call)
-            scales = (n for n in ast.walk(function) if isinstance(n, ast.BinOp | ast.AugAssign))
+            scales = nodes_of_kind(function, ast.BinOp, ast.AugAssign)
             if any(isinstance(scale.op, ast.Mult | ast.Div) and holds(scale) for scale in scales):
                 return True
     return False

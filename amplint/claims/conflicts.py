@@ -11,6 +11,7 @@ from amplint.claims.conflict import Conflict, conflict_of
 from amplint.claims.first_failures import Failures
 from amplint.claims.mismatch_doubts import judge
 from amplint.infer.state.facts import Confirming, Kind, Mismatch, Refused, Used
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 
@@ -43,7 +44,7 @@ def unreached(facts: FileFacts, span: Span) -> frozenset[str]:
 
 def unused(facts: FileFacts, row: int) -> frozenset[str]:
     """The scenarios in which the function around a line ends early, so that what it computes there is not used."""
-    functions = (n for n in ast.walk(facts.source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    functions = nodes_of_kind(facts.source.tree, ast.FunctionDef, ast.AsyncFunctionDef)
     around = (n.lineno for n in functions if n.lineno <= row <= (n.end_lineno or n.lineno))
     ends = early_ends(facts).get(max(around, default=0), {})
     return frozenset(name for name, end in ends.items() if end)

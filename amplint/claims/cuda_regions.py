@@ -10,6 +10,7 @@ from amplint.claims.cast_receivers import may_be_device
 from amplint.claims.on_cuda import asks_for_cuda, on_cuda
 from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.infer.flow.training.roles import is_autocast
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,11 +64,10 @@ def _device_from_elsewhere(owner: ast.AST, around: Surroundings) -> ast.expr | N
 def _devices_from_elsewhere(owner: ast.AST, around: Surroundings) -> Iterator[ast.expr]:
     parameters = {
         argument.arg
-        for function in ast.walk(owner)
-        if isinstance(function, FunctionNode)
+        for function in nodes_of_kind(owner, ast.FunctionDef, ast.AsyncFunctionDef)
         for argument in (*function.args.args, *function.args.kwonlyargs)
     }
-    for node in ast.walk(owner):
+    for node in nodes_of_kind(owner, ast.IfExp, ast.Attribute, ast.Call):
         if isinstance(node, ast.IfExp) and _falls_back(node):
             yield node
         if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.ctx, ast.Load):
@@ -93,13 +93,13 @@ def _excludes_a_device(test: ast.expr) -> bool:
 def _chosen_outside(call: ast.Call, around: Surroundings, tree: ast.Module) -> ast.expr | None:
     """The choice of a device by the module that the function around a call reads."""
     function = around.function(call)
-    read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} if function is not None else ()
+    read = {name.id for name in nodes_of_kind(function, ast.Name)} if function is not None else ()
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and any(
             isinstance(t, ast.Name) and t.id in read for t in statement.targets
         ):
-            for node in ast.walk(statement.value):
-                if isinstance(node, ast.IfExp) and _falls_back(node):
+            for node in nodes_of_kind(statement.value, ast.IfExp):
+                if _falls_back(node):
                     return node
     return None
 

@@ -13,6 +13,7 @@ from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Place
 from amplint.infer.lattice.dtypes import LOW
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
@@ -152,7 +153,7 @@ def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensiti
 def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
     """Whether nothing but comparisons use what an operation gives."""
     around = Surroundings.of(facts.source.tree)
-    nodes = [node for node in ast.walk(facts.source.tree) if isinstance(node, (ast.Call, ast.BinOp))]
+    nodes = nodes_of_kind(facts.source.tree, ast.Call, ast.BinOp)
     node = next((n for n in nodes if facts.span(n) == operation.cause.span), None)
     function = around.function(node) if node is not None else None
     if node is None or function is None or operation.cause.filename != facts.path:
@@ -265,8 +266,8 @@ def _ambient(facts: FileFacts, method: ast.FunctionDef, operations: tuple[Sensit
         return ()
     covered = [
         facts.source.span(node)
-        for node in ast.walk(method)
-        if isinstance(node, ast.With) and any(id(item.context_expr) in own for item in node.items)
+        for node in nodes_of_kind(method, ast.With)
+        if any(id(item.context_expr) in own for item in node.items)
     ]
     causes = ((operation, operation.cause) for operation in operations)
     return tuple(o for o, c in causes if c.filename != facts.path or not any(s.contains(c.span) for s in covered))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.custom_autograd import autocast_scenarios, role_of
 from amplint.claims.on_cuda import on_cuda
-from amplint.claims.surroundings import FunctionNode, Surroundings
+from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +45,8 @@ def _decorates_here(facts: FileFacts, around: Surroundings, call: ast.Call) -> b
     names = {function.name} if function is not None else set()
     if isinstance(parent, ast.Assign):
         names |= {target.id for target in parent.targets if isinstance(target, ast.Name)}
-    written = (d for n in ast.walk(facts.source.tree) if isinstance(n, FunctionNode) for d in n.decorator_list)
+    functions = nodes_of_kind(facts.source.tree, ast.FunctionDef, ast.AsyncFunctionDef)
+    written = (decorator for function in functions for decorator in function.decorator_list)
     return any(isinstance(part, ast.Name) and part.id in names for d in written for part in ast.walk(d))
 
 

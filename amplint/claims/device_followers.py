@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import FLOATS
 from amplint.infer.lattice.values import Sequence, Tensor
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,12 +69,11 @@ def _weight(facts: FileFacts, device: ast.expr, maker: ast.Call) -> ast.expr | N
     """The weight whose device an expression is; None where it is the device of anything else."""
     if isinstance(device, ast.Name):
         function = Surroundings.of(facts.source.tree).function(maker)
-        statements = ast.walk(function) if function is not None else ()
+        statements = nodes_of_kind(function, ast.Assign) if function is not None else []
         values = [
             statement.value
             for statement in statements
-            if isinstance(statement, ast.Assign)
-            and any(isinstance(target, ast.Name) and target.id == device.id for target in statement.targets)
+            if any(isinstance(target, ast.Name) and target.id == device.id for target in statement.targets)
         ]
         if len(values) != 1:
             return None
@@ -134,8 +134,8 @@ def _follows(
     if function is None:
         return None
     found: tuple[ast.Call, ast.expr] | None = None
-    for statement in ast.walk(function):
-        if not isinstance(statement, ast.Assign) or name.id not in _bound(statement.targets):
+    for statement in nodes_of_kind(function, ast.Assign):
+        if name.id not in _bound(statement.targets):
             continue
         if any(isinstance(n, ast.Name) and n.id == name.id for n in ast.walk(statement.value)):
             if _looks_after_dtypes(statement.value):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.cast_receivers import is_tensor
 from amplint.claims.surroundings import Surroundings
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.torch_ops import find_op
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def _is_module(around: Surroundings, call: ast.Call) -> bool:
     function = around.function(call)
     if not isinstance(node, ast.Name) or function is None:
         return False
-    used = (n for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
-    return any(n.attr in _OF_MODULES and n.value.id == node.id for n in used if isinstance(n.value, ast.Name))
+    used = (n for n in nodes_of_kind(function, ast.Attribute) if n.attr in _OF_MODULES)
+    return any(isinstance(n.value, ast.Name) and n.value.id == node.id for n in used)
 
 
 def discarded_casts(facts: FileFacts) -> Iterator[tuple[CastCall, list[int]]]:

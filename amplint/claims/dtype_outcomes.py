@@ -6,7 +6,9 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.claims.surroundings import stored_names
 from amplint.infer.lattice.dtypes import BITS, FLOATS
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,11 +96,8 @@ class Outcomes:
         """All that a local variable is given, none where something but a plain assignment gives it a value."""
         if isinstance(scope.node, ast.Module) or scope.binding(name.id) is not scope:
             return []
-        if any(argument.arg == name.id for argument in ast.walk(scope.node.args) if isinstance(argument, ast.arg)):
+        if any(argument.arg == name.id for argument in nodes_of_kind(scope.node.args, ast.arg)):
             return []
-        stores = sum(
-            isinstance(n, ast.Name) and n.id == name.id and not isinstance(n.ctx, ast.Load)
-            for n in ast.walk(scope.node)
-        )
+        stores = len(stored_names(scope.node).get(name.id, ()))
         values = [v for target, v in scope.assignments if isinstance(target, ast.Name) and target.id == name.id]
         return values if len(values) == stores and (stores == 1 or not self._once) else []

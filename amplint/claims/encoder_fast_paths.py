@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32
 from amplint.infer.lattice.values import UNKNOWN, Const, Device, DTypeValue, Layer, Number, TorchName
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,7 @@ def _masked_call(encoder: TorchCall, facts: FileFacts, around: Surroundings) -> 
 
     Calls of the name that the encoder is assigned to decide; where there are none, any call in the file does.
     """
-    calls = [node for node in ast.walk(facts.source.tree) if isinstance(node, ast.Call)]
+    calls = nodes_of_kind(facts.source.tree, ast.Call)
     own = _calls_of(encoder.node, calls, around)
     shielded = {id(r.call) for r in facts.references if r.name in _AUTOCASTS and r.call and _disables(r.call)}
     uses = (node for node in own or calls if _is_masked(node, bool(own)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.state.facts import BranchesMet, Called, Refused
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -143,9 +144,8 @@ def _maker_of(conflict: Conflict) -> tuple[str, int] | None:
     if conflict.made is None:
         return None
     origin, inner = conflict.made.maker, None
-    for node in ast.walk(origin.source.tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            within = node.lineno <= origin.node.lineno <= (node.end_lineno or node.lineno)
-            if within and (inner is None or node.lineno > inner.lineno):
-                inner = node
+    for node in nodes_of_kind(origin.source.tree, ast.FunctionDef, ast.AsyncFunctionDef):
+        within = node.lineno <= origin.node.lineno <= (node.end_lineno or node.lineno)
+        if within and (inner is None or node.lineno > inner.lineno):
+            inner = node
     return (origin.filename, inner.lineno) if inner is not None else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.asked_for_dtype import is_option, mentioned
 from amplint.claims.on_cuda import on_cuda
 from amplint.infer.flow.training.roles import is_autocast
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -118,10 +119,10 @@ def _is_asked_for(around: Surroundings, call: ast.Call, dtype: ast.expr) -> bool
 def _told_apart(dtype: ast.expr, scope: Scope) -> bool:
     """Whether the function compares the dtype with another, and may have replaced it."""
     text = ast.unparse(dtype)
-    for node in ast.walk(scope.node):
-        if isinstance(node, ast.Compare) and text in {ast.unparse(part) for part in (node.left, *node.comparators)}:
-            return True
-    return False
+    return any(
+        text in {ast.unparse(part) for part in (node.left, *node.comparators)}
+        for node in nodes_of_kind(scope.node, ast.Compare)
+    )
 
 
 def _stay_float32(statements: Iterable[ast.stmt], program: Program) -> bool:

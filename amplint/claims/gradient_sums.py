@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +34,9 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
     computed = _computed_rows(facts)
     for function in _run_by_functions(facts):
         makers = _makers(function, around)
-        returned = {n.id for r in ast.walk(function) if isinstance(r, ast.Return) and r.value for n in _names(r.value)}
-        for loop in ast.walk(function):
-            if not isinstance(loop, (ast.For, ast.While)) or computed.isdisjoint(_rows(loop)):
+        returned = {name.id for node in nodes_of_kind(function, ast.Return) for name in nodes_of_kind(node, ast.Name)}
+        for loop in nodes_of_kind(function, ast.For, ast.While):
+            if computed.isdisjoint(_rows(loop)):
                 continue
             for name in _sums(loop, around):
                 call = makers.get(name)
@@ -63,9 +64,8 @@ def _run_by_functions(facts: FileFacts) -> Iterator[ast.FunctionDef]:
     """The methods of the file's autograd Functions, and the functions of the file that these call."""
     methods = [m for f in facts.autograd_functions for m in (f.forward, f.backward) if m is not None]
     yield from methods
-    called = {
-        n.func.id for m in methods for n in ast.walk(m) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-    }
+    calls = [call for method in methods for call in nodes_of_kind(method, ast.Call)]
+    called = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
     for statement in facts.source.tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name in called:
             yield statement
@@ -75,8 +75,8 @@ def _makers(function: ast.FunctionDef, around: Surroundings) -> dict[str, ast.Ca
     """Variables that hold ``torch.zeros_like(x)`` or nothing; none that may be made in a given dtype instead."""
     made: dict[str, ast.Call] = {}
     chosen = set()
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+    for node in nodes_of_kind(function, ast.Assign):
+        if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             continue
         arms = [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else [node.value]
         for call in arms:
@@ -90,17 +90,14 @@ def _makers(function: ast.FunctionDef, around: Surroundings) -> dict[str, ast.Ca
 
 def _sums(loop: ast.For | ast.While, around: Surroundings) -> Iterator[str]:
     """The variables that a loop adds to, as a whole."""
-    for node in ast.walk(loop):
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
-            yield node.target.id
-        elif isinstance(node, ast.Call):
+    for node in nodes_of_kind(loop, ast.AugAssign, ast.Call):
+        if isinstance(node, ast.AugAssign):
+            if isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
+                yield node.target.id
+        else:
             method = node.func if isinstance(node.func, ast.Attribute) else None
             if method is not None and method.attr in _IN_PLACE and isinstance(method.value, ast.Name):
                 yield method.value.id
             elif around.called(node) in _OUT:
                 outs = (k.value for k in node.keywords if k.arg == "out")
                 yield from (out.id for out in outs if isinstance(out, ast.Name))
-
-
-def _names(node: ast.expr) -> Iterator[ast.Name]:
-    return (part for part in ast.walk(node) if isinstance(part, ast.Name))

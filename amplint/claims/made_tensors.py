@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.disagreement import disagreement
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.values import Made
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.torch_ops import LOWER, find_op
 
 if TYPE_CHECKING:
@@ -107,11 +108,7 @@ def _only_use(facts: FileFacts, node: ast.expr, maker: ast.Call) -> bool:
     if function is None or function is not Surroundings.of(facts.source.tree).function(maker):
         return False
     uses = [name for name in names_in(function) if name.id == root.id]
-    assigned = [
-        statement
-        for statement in ast.walk(function)
-        if isinstance(statement, ast.Assign) and _is_view_of(statement.value, maker)
-    ]
+    assigned = [statement for statement in nodes_of_kind(function, ast.Assign) if _is_view_of(statement.value, maker)]
     return len(uses) == 2 and len(assigned) == 1 and assigned[0].targets[0] in uses
 
 
@@ -133,4 +130,4 @@ def _viewed(node: ast.expr) -> ast.expr | None:
 
 def names_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Name]:
     """Every name that is read or bound below a function."""
-    return [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    return nodes_of_kind(function, ast.Name)

@@ -12,6 +12,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.by_kind import nodes_of_kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,33 +43,29 @@ class Merge:
 
 def merges(tree: ast.AST, around: Surroundings) -> Iterator[Merge]:
     """Each weight of another module that a method replaces by its promotion with what its own object holds."""
-    for cls in ast.walk(tree):
-        if isinstance(cls, ast.ClassDef):
-            own = frozenset(_parameters(cls))
-            for method in cls.body:
-                if isinstance(method, _Function):
-                    yield from _merges(method, own, around)
+    for cls in nodes_of_kind(tree, ast.ClassDef):
+        for method in cls.body:
+            if isinstance(method, _Function):
+                yield from _merges(method, cls, around)
 
 
 def _parameters(cls: ast.ClassDef) -> Iterator[str]:
     """The attributes of ``self`` that a class makes parameters."""
-    for node in ast.walk(cls):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_of_self(node.targets[0]):
+    for node in nodes_of_kind(cls, ast.Assign):
+        if isinstance(node.value, ast.Call) and _is_of_self(node.targets[0]):
             called = node.value.func
             if (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == "Parameter":
                 yield ast.unparse(node.targets[0])
 
 
-def _merges(
-    method: ast.FunctionDef | ast.AsyncFunctionDef, own: frozenset[str], around: Surroundings
-) -> Iterator[Merge]:
-    statements = [node for node in ast.walk(method) if isinstance(node, ast.Assign) and len(node.targets) == 1]
+def _merges(method: ast.FunctionDef | ast.AsyncFunctionDef, cls: ast.ClassDef, around: Surroundings) -> Iterator[Merge]:
+    statements = [node for node in nodes_of_kind(method, ast.Assign) if len(node.targets) == 1]
     for statement in statements:
         target = statement.targets[0]
         if not isinstance(target, ast.Attribute) or target.attr != "data" or _is_of_self(target.value):
             continue
         before = [s for s in statements if s.lineno < statement.lineno]
-        scope = _Scope(before, ast.unparse(target.value), own, around)
+        scope = _Scope(before, ast.unparse(target.value), frozenset(_parameters(cls)), around)
         product = scope.product(statement.value)
         if product is not None:
             yield Merge(product[0], ast.unparse(target), *product[1:])

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.training.roles import is_autocast
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,9 +110,6 @@ def _never_read(assignment: ast.Assign, scope: Scope) -> bool:
     names = [target.id for target in assignment.targets if isinstance(target, ast.Name)]
     if len(names) != len(assignment.targets) or isinstance(scope.node, ast.Module):
         return False
-    for node in ast.walk(scope.node):
-        if isinstance(node, ast.Global | ast.Nonlocal) and set(names) & set(node.names):
-            return False
-        if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
-            return False
-    return True
+    if any(set(names) & set(node.names) for node in nodes_of_kind(scope.node, ast.Global, ast.Nonlocal)):
+        return False
+    return not any(node.id in names and isinstance(node.ctx, ast.Load) for node in nodes_of_kind(scope.node, ast.Name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.infer.syntax.bindings import package_of
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +45,12 @@ def named_halves(facts: FileFacts, around: Surroundings) -> Iterator[NamedHalf]:
     """
     kernels = _writes_kernels(facts)
     names = _Names({id(reference.node): reference.name for reference in facts.references}, around)
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Call):
-            found = _cast(node, names)
-            if found is None and not kernels:
-                found = _made(node, names)
-            if found is not None:
-                yield found
+    for node in nodes_of_kind(facts.source.tree, ast.Call):
+        found = _cast(node, names)
+        if found is None and not kernels:
+            found = _made(node, names)
+        if found is not None:
+            yield found
 
 
 def _cast(node: ast.Call, names: _Names) -> NamedHalf | None:
@@ -90,7 +90,7 @@ def _made(node: ast.Call, names: _Names) -> NamedHalf | None:
 
 def _writes_kernels(facts: FileFacts) -> bool:
     """Whether a file imports a language for kernels, or registers operations of its own."""
-    imports = [node for node in ast.walk(facts.source.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imports = nodes_of_kind(facts.source.tree, ast.Import, ast.ImportFrom)
     if any(package_of(alias, node) in _KERNEL_LANGUAGES for node in imports for alias in node.names):
         return True
     return any(reference.name.startswith("torch.library") for reference in facts.references)

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.operands import VIEWS
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from amplint.claims.conflict import Conflict
@@ -46,9 +47,8 @@ def _assigned(name: ast.Name, conflict: Conflict, surroundings: Surroundings) ->
     scope = next((a for a in surroundings.ancestors(conflict.node) if isinstance(a, _SCOPES)), None)
     before = [
         node
-        for node in (ast.walk(scope) if scope is not None else ())
-        if isinstance(node, ast.Assign)
-        and node.lineno < conflict.node.lineno
+        for node in (nodes_of_kind(scope, ast.Assign) if scope is not None else ())
+        if node.lineno < conflict.node.lineno
         and any(isinstance(target, ast.Name) and target.id == name.id for target in node.targets)
     ]
     return max(before, key=lambda node: node.lineno).value if before else None

@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.dtype_outcomes import DTYPES, Outcome, Outcomes
+from amplint.infer.syntax.bodies import children
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,12 +26,12 @@ def always_true(facts: FileFacts) -> Iterator[tuple[ast.BoolOp, ast.expr]]:
     """Tests ``x or "A"`` and ``"A" or "B" in x``, true whatever the rest says, where a dtype is asked for or chosen:
     each with the part that is always true."""
     program = facts.training.program
-    for node in ast.walk(facts.source.tree):
-        if not isinstance(node, ast.If | ast.IfExp | ast.While) or not isinstance(node.test, ast.BoolOp):
-            continue
+    for node in nodes_of_kind(facts.source.tree, ast.If, ast.IfExp, ast.While):
         test = node.test
+        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.Or):
+            continue
         parts = [part for part in test.values if _is_true(part, program)]
-        if not isinstance(test.op, ast.Or) or not parts:
+        if not parts:
             continue
         branches = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
         if any(_names_dtype(part, program) for place in (*parts, *branches) for part in ast.walk(place)):
@@ -52,15 +54,14 @@ def _names_dtype(node: ast.AST, program: Program) -> bool:
 def never_equal(facts: FileFacts) -> Iterator[tuple[ast.Compare, str]]:
     """Comparisons of what is one of torch's dtypes, or another constant, with the name of a dtype that it never is:
     of several of one variable in a function the first."""
+    with_names = {id(node): names for node in nodes_of_kind(facts.source.tree, ast.Compare) if (names := _named(node))}
+    if not with_names:
+        return
     outcomes = Outcomes(facts.training.program)
     told: set[tuple[int, str]] = set()
-    for scope, node in _of_functions(facts):
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], _EQUALITIES):
-            continue
-        right = node.comparators[0]
-        among = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else [right]
-        named = [v.value for v in among if isinstance(v, ast.Constant) and isinstance(v.value, str)]
-        if not named or len(named) != len(among) or not _NAMES.intersection(named):
+    for scope, node in _comparisons(facts):
+        named = with_names.get(id(node))
+        if named is None:
             continue
         found = outcomes.of(node.left, scope)
         known = not any(outcome.unknown or outcome.constant in named for outcome in found)
@@ -70,34 +71,48 @@ def never_equal(facts: FileFacts) -> Iterator[tuple[ast.Compare, str]]:
             yield node, named[0]
 
 
+def _named(node: ast.Compare) -> list[str]:
+    """The strings that an expression is compared with, where one of them is the name of a dtype; none where it is
+    compared with anything else."""
+    if len(node.ops) != 1 or not isinstance(node.ops[0], _EQUALITIES):
+        return []
+    right = node.comparators[0]
+    among = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else [right]
+    named = [v.value for v in among if isinstance(v, ast.Constant) and isinstance(v.value, str)]
+    return named if len(named) == len(among) and _NAMES.intersection(named) else []
+
+
 def no_dtypes(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr, object]]:
     """Calls of torch whose ``dtype`` may be a boolean or a string, with the expression that makes it, and with that."""
     program = facts.training.program
     outcomes = Outcomes(program, once=True)
     for scope in program.scopes:
         for call in scope.calls:
-            name = program.name(call.func) or ""
-            if not name.startswith("torch.") or name.startswith(_COMPILED):
-                continue
             for keyword in call.keywords:
-                wrong = (
-                    [o for o in outcomes.of(keyword.value, scope) if _is_no_dtype(o)] if keyword.arg == "dtype" else []
-                )
+                if keyword.arg != "dtype" or not _is_of_torch(program.name(call.func)):
+                    continue
+                wrong = [outcome for outcome in outcomes.of(keyword.value, scope) if _is_no_dtype(outcome)]
                 if wrong:
                     yield call, outcomes.maker(keyword.value, scope), min(wrong, key=repr).constant
+
+
+def _is_of_torch(name: str | None) -> bool:
+    """Whether a qualified name is one of torch's own functions."""
+    return name is not None and name.startswith("torch.") and not name.startswith(_COMPILED)
 
 
 def _is_no_dtype(outcome: Outcome) -> bool:
     return not outcome.unknown and isinstance(outcome.constant, bool | str)
 
 
-def _of_functions(facts: FileFacts) -> Iterator[tuple[Scope, ast.AST]]:
-    """The nodes of every function, each with its own scope."""
+def _comparisons(facts: FileFacts) -> Iterator[tuple[Scope, ast.Compare]]:
+    """The comparisons in every function, each with the function's own scope."""
     for scope in facts.training.program.scopes:
-        pending: list[ast.AST] = list(reversed(scope.body))
+        pending: list[ast.AST] = [*reversed(scope.body)]
         while pending:
             node = pending.pop()
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
                 continue
-            yield scope, node
-            pending.extend(reversed(list(ast.iter_child_nodes(node))))
+            if isinstance(node, ast.Compare):
+                yield scope, node
+            pending += reversed(children(node))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import BITS, FLOATS, names_of
 from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from amplint.claims.conflict import Conflict
@@ -94,7 +95,7 @@ def _hidden(facts: FileFacts, operand: Operand, layer: str) -> bool:
     if operand.node in _referring(facts):
         return True
     around = _class_around(facts, origin.span)
-    if any(facts.span(choice).contains(origin.span) for choice in _choices_in(around)):
+    if any(facts.span(choice).contains(origin.span) for choice in nodes_of_kind(around, ast.IfExp)):
         return True
     spelled = ast.unparse(operand.node) if isinstance(operand.node, ast.Attribute) else ""
     return any(names.get(facts.span(value)) != layer for value in _assigned_in(around).get(spelled, ()))
@@ -113,30 +114,19 @@ def _referring(facts: FileFacts) -> frozenset[ast.AST]:
 
 
 @once_for_each_node
-def _choices_in(node: ast.AST) -> list[ast.IfExp]:
-    return [below for below in ast.walk(node) if isinstance(below, ast.IfExp)]
-
-
-@once_for_each_node
 def _assigned_in(node: ast.AST) -> dict[str, list[ast.expr]]:
     """What is assigned below a node, by the attribute as it is written."""
     found: dict[str, list[ast.expr]] = {}
-    for below in ast.walk(node):
-        if isinstance(below, ast.Assign):
-            for target in below.targets:
-                if isinstance(target, ast.Attribute):
-                    found.setdefault(ast.unparse(target), []).append(below.value)
+    for below in nodes_of_kind(node, ast.Assign):
+        for target in below.targets:
+            if isinstance(target, ast.Attribute):
+                found.setdefault(ast.unparse(target), []).append(below.value)
     return found
-
-
-@once_for_each_node
-def _classes_in(tree: ast.Module) -> list[ast.ClassDef]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
 
 def _class_around(facts: FileFacts, span: Span) -> ast.AST:
     """The innermost class that a place stands in, else the file."""
-    around = [node for node in _classes_in(facts.source.tree) if facts.span(node).contains(span)]
+    around = [node for node in nodes_of_kind(facts.source.tree, ast.ClassDef) if facts.span(node).contains(span)]
     return around[-1] if around else facts.source.tree
 
 

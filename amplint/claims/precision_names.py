@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.syntax.bindings import package_of
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,25 +28,27 @@ def short_names_alone(facts: FileFacts) -> Iterator[tuple[ast.Compare, object]]:
     """Comparisons of a precision with a short name, and the name, in files that use Lightning and nowhere have a long
     one. Silent where the command line offers a choice of names."""
     tree = facts.source.tree
-    if not any(map(_imports_lightning, ast.walk(tree))) or any(map(_has_other_names, ast.walk(tree))):
+    if not any(map(_imports_lightning, nodes_of_kind(tree, ast.Import, ast.ImportFrom))):
+        return
+    if any(map(_has_other_names, nodes_of_kind(tree, ast.keyword, ast.Constant))):
         return
     around = Surroundings.of(tree)
     known = set(_precisions(tree, around))
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], _OPERATORS):
+    for node in nodes_of_kind(tree, ast.Compare):
+        if len(node.ops) != 1 or not isinstance(node.ops[0], _OPERATORS):
             continue
         short = [value for value in _constants(node.comparators[0]) if value in ALIASES]
         if short and _is_precision(node.left, known):
             yield node, short[0]
 
 
-def _imports_lightning(node: ast.AST) -> bool:
-    return isinstance(node, ast.Import | ast.ImportFrom) and any(package_of(a, node) in _PACKAGES for a in node.names)
+def _imports_lightning(node: ast.Import | ast.ImportFrom) -> bool:
+    return any(package_of(alias, node) in _PACKAGES for alias in node.names)
 
 
 def _precisions(tree: ast.Module, around: Surroundings) -> Iterator[str]:
     """What a file passes to Lightning as the precision, and the attribute of each trainer that it makes or takes."""
-    for node in ast.walk(tree):
+    for node in nodes_of_kind(tree, ast.Call, ast.arg):
         if isinstance(node, ast.Call) and _is_of_lightning(node.func, around):
             yield from (ast.unparse(keyword.value) for keyword in node.keywords if keyword.arg == _SETTING)
             made = around.parent(node)
@@ -59,11 +62,11 @@ def _is_of_lightning(node: ast.expr, around: Surroundings) -> bool:
     return imported is not None and package_of(*imported) in _PACKAGES
 
 
-def _has_other_names(node: ast.AST) -> bool:
+def _has_other_names(node: ast.keyword | ast.Constant) -> bool:
     """A long name, or one of the file's own, as a string; or ``choices=[16, 32]``, which a command line offers."""
     if isinstance(node, ast.keyword):
         return node.arg == "choices" and any(value in ALIASES for value in _constants(node.value))
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(_OTHER_NAMES)
+    return isinstance(node.value, str) and node.value.endswith(_OTHER_NAMES)
 
 
 def _is_precision(node: ast.expr, known: set[str]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,12 +65,12 @@ def _enabled(node: ast.expr | None) -> bool:
 def _fsdp(facts: FileFacts, call: ast.Call, scope: Scope) -> Iterator[Contradiction]:
     """FSDP's settings with buffers in fewer bits than the parameters, as written or as a branch before it chooses."""
     program = facts.training.program
-    name = program.name(call.func) or ""
-    if not (name.startswith("torch.distributed.") and name.endswith(".MixedPrecision")):
-        return
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     parameter, buffer = given.get("param_dtype"), given.get("buffer_dtype")
     if parameter is None or buffer is None:
+        return
+    name = program.name(call.func) or ""
+    if not (name.startswith("torch.distributed.") and name.endswith(".MixedPrecision")):
         return
     written = _dtype(parameter, program) is not None or _dtype(buffer, program) is not None
     pairs = [(call, parameter, buffer)] if written else _choices(parameter, buffer, call, scope)
@@ -125,15 +126,17 @@ def _adapts(node: ast.AST) -> bool:
 
 def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
     """A call that gets both a model loaded in float16 and arguments that ask for mixed precision."""
-    if any(_adapts(node) for node in ast.walk(facts.source.tree)):
+    if any(map(_adapts, nodes_of_kind(facts.source.tree, ast.ImportFrom, ast.Import, ast.Attribute))):
         return
     program = facts.training.program
     models: dict[Place, ast.Call] = {}
     settings: dict[Place, tuple[ast.Call, str]] = {}
     for scope in program.scopes:
         for target, value in scope.assignments:
+            if not isinstance(value, ast.Call) or not value.keywords:
+                continue
             place = program.place(target, scope)
-            if place is None or not isinstance(value, ast.Call):
+            if place is None:
                 continue
             given = {keyword.arg: keyword.value for keyword in value.keywords}
             loads = isinstance(value.func, ast.Attribute) and value.func.attr == "from_pretrained"
@@ -146,7 +149,7 @@ def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
                 which = "fp16"
             if which is not None:
                 settings[place] = value, which
-    for scope in program.scopes:
+    for scope in program.scopes if models and settings else ():
         for call in scope.calls:
             receiver = [call.func.value] if isinstance(call.func, ast.Attribute) else []
             places = [program.place(a, scope) for a in (*receiver, *call.args, *(k.value for k in call.keywords))]
@@ -166,12 +169,10 @@ def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
 def contradictions(facts: FileFacts) -> Iterator[Contradiction]:
     """The settings of a file that cannot be meant together."""
     program = facts.training.program
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, ast.Dict):
-            yield from _both_in_dict(node)
+    for node in nodes_of_kind(facts.source.tree, ast.Dict):
+        yield from _both_in_dict(node)
     for scope in program.scopes:
         for call in scope.calls:
-            if program.callee(call, scope) is None:
-                yield from _both(call)
+            yield from (both for both in _both(call) if program.callee(call, scope) is None)
             yield from _fsdp(facts, call, scope)
     yield from _half_model(facts)

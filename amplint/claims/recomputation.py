@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import FunctionNode
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +26,8 @@ def recomputed(facts: FileFacts, around: Surroundings) -> Iterator[tuple[ast.exp
         kept = _kept(forward)
         named = _read_again(backward, kept)
         spoken: set[int] = set()
-        for node in ast.walk(backward):
-            attribute = _attribute(node.func, backward, named) if isinstance(node, ast.Call) else None
+        for node in nodes_of_kind(backward, ast.Call):
+            attribute = _attribute(node.func, backward, named)
             region = _enabling(node, backward, around) if attribute in kept else None
             if attribute is not None and region is not None and id(region) not in spoken:
                 spoken.add(id(region))
@@ -38,7 +39,7 @@ def _keeps_state(function: AutogradFunction, around: Surroundings) -> bool:
     that it calls, decorators that are made or chosen there."""
     if any("custom_bwd" in (decorator.name or "") for decorator in function.backward_decorators):
         return True
-    named = {n.id: n for n in ast.walk(function.node) if isinstance(n, ast.Name)}
+    named = {name.id: name for name in nodes_of_kind(function.node, ast.Name)}
     top = around.ancestors(function.node)
     module = next((ancestor for ancestor in top if isinstance(ancestor, ast.Module)), None)
     helpers = [
@@ -53,14 +54,12 @@ def _kept(forward: ast.FunctionDef) -> dict[str, ast.stmt]:
     """Arguments that forward calls, themselves or one of their items, and keeps: by the attribute of its context."""
     items = {
         target.id: node.iter
-        for node in ast.walk(forward)
-        if isinstance(node, ast.For)
-        for target in ast.walk(node.target)
-        if isinstance(target, ast.Name)
+        for node in nodes_of_kind(forward, ast.For)
+        for target in nodes_of_kind(node.target, ast.Name)
     }
     called: set[str] = set()
-    for node in ast.walk(forward):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+    for node in nodes_of_kind(forward, ast.Call):
+        if isinstance(node.func, ast.Name):
             called.add(node.func.id)
             called.update(_names(items[node.func.id]) if node.func.id in items else ())
     parameters = {argument.arg for argument in (*forward.args.posonlyargs, *forward.args.args)}
@@ -77,13 +76,11 @@ def _read_again(backward: ast.FunctionDef, kept: dict[str, ast.stmt]) -> dict[st
     for _statement, target, value in _pairs(backward):
         if isinstance(target, ast.Name) and isinstance(value, ast.Attribute) and value.attr in kept:
             found[target.id] = value.attr
-    for node in ast.walk(backward):
-        if isinstance(node, ast.For):
-            read = [n.attr for n in ast.walk(node.iter) if isinstance(n, ast.Attribute) and n.attr in kept]
-            read += [found[name] for name in _names(node.iter) if name in found]
-            for item in ast.walk(node.target):
-                if read and isinstance(item, ast.Name):
-                    found[item.id] = read[0]
+    for node in nodes_of_kind(backward, ast.For):
+        read = [n.attr for n in nodes_of_kind(node.iter, ast.Attribute) if n.attr in kept]
+        read += [found[name] for name in _names(node.iter) if name in found]
+        for item in nodes_of_kind(node.target, ast.Name) if read else ():
+            found[item.id] = read[0]
     return found
 
 
@@ -119,9 +116,7 @@ def _turns_on(item: ast.expr, around: Surroundings) -> bool:
 
 def _pairs(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.expr, ast.expr]]:
     """The assignments of a function, each target with its own value."""
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Assign):
-            continue
+    for node in nodes_of_kind(function, ast.Assign):
         for target in node.targets:
             value = node.value
             if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):

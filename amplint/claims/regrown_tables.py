@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.by_kind import nodes_of_kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -66,17 +68,18 @@ def _filled(constructor: ast.FunctionDef, methods: dict[str, ast.FunctionDef]) -
 
 def _calls(owner: ast.ClassDef, name: str) -> Iterator[ast.Call]:
     """The calls of a method of that name in a class."""
-    for node in ast.walk(owner):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
+    for node in nodes_of_kind(owner, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == name:
             yield node
 
 
 def _stored(body: ast.AST) -> Iterator[str]:
     """The attributes and buffers that are set to more than a constant."""
-    for node in ast.walk(body):
-        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant):
-            yield from (target.attr for target in node.targets if isinstance(target, ast.Attribute))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) > 1:
+    for node in nodes_of_kind(body, ast.Assign, ast.Call):
+        if isinstance(node, ast.Assign):
+            if not isinstance(node.value, ast.Constant):
+                yield from (target.attr for target in node.targets if isinstance(target, ast.Attribute))
+        elif isinstance(node.func, ast.Attribute) and len(node.args) > 1:
             name, value = node.args[:2]
             written = name.value if isinstance(name, ast.Constant) and not isinstance(value, ast.Constant) else None
             if node.func.attr == "register_buffer" and isinstance(written, str):

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ def uses(around: Surroundings, function: FunctionNode, node: ast.expr) -> Iterat
     target = statement.targets[0]
     if not isinstance(target, ast.Name):
         return
-    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+    named = [n for n in nodes_of_kind(function, ast.Name) if n.id == target.id and n is not target]
     after = [n for n in named if n.lineno > (statement.end_lineno or statement.lineno)]
     again = min((n.lineno for n in after if not isinstance(n.ctx, ast.Load)), default=None)
     for name in after:
@@ -79,7 +80,7 @@ def computed_from(function: ast.AST, node: ast.AST) -> Callable[[ast.AST], bool]
     def holds(tree: ast.AST) -> bool:
         return any(n is node or (isinstance(n, ast.Name) and n.id in reached) for n in ast.walk(tree))
 
-    for statement in [n for n in ast.walk(function) if isinstance(n, ast.Assign | ast.AnnAssign | ast.AugAssign)]:
+    for statement in nodes_of_kind(function, ast.Assign, ast.AnnAssign, ast.AugAssign):
         if statement.value is not None and holds(statement.value):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             reached |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self"}
@@ -90,9 +91,8 @@ def computed_from(function: ast.AST, node: ast.AST) -> Callable[[ast.AST], bool]
 def _uses_of(function: ast.AST) -> dict[str, list[ast.Name]]:
     """Where variables stand in a function, in the order of the source."""
     found: dict[str, list[ast.Name]] = {}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name):
-            found.setdefault(node.id, []).append(node)
+    for node in nodes_of_kind(function, ast.Name):
+        found.setdefault(node.id, []).append(node)
     for uses in found.values():
         uses.sort(key=_place)
     return found

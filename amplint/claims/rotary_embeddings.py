@@ -11,6 +11,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.by_kind import nodes_of_kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,10 +39,11 @@ class Rotation:
 
 def rotations(around: Surroundings, tree: ast.AST) -> Iterator[Rotation]:
     """The first rotation of each function that is returned and casts nothing."""
-    for function in ast.walk(tree):
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and not _looks_after_dtypes(function):
+    for function in nodes_of_kind(tree, ast.FunctionDef, ast.AsyncFunctionDef):
+        sums = [node for node in nodes_of_kind(function, ast.BinOp) if isinstance(node.op, (ast.Add, ast.Sub))]
+        if sums and not _looks_after_dtypes(function):
             names = _Names(function, around)
-            found = (names.rotation(node) for node in ast.walk(function) if isinstance(node, ast.BinOp))
+            found = map(names.rotation, sums)
             rotation = next((one for one in found if one is not None and names.is_returned(one.node)), None)
             if rotation is not None:
                 yield rotation
@@ -48,10 +51,8 @@ def rotations(around: Surroundings, tree: ast.AST) -> Iterator[Rotation]:
 
 def _looks_after_dtypes(function: ast.AST) -> bool:
     """Whether a function mentions a dtype or a cast anywhere; decorators have their say outside."""
-    return any(
-        (isinstance(node, ast.Attribute) and node.attr in _TYPING)
-        or (isinstance(node, ast.keyword) and node.arg == "dtype")
-        for node in ast.walk(function)
+    return any(node.attr in _TYPING for node in nodes_of_kind(function, ast.Attribute)) or any(
+        node.arg == "dtype" for node in nodes_of_kind(function, ast.keyword)
     )
 
 
@@ -63,13 +64,10 @@ class _Names:
         spec = function.args
         self.parameters = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self", "cls"}
         self.bound: dict[str, list[ast.expr]] = {}
-        self.returned: list[ast.expr] = []
-        for node in ast.walk(function):
-            if isinstance(node, ast.Return) and node.value is not None:
-                self.returned.append(node.value)
-            elif isinstance(node, ast.Assign):
-                for target in node.targets:
-                    self._bind(target, node.value)
+        self.returned = [node.value for node in nodes_of_kind(function, ast.Return) if node.value is not None]
+        for node in nodes_of_kind(function, ast.Assign):
+            for target in node.targets:
+                self._bind(target, node.value)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -81,9 +79,7 @@ class _Names:
                 self._bind(part, values[index] if paired else value)
 
     def rotation(self, node: ast.BinOp) -> Rotation | None:
-        """The rotation that an expression is, if it is one."""
-        if not isinstance(node.op, (ast.Add, ast.Sub)):
-            return None
+        """The rotation that a sum is, if it is one."""
         left, right = _factors(node.left), _factors(node.right)
         for turned, kept in ((left, right), (right, left)):
             by_cosine, by_sine = self._turning(turned, "cos"), self._turning(kept, "sin")

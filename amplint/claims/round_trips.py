@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.result_uses import uses_behind
 from amplint.claims.surroundings import FunctionNode, Surroundings
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ class RoundTrip:
 
 def round_trips(tree: ast.Module, around: Surroundings) -> Iterator[RoundTrip]:
     """Those in the methods of classes, whose result a module of the same object gets."""
-    for cls in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+    for cls in nodes_of_kind(tree, ast.ClassDef):
         methods = [node for node in cls.body if isinstance(node, FunctionNode)]
         for method in methods:
             arguments = method.args
@@ -49,8 +50,8 @@ def round_trips(tree: ast.Module, around: Surroundings) -> Iterator[RoundTrip]:
                 continue
             parents = {id(child): node for node in ast.walk(method) for child in ast.iter_child_nodes(node)}
             for tensor, leaves, variables, widened in departures:
-                for back in ast.walk(method):
-                    if not isinstance(back, ast.Call) or not _restores_device(back, tensor, parents):
+                for back in nodes_of_kind(method, ast.Call):
+                    if not _restores_device(back, tensor, parents):
                         continue
                     if not _made_outside(around, back, leaves, variables, widened):
                         continue
@@ -61,10 +62,8 @@ def round_trips(tree: ast.Module, around: Surroundings) -> Iterator[RoundTrip]:
 
 def _departures(method: FunctionNode, names: set[str]) -> Iterator[tuple[str, ast.Call, set[str], bool]]:
     """Arguments turned into arrays or lists: name, where, the variables that hold these, whether cast up before."""
-    for node in ast.walk(method):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        if node.func.attr not in ("numpy", "tolist"):
+    for node in nodes_of_kind(method, ast.Call):
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in ("numpy", "tolist"):
             continue
         base, widened = node.func.value, False
         while isinstance(base, (ast.Call, ast.Attribute, ast.Subscript)):
@@ -79,8 +78,8 @@ def _departures(method: FunctionNode, names: set[str]) -> Iterator[tuple[str, as
             continue
         held = {
             target.id
-            for statement in ast.walk(method)
-            if isinstance(statement, ast.Assign) and any(inner is node for inner in ast.walk(statement.value))
+            for statement in nodes_of_kind(method, ast.Assign)
+            if any(inner is node for inner in ast.walk(statement.value))
             for target in statement.targets
             if isinstance(target, ast.Name)
         }
@@ -152,8 +151,8 @@ def _sink(
         return found
     for caller in methods:
         around = {id(child): node for node in ast.walk(caller) for child in ast.iter_child_nodes(node)}
-        for node in ast.walk(caller):
-            if isinstance(node, ast.Call) and _is_of_self(node.func, caller, method.name):
+        for node in nodes_of_kind(caller, ast.Call):
+            if _is_of_self(node.func, caller, method.name):
                 found = found or _given_to_module(node, caller, around)
     return found
 

@@ -13,6 +13,7 @@ from amplint.claims.result_uses import computed_from
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.values import Trait
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _turned(node: ast.expr | ast.stmt, around: Surroundings) -> bool:
     if function is None:
         return False
     holds = computed_from(function, node)
-    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+    calls = nodes_of_kind(function, ast.Call)
     return any(_TURNS.match(around.called(call)) and holds(call) for call in calls)
 
 

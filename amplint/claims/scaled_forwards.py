@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Gradients, Step
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def _has_other_precision(facts: FileFacts) -> bool:
     """Whether a file brings its losses into 16 bit by something else than the scenario."""
     if any(part in _OF_TORCH for reference in facts.references for part in reference.name.split(".")):
         return True
-    for node in ast.walk(facts.source.tree):
+    for node in nodes_of_kind(facts.source.tree, ast.Import, ast.ImportFrom, ast.Attribute, ast.keyword):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
         if any(name.partition(".")[0] in _LIBRARIES or name in _ATTRIBUTES for name in modules):

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.training.steps import Gradients, Step
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,11 +65,8 @@ def _divides(moment: Moment) -> bool:
     """Whether the function of an event computes with the scale, and so may divide itself."""
     scope = moment.event.scope
     scales = {t.id for t, value in scope.assignments if isinstance(t, ast.Name) and _reads(value, {"get_scale"})}
-    return any(
-        _reads(node, {"get_scale", *scales})
-        for node in ast.walk(scope.node)
-        if isinstance(node, ast.BinOp | ast.AugAssign)
-    )
+    computed = nodes_of_kind(scope.node, ast.BinOp, ast.AugAssign)
+    return any(_reads(node, {"get_scale", *scales}) for node in computed)
 
 
 def _reads(node: ast.AST, names: set[str]) -> bool:

@@ -10,6 +10,8 @@ from functools import lru_cache
 from amplint.infer.lattice.dtypes import BITS
 from amplint.infer.names.annotations import last_name, unquoted
 from amplint.infer.syntax.bindings import package_of
+from amplint.infer.syntax.bodies import children, once_for_each_node
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.control import goes_on
 from amplint.infer.syntax.references import references
 
@@ -55,11 +57,13 @@ class Surroundings:
         pending: list[ast.AST] = [tree]
         while pending:
             node = pending.pop()
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                self._imported.update(_imports(node))
-            for child in ast.iter_child_nodes(node):
+            inside = children(node)
+            for child in inside:
                 self._parents[id(child)] = node
-                pending.append(child)
+            pending += inside
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                self._parents.update({id(alias): node for alias in node.names})
+                self._imported.update(_imports(node))
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(id(node))
@@ -120,8 +124,8 @@ class Surroundings:
         found = self._dtypes.get(id(function))
         if found is None:
             found = self._dtypes[id(function)] = set()
-            found.update(a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg) and _is_annotated_dtype(a))
-            for node in ast.walk(function):
+            found.update(a.arg for a in nodes_of_kind(function.args, ast.arg) if _is_annotated_dtype(a))
+            for node in nodes_of_kind(function, ast.Assign, ast.keyword, ast.Compare):
                 if isinstance(node, ast.Assign) and self.is_dtype(node.value):
                     found.update(target.id for target in node.targets if isinstance(target, ast.Name))
                 elif isinstance(node, ast.keyword) and node.arg == "dtype" and isinstance(node.value, ast.Name):
@@ -231,8 +235,7 @@ class Surroundings:
         given = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg)
         if any(parameter is not None and parameter.arg == name.id for parameter in given):
             return None
-        bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name.id]
-        stores = [n for n in bound if not isinstance(n.ctx, ast.Load)]
+        stores = stored_names(function).get(name.id, [])
         if len(stores) != 1:
             return None
         statement = self.parent(stores[0])
@@ -292,6 +295,16 @@ class Surroundings:
                                 self._of_module.setdefault(part.id, []).append(statement.value)
         value = self.only_value(name)
         return [value] if value is not None else self._of_module.get(name.id, [])
+
+
+@once_for_each_node
+def stored_names(function: FunctionNode) -> dict[str, list[ast.Name]]:
+    """Where a function, or one in it, binds or deletes variables."""
+    found: dict[str, list[ast.Name]] = {}
+    for name in nodes_of_kind(function, ast.Name):
+        if not isinstance(name.ctx, ast.Load):
+            found.setdefault(name.id, []).append(name)
+    return found
 
 
 def _answered(test: ast.expr, answer: bool) -> Iterator[tuple[ast.expr, bool]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint.infer.names.classes import ancestry, find_member, is_module, is_plain
 from amplint.infer.names.definitions import Class
 from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.modules import of_every_module
 from amplint.project.mentions import Function
 
@@ -174,7 +175,7 @@ def _true(test: ast.expr, own: str, *, holds: bool) -> Iterator[str]:
 def _given(asked: Asked, name: str, bases: set[str], files: Iterable[Source]) -> bool:
     """Whether something in some files sets an attribute, of a class or of what derives from it, or spells its name."""
     trees = [file.tree for file in files]
-    every = [node for tree in trees for node in nodes_below(tree) if isinstance(node, ast.ClassDef)]
+    every = [cls for tree in trees for cls in nodes_of_kind(tree, ast.ClassDef)]
     kin = _family(name, every) | bases
     strange: set[int] = set()
     for cls in every:
@@ -208,29 +209,30 @@ def _family(name: str, every: list[ast.ClassDef]) -> set[str]:
 
 
 def _sets(tree: ast.Module, asked: Asked, strange: set[int]) -> bool:
+    if any(constant.value == asked.name for constant in nodes_of_kind(tree, ast.Constant)):
+        return True
+    named: list[ast.Name | ast.Attribute] = [
+        node for node in nodes_of_kind(tree, ast.Attribute) if node.attr == asked.name and id(node) not in strange
+    ]
+    if asked.true:
+        named += [node for node in nodes_of_kind(tree, ast.Name) if node.id == asked.name]
+    stored = {id(node) for node in named if not isinstance(node.ctx, ast.Load)}
+    return bool(stored) and not stored <= (_switched_off(tree) if asked.true else set())
+
+
+def _switched_off(tree: ast.Module) -> set[int]:
+    """``id`` of what a file sets to a constant that is false, or declares alone."""
     off: set[int] = set()
-    for node in nodes_below(tree):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Constant | None):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            off |= {id(target) for target in targets if asked.true and not getattr(node.value, "value", None)}
-    for node in nodes_below(tree):
-        if isinstance(node, ast.Constant) and node.value == asked.name:
-            return True
-        if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(node.ctx, ast.Load) or id(node) in off:
-            continue
-        if isinstance(node, ast.Name):
-            found = asked.true and node.id == asked.name
-        else:
-            found = node.attr == asked.name and id(node) not in strange
-        if found:
-            return True
-    return False
+    for node in nodes_of_kind(tree, ast.Assign, ast.AnnAssign):
+        if isinstance(node.value, ast.Constant | None) and not getattr(node.value, "value", None):
+            off.update(map(id, node.targets if isinstance(node, ast.Assign) else [node.target]))
+    return off
 
 
 def _own_stores(method: Function) -> Iterator[int]:
     own = method.args.args[0].arg if method.args.args else ""
-    for node in nodes_below(method):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:
+    for node in nodes_of_kind(method, ast.Attribute):
+        if isinstance(node.value, ast.Name) and node.value.id == own:
             yield id(node)
 
 

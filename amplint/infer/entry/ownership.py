@@ -18,6 +18,7 @@ from amplint.infer.names.namespace import ModuleValue
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.layers import find_layer
 from amplint.infer.torch_model.modules import CONTAINERS, MODULE_METHODS
 
@@ -239,7 +240,7 @@ def _own_names(method: Method) -> frozenset[str]:
     """Parameters of a function and variables that it assigns."""
     spec = method.args
     names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
-    names |= {node.id for node in nodes_below(method) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {name.id for name in nodes_of_kind(method, ast.Name) if isinstance(name.ctx, ast.Store)}
     return frozenset(names)
 
 
@@ -267,17 +268,15 @@ def _called_attributes(readable: list[Class]) -> set[str]:
     found: set[str] = set()
     for method in (method for cls in readable for method in methods(cls)):
         receiver = method.args.args[0].arg if method.args.args else ""
-        thrown = {id(node.value) for node in nodes_below(method) if isinstance(node, ast.Expr)}
+        thrown = {id(statement.value) for statement in nodes_of_kind(method, ast.Expr)}
         loops: dict[str, set[str]] = {}
-        for node in nodes_below(method):
-            if isinstance(node, (ast.For, ast.comprehension)):
-                for target in ast.walk(node.target):
-                    if isinstance(target, ast.Name):
-                        loops.setdefault(target.id, set()).update(_attributes_in(node.iter, receiver))
-        for node in nodes_below(method):
-            if not isinstance(node, ast.Call) or id(node) in thrown:
+        for loop in nodes_of_kind(method, ast.For, ast.comprehension):
+            for target in nodes_of_kind(loop.target, ast.Name):
+                loops.setdefault(target.id, set()).update(_attributes_in(loop.iter, receiver))
+        for call in nodes_of_kind(method, ast.Call):
+            if id(call) in thrown:
                 continue
-            callee = node.func.value if isinstance(node.func, ast.Subscript) else node.func
+            callee = call.func.value if isinstance(call.func, ast.Subscript) else call.func
             if isinstance(callee, ast.Name):
                 found |= loops.get(callee.id, set())
             elif _is_attribute_of(callee, receiver):

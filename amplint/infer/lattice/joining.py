@@ -55,7 +55,7 @@ def merge(session: Budget, a: Value, a_live: int, b: Value, b_live: int) -> Valu
         return join_tensors(a, a_live, b, b_live)
     if isinstance(a, DTypeValue) and isinstance(b, DTypeValue):
         return _join_dtypes(a, a_live, b, b_live)
-    if a.key == b.key:
+    if kind_of(a) is kind_of(b) and a.key == b.key:
         return a
     if isinstance(a, Sequence) and isinstance(b, Sequence):
         return _join_sequences(session, a, a_live, b, b_live)
@@ -83,6 +83,11 @@ def merge(session: Budget, a: Value, a_live: int, b: Value, b_live: int) -> Valu
     if isinstance(a, AutogradContext):
         return a
     return unite(a, b)
+
+
+def kind_of(value: Value) -> type[Value]:
+    """A class of values: those of one never have a key that those of another have."""
+    return Sequence if isinstance(value, Sequence) else type(value)
 
 
 def is_answer(value: Value) -> bool:
@@ -197,21 +202,17 @@ def unite(*values: Value) -> Value:
         return values[0]
     if len(values) > MAX_UNITED:
         return UNKNOWN
-    distinct: dict[Hashable, Value] = {}
-    for value in values:
-        for option in value.options if isinstance(value, Union) else (value,):
-            distinct.setdefault(option.key, option)
-    options = list(distinct.values())
+    options, kinds = _distinct(values)
     if len(options) == 1:
         return options[0]
-    tensors = [o for o in options if isinstance(o, Tensor)]
-    if len(tensors) > 1:
+    if kinds.count(Tensor) > 1:
+        tensors = [o for o in options if isinstance(o, Tensor)]
         joined: Tensor = tensors[0]
         for tensor in tensors[1:]:
             joined = join_tensors(joined, -1, tensor, -1)
         options = [joined, *(o for o in options if not isinstance(o, Tensor))]
-    dtypes = [o for o in options if isinstance(o, DTypeValue)]
-    if len(dtypes) > 1:
+    if kinds.count(DTypeValue) > 1:
+        dtypes = [o for o in options if isinstance(o, DTypeValue)]
         either = dtypes[0]
         for dtype in dtypes[1:]:
             either = _join_dtypes(either, -1, dtype, -1)
@@ -219,6 +220,22 @@ def unite(*values: Value) -> Value:
     if len(options) == 1:
         return options[0]
     return Union(tuple(options)) if len(options) <= MAX_OPTIONS and _is_small(options) else UNKNOWN
+
+
+def _distinct(values: tuple[Value, ...]) -> tuple[list[Value], list[type[Value]]]:
+    """The alternatives of values, the first of each key, and their kinds.
+
+    Keys, which may take long to make, are made for several of one kind alone.
+    """
+    found = list({id(option): option for value in values for option in options_of(value)}.values())
+    kinds = list(map(kind_of, found))
+    if len(found) == len({*kinds}):
+        return found, kinds
+    by_key: dict[Hashable, Value] = {}
+    for option in found:
+        by_key.setdefault(option.key, option)
+    found = list(by_key.values())
+    return found, list(map(kind_of, found))
 
 
 MAX_NESTED = 150

@@ -23,8 +23,14 @@ class Keyed(Protocol):
 class _Keying:
     """How far the key that is being made has looked."""
 
-    level = 0
-    seen = 0
+    __slots__ = ("level", "seen")
+
+    def __init__(self) -> None:
+        self.level = 0
+        self.seen = 0
+
+
+_keying = _Keying()
 
 
 def keys_of(holder: object, held: Iterable[Keyed], count: int) -> Hashable:
@@ -33,13 +39,12 @@ def keys_of(holder: object, held: Iterable[Keyed], count: int) -> Hashable:
     Values that hold each other twice over (``a = (a, a)``) are as large as no program could be, and dicts may hold
     themselves.
     """
-    if _Keying.level == 0:
-        _Keying.seen = 0
-    _Keying.seen += count
-    if _Keying.seen > _MAX_KEYED or _Keying.level >= _MAX_LEVELS:
+    keying, level = _keying, _keying.level
+    seen = keying.seen = count + (keying.seen if level else 0)
+    if seen > _MAX_KEYED or level >= _MAX_LEVELS:
         return id(holder)
-    _Keying.level += 1
+    keying.level = level + 1
     try:
         return tuple([value.key for value in held])
     finally:
-        _Keying.level -= 1
+        keying.level = level

@@ -133,7 +133,12 @@ def held_test(frame: Frame, name: str) -> ast.expr | None:
 def ask(frame: Frame, test: ast.expr) -> None:
     """Note that a test is made now, before it is known how it comes out."""
     question = _question(frame, test)
-    if question is not None and question[0] not in frame.variables:
+    if question is not None:
+        _ask(frame, question)
+
+
+def _ask(frame: Frame, question: tuple[str, bool, frozenset[str]]) -> None:
+    if question[0] not in frame.variables:
         words = frozenset(word for word in question[2] if word[0] != "." or not frame.lasting(word[1:]))
         frame.variables[question[0]] = Answered(frame.live, frame.live, words, object())
         frame.notes = True
@@ -144,7 +149,7 @@ def answer(frame: Frame, test: ast.expr, truth: bool) -> None:
     question = _question(frame, test)
     if question is None:
         return
-    ask(frame, test)
+    _ask(frame, question)
     name, denied, _ = question
     found, truth = frame.variables[name], truth != denied
     assert isinstance(found, Answered)

@@ -49,6 +49,8 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
 
 
 def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
+    if isinstance(callee, Builtin):
+        return _call_builtin(frame, callee, arguments, node)
     if isinstance(callee, TorchName):
         return torch_calls.call_torch(frame, callee, arguments, node)
     if isinstance(callee, TensorMethod):
@@ -79,8 +81,6 @@ def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> 
         if arguments.positional:
             return objects.decorate_with(callee, arguments.positional[0]) or UNKNOWN
         return UNKNOWN
-    if isinstance(callee, Builtin):
-        return _call_builtin(frame, callee, arguments, node)
     if isinstance(callee, External):
         if find_kernel(callee.name) is None:
             handed_over(frame, node, callee.name, arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amplint.infer.lattice.answered import ASKED
@@ -64,7 +63,8 @@ def evaluate(frame: Frame, node: ast.expr) -> Value:
     session.steps += 1
     handler = _HANDLERS.get(type(node))
     value = handler(frame, node) if handler is not None else UNKNOWN
-    session.recorder.value(session, frame, node, value)
+    if session.recorder.observes:
+        session.recorder.value(session, frame, node, value)
     return value
 
 
@@ -343,7 +343,8 @@ def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> Value:
     given = Sequence(tuple(items))
     for part in reversed(parts):
         given = concatenated(frame.session, part, given)
-    return replace(given, mutable=isinstance(node, ast.List), made=frame.block)
+    mutable = isinstance(node, ast.List)
+    return Sequence(given.items, given.element, mutable, given.head, given.tail, frame.block)
 
 
 def _set(frame: Frame, node: ast.Set) -> Value:

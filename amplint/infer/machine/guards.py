@@ -45,7 +45,6 @@ from amplint.infer.names.texts import text_of, usual_answer
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import binds
-from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bodies import only_answer
 from amplint.infer.torch_model.handed_modules import handed, is_layer_class
 
@@ -110,9 +109,9 @@ def truth(frame: Frame, value: Value, test: ast.expr) -> tuple[int, int]:
 
 def _switched_off(frame: Frame, test: ast.expr) -> int:
     """The scenarios of converted weights, where a test asks for what switches an autocast region of the same code."""
-    if not isinstance(test, ast.Name | ast.Attribute):
+    if not isinstance(test, (ast.Name, ast.Attribute)):
         return 0
-    switches = autocast_switches(frame.namespace.tree).get(id(frame.definition))
+    switches = frame.namespace.autocast_switches.get(id(frame.definition))
     if not switches or ast.unparse(test) not in switches:
         return 0
     scenarios = enumerate(frame.session.scenarios)

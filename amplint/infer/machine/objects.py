@@ -170,6 +170,8 @@ def class_value(frame: Frame, node: ast.ClassDef) -> Class:
 
 def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Value:
     """``value.name``."""
+    if value is UNKNOWN:
+        return _of_unknown(frame, name)
     if isinstance(value, Tensor):
         return tensors.attribute(frame, value, name, node)
     if isinstance(value, Instance):
@@ -220,8 +222,6 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         return comm_hooks.attribute(name)
     if value is distributions.OF_NUMBERS:
         return distributions.attribute(name)
-    if value is UNKNOWN and name == "grad":
-        return frame.session.gradient()
     if isinstance(value, FloatLimits) and name in _FINFO and name != "bits":
         return Number("float", extreme=Limit(name, value.dtypes))
     if isinstance(value, DTypeValue) and name in KINDS:
@@ -238,9 +238,20 @@ def get_attribute(frame: Frame, value: Value, name: str, node: ast.expr) -> Valu
         return DTypeValue(frame.session.unknown)
     if name == "device":
         return Device(None)
-    if value is UNKNOWN or (isinstance(value, Builtin) and value.name.startswith("unknown.")):
+    if isinstance(value, Builtin) and value.name.startswith("unknown."):
         return Builtin(f"unknown.{name}", UNKNOWN)
     return UNKNOWN
+
+
+def _of_unknown(frame: Frame, name: str) -> Value:
+    """An attribute of what may be anything."""
+    if name == "grad":
+        return frame.session.gradient()
+    if name == "__name__":
+        return texts.name_of(UNKNOWN)
+    if name == "dtype":
+        return DTypeValue(frame.session.unknown)
+    return Device(None) if name == "device" else Builtin(f"unknown.{name}", UNKNOWN)
 
 
 _CONSTANTS = frozenset(

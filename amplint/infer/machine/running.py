@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.lattice.arguments import Arguments, usually_a
 from amplint.infer.lattice.contexts import AutogradContext
@@ -33,6 +33,7 @@ from amplint.infer.names.definitions import Bound, Class, Function
 from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame, Returned
 from amplint.infer.state.session import MAX_DEPTH, Known, OutOfBudget, made_before
+from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.torch_model import drift
 from amplint.infer.torch_model.handed_modules import layer_promised
 
@@ -81,7 +82,8 @@ def run_function(
     inner.function, inner.definition = id(function.node), function.node
     inner.caller, inner.outer = frame, function.frame
     inner.late = function.late
-    if not isinstance(function.node, ast.Lambda) and function.namespace.body(function.node).defines:
+    body = None if isinstance(function.node, ast.Lambda) else function.namespace.body(function.node)
+    if body is not None and body.defines:
         inner.leaves = []
     inner.adding = frame.adding and constructing is not None
     inner.making = frame.making or (frame.constructing is not None and classes.is_module(frame.constructing.cls))
@@ -98,7 +100,7 @@ def run_function(
         session.from_user,
         _found_now(inner) if function.late else (),
     )
-    remember = constructing is None and not any(isinstance(v, AutogradContext) for v in arguments.positional)
+    remember = constructing is None and AutogradContext not in map(type, arguments.positional)
     key = session.numbers.setdefault(equal, len(session.numbers))
     known = session.calls.get(key) if remember else None
     if known is not None and session.holds(known):
@@ -128,9 +130,8 @@ def run_function(
             execute(inner, function.node.body)
             if inner.live:
                 inner.returns.append(Returned(inner.live, NONE))
-            result = (
-                _yielded(inner, function.node) if function.namespace.body(function.node).generator else inner.result()
-            )
+            generates = body is not None and body.generator
+            result = _yielded(inner, function.node) if generates else inner.result()
             result = refined(result, function.node.returns)
             if of_module and function.name == "forward":
                 drift.returned(inner, result)
@@ -185,7 +186,8 @@ def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Valu
 def _came_back(frame: Frame, known: Known) -> Value:
     """The result of a call; where it raises on every path, nothing behind it runs."""
     frame.reads |= known.reads
-    frame.found.update(found for found in known.found if found[0] is not frame)
+    if known.found:
+        frame.found.update(found for found in known.found if found[0] is not frame)
     if known.thrown:
         frame.thrown = True
         frame.may_raise(thrown=True)
@@ -268,26 +270,43 @@ def _tells(value: Value) -> bool:
     return any(isinstance(o, Tensor) and any(lane.mask for lane in o.dtypes) for o in options_of(value))
 
 
+class _Parameters(NamedTuple):
+    """The parameters of a function: the names of those that a position fills, all, and the defaults that some have."""
+
+    names: tuple[str, ...]
+    every: tuple[ast.arg, ...]
+    defaults: dict[str, ast.expr]
+
+
+@once_for_each_node
+def _parameters(node: FunctionNode) -> _Parameters:
+    spec = node.args
+    placed = (*spec.posonlyargs, *spec.args)
+    names = tuple([a.arg for a in placed])
+    defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
+    defaults.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None})
+    return _Parameters(names, (*placed, *spec.kwonlyargs), defaults)
+
+
 def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Value]:
     """Parameters to values: arguments, defaults, the rest."""
     spec = function.node.args
-    names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    names, every, defaults = _parameters(function.node)
     bound: dict[str, Value] = dict(zip(names, arguments.positional, strict=False))
     if spec.vararg is not None:
         extra = tuple(arguments.positional[len(names) :])
         unknown = Sequence(None, arguments.rest or UNKNOWN)
         bound[spec.vararg.arg] = unknown if arguments.unknown else Sequence(extra)
     keywords = dict(arguments.keywords)
-    for name in (*names, *(a.arg for a in spec.kwonlyargs)):
-        if name in keywords and name not in bound:
-            bound[name] = keywords.pop(name)
+    for parameter in every if keywords else ():
+        if parameter.arg in keywords and parameter.arg not in bound:
+            bound[parameter.arg] = keywords.pop(parameter.arg)
     if spec.kwarg is not None:
         bound[spec.kwarg.arg] = Mapping(dict(keywords.items()), UNKNOWN if arguments.unknown else None)
-    defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
-    defaults.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None})
     if arguments.rest is not None:
         bound.update({name: arguments.rest for name in names[len(arguments.positional) :] if name not in bound})
-    for name in (*names, *(a.arg for a in spec.kwonlyargs)):
+    for parameter in every:
+        name = parameter.arg
         if name not in bound:
             default = defaults.get(name)
             if default is None or arguments.unknown:
@@ -296,7 +315,7 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
                 outer = Frame(frame.session, function.namespace, closure=function.closure)
                 value = evaluate(outer, default)
                 bound[name] = usually_a(value)
-    for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+    for parameter in every:
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))
             if promise is UNKNOWN and function.name != "__init__":

@@ -51,8 +51,10 @@ def _ancestry(cls: Class) -> Iterator[Value]:
 
 def torch_base(cls: Class) -> str | None:
     """The torch class that a class derives from: of several the one that makes it a module."""
-    bases = [base.name for base in ancestry(cls) if isinstance(base, TorchName)]
-    return next((name for name in bases if name.startswith("torch.nn.")), bases[0] if bases else None)
+    if cls.torch_base is None:
+        bases = [base.name for base in ancestry(cls) if isinstance(base, TorchName)]
+        cls.torch_base = next((name for name in bases if name.startswith("torch.nn.")), bases[0] if bases else "")
+    return cls.torch_base or None
 
 
 def is_module(cls: Class | None) -> bool:

@@ -83,6 +83,8 @@ class Class(Value):
     closure: dict[str, Value] | None = None
     lineage: tuple[Value, ...] | None = None
     """The class and its bases, once they were asked for."""
+    torch_base: str | None = None
+    """The torch class that it derives from, empty for none, once that was asked."""
     retrofit: bool | None = None
     """Whether its objects add to a layer that was there before them, once that was asked."""
 

@@ -16,6 +16,7 @@ from amplint import contents
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
+from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
 from amplint.infer.syntax.bodies import OF_TENSORS, Body, attributes_set, body_of, globals_said
 from amplint.infer.syntax.outline import Outline, Unparsed, outline
@@ -139,6 +140,11 @@ class Namespace:
         found = ((name, b) for name, bindings in self.bindings.items() for b in bindings if isinstance(b, ast.alias))
         taken = ((name, package_of(b, s)) for name, b in found if (s := import_statement(b)) is not None)
         return frozenset(name for name, package in taken if package in OF_TENSORS)
+
+    @cached_property
+    def autocast_switches(self) -> dict[int, frozenset[str]]:
+        """By the ``id`` of a function, what switches its autocast regions; without a walk where no region can be."""
+        return autocast_switches(self.tree) if "autocast" in self.source.text else {}
 
     def attributes_set(self, node: ast.ClassDef | None) -> tuple[frozenset[str], frozenset[str]]:
         """Attributes that the constructor of a class of this module sets, and that other code does.

@@ -23,6 +23,8 @@ class Observer(Recorder):
     Where the program's user reaches an expression, what others would have to pass does not count.
     """
 
+    observes = True
+
     def __init__(self) -> None:
         super().__init__()
         self._seen: dict[int, tuple[bool, ast.expr | ast.stmt, Value, int]] = {}

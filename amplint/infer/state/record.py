@@ -68,6 +68,9 @@ class Watched(Budget, Protocol):
 class Recorder:
     """Collects facts of one file; what happens in other files of the project is not its concern."""
 
+    observes = False
+    """Whether it wants to know what every expression gives."""
+
     def __init__(self) -> None:
         self.trace: list[Event] = []
         self.activations: dict[int, list[int]] = {}

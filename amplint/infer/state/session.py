@@ -196,7 +196,9 @@ class Session:
         """Whether a call would find what it found before."""
         if known.version != self.version and self.changed_since(known.version, known.reads):
             return False
-        return all(name in frame.variables and frame.variables[name].key == key for frame, name, key in known.found)
+        return not known.found or all(
+            name in frame.variables and frame.variables[name].key == key for frame, name, key in known.found
+        )
 
     def changed_since(self, version: int, places: Iterable[Hashable]) -> bool:
         """Whether any of these may hold something else than it did then."""

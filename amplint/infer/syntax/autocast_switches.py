@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ _LEGACY = ("torch.cuda.amp.", "torch.cpu.amp.")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@once_for_each_node
 def autocast_switches(tree: ast.Module) -> dict[int, frozenset[str]]:
     """By the ``id`` of a function, the variables and attributes that switch a region in it, or, for attributes of its
     object, in its class."""

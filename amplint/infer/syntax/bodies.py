@@ -79,24 +79,26 @@ _NO_NODES = frozenset(
     )
 )
 """Fields that hold strings, numbers, contexts and operators."""
-_GAPS = frozenset(("keys", "kw_defaults"))
+GAPS = frozenset(("keys", "kw_defaults"))
 """Fields whose lists hold None too."""
 
-_CHILDREN = {
+FIELDS = {
     kind: () if kind in (ast.Constant, ast.MatchSingleton) else tuple(f for f in kind._fields if f not in _NO_NODES)
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
+"""The fields of each kind of node that hold other nodes, in Python's order; contexts, operators and import aliases left
+out."""
 _FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """``ast.iter_child_nodes`` without contexts, operators and import aliases."""
     found: list[ast.AST] = []
-    for name in _CHILDREN[node.__class__]:
+    for name in FIELDS[node.__class__]:
         value = getattr(node, name, None)
         if value.__class__ is list:
-            found.extend([item for item in value if item is not None] if name in _GAPS else value)
+            found.extend([item for item in value if item is not None] if name in GAPS else value)
         elif value is not None:
             found.append(value)
     return found
@@ -116,7 +118,7 @@ def nodes_below(root: ast.AST) -> list[ast.AST]:
 
 def _below(stack: list[ast.AST]) -> list[ast.AST]:
     found: list[ast.AST] = []
-    pop, push, extend, note, below = stack.pop, stack.append, stack.extend, found.append, _CHILDREN
+    pop, push, extend, note, below = stack.pop, stack.append, stack.extend, found.append, FIELDS
     while stack:
         node = pop()
         note(node)
@@ -126,7 +128,7 @@ def _below(stack: list[ast.AST]) -> list[ast.AST]:
         for name in below[node.__class__]:
             value = getattr(node, name, None)
             if value.__class__ is list:
-                extend([item for item in value if item is not None] if name in _GAPS else value)
+                extend([item for item in value if item is not None] if name in GAPS else value)
             elif value is not None:
                 push(value)
     return found

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from amplint.infer.syntax.bodies import children
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -21,11 +23,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _OTHER, _NONE = "", "None"
 """What a name is bound to when that is not a torch object."""
 
-_LEAVES = frozenset(
-    {ast.Constant, ast.Pass, ast.Break, ast.Continue}
-    | {*ast.expr_context.__subclasses__(), *ast.operator.__subclasses__(), *ast.unaryop.__subclasses__()}
-    | {*ast.boolop.__subclasses__(), *ast.cmpop.__subclasses__()}
-)
+_LEAVES = frozenset((ast.Constant, ast.Pass, ast.Break, ast.Continue))
 """Nodes with nothing to find below them."""
 
 
@@ -161,12 +159,7 @@ class _Walk:
             if handler is not None:
                 handler(node, scope)
                 continue
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if value.__class__ is list:
-                    stack.extend([(item, scope) for item in value if isinstance(item, ast.AST)])
-                elif isinstance(value, ast.AST) and value.__class__ not in _LEAVES:
-                    stack.append((value, scope))
+            stack += [(child, scope) for child in children(node) if child.__class__ not in _LEAVES]
 
     def _handlers(self) -> dict[type, Callable[[Any, _Scope], None]]:
         """What to do at a node by its class; any other is only walked through."""

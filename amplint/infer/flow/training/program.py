@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.bodies import children
 from amplint.infer.syntax.templates import template_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Place = tuple[object, ...]
 
-_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_NESTED = (*_DEFINITIONS, ast.Lambda)
+_NOTED = frozenset(
+    (
+        *(ast.Name, ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.withitem, ast.Return),
+        *(ast.Import, ast.ImportFrom),
+    )
+)
+"""Kinds of node that a scope notes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -199,12 +208,13 @@ class Program:
         stack: list[ast.AST] = list(reversed(body))
         while stack:
             node = stack.pop()
-            if isinstance(node, _NESTED) and not isinstance(node, ast.Lambda):
+            if isinstance(node, _DEFINITIONS):
                 self._define(node, scope, owner if any(node is item for item in body) else None)
                 stack.extend(node.decorator_list)
                 continue
-            self._note(node, scope)
-            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+            if node.__class__ in _NOTED:
+                self._note(node, scope)
+            stack += reversed(children(node))
 
     def _define(self, node: ast.stmt, scope: Scope, owner: ClassScope | None) -> None:
         if isinstance(node, ast.ClassDef):
@@ -250,7 +260,7 @@ class Program:
             scope.assignments.append((node.optional_vars, node.context_expr))
         elif isinstance(node, ast.Return) and node.value is not None:
             scope.returned.append(node.value)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self._import(node, scope)
 
     def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:

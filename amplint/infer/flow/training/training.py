@@ -24,7 +24,11 @@ class Training:
 
     def __init__(self, tree: ast.Module, references: Iterable[Reference]) -> None:
         self.program = Program(tree, references)
-        self.roles = Roles(self.program)
+
+    @cached_property
+    def roles(self) -> Roles:
+        """What the objects of its training steps are."""
+        return Roles(self.program)
 
     @cached_property
     def moments(self) -> tuple[Moment, ...]:
