@@ -210,4 +210,5 @@ def _both(a: Conflict, b: Conflict) -> Conflict:
     """One defect seen in two contexts: the stronger claim, with every scenario of that strength."""
     if (a.raises, a.standing.rank) != (b.raises, b.standing.rank):
         return max(a, b, key=lambda c: (c.raises, -c.standing.rank))
-    return replace(a, scenarios=a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios))
+    scenarios = a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios)
+    return replace(a, scenarios=scenarios, by_callers=a.by_callers and b.by_callers)

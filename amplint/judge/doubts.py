@@ -68,6 +68,11 @@ DEFAULT_UNSEEN = _possible(
     _OPERANDS,
     "Only a model that is constructed under a 16-bit default dtype fails, and nothing in the file sets one.",
 )
+PASSED_BY_NONE = _possible(
+    "passed-by-none",
+    "AMP106",
+    "A caller has to pass low precision, and nothing in the project is seen to: a module's own input is float32.",
+)
 WIDE_DESTINATION = _possible(
     "wide-destination",
     "AMP105",
