@@ -148,8 +148,16 @@ NOT_POSITIONS = _drop(
 ONLY_OUTGROWN = _possible(
     "only-outgrown", "AMP306", "The constructor has made the table; only positions beyond its end make a new one."
 )
+BEGINS_TRAINING = _possible(
+    "begins-training", "AMP604", "The function takes the training step itself, so it hardly runs inside another region."
+)
 SWITCHED_ON = _possible(
     "switched-on", "AMP603", "A flag switches the region on, and what sets the flag may do so for CUDA only."
+)
+STEERS_NOTHING = _possible(
+    "steers-nothing",
+    "AMP602",
+    "The answer decides over no region of autocast and no dtype of it: on another device the same is computed.",
 )
 IMPORTED_ONLY = _possible(
     "imported-only", "AMP601", "The file never uses the name, and to import it warns of nothing: only a call does."
