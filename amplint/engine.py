@@ -215,8 +215,10 @@ def _judged(
 def _by_ways_in(
     suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging, followed: set[Path]
 ) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), or where the
-    project never gives what they stand behind (see :mod:`amplint.project.attributes`)."""
+    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), where the
+    project never gives what they stand behind (see :mod:`amplint.project.attributes`), or where nothing in it passes
+    what makes them fail (see :mod:`amplint.project.passing`)."""
+    from amplint.project.passing import passed_by_none
     from amplint.project.ways import nowhere, ways_in
 
     codes = doubts.NO_WAY_IN.codes
@@ -228,7 +230,11 @@ def _by_ways_in(
         if suspect.standing.told and rule.code in codes:
             row = suspect.span.start.row
             without = any(ways.attributes.lack(cls, row) for cls in facts.classes_around(row))
-            held = {doubts.NO_WAY_IN: nowhere(ways, suspect), doubts.UNANSWERED: without}
+            held = {
+                doubts.NO_WAY_IN: nowhere(ways, suspect),
+                doubts.UNANSWERED: without,
+                doubts.PASSED_BY_NONE: passed_by_none(ways, suspect),
+            }
             weighed.append((rule, suspect.doubted(*holding(held))))
         else:
             weighed.append((rule, suspect))

@@ -31,7 +31,8 @@ class UncastAutocastExit(Rule):
     them comes from outside, where autocast was on, and is used as it arrives; at the call where the region calls what
     holds the operation. Also, as a warning, arithmetic of which one side is cast to float32 there, while of the other
     something is computed in the dtype that it came in. Possible only: an operand that a caller may pass, in whose place
-    there is a number, or something unknown, where none does.
+    there is a number, or something unknown, where none does; and one that is low precision where a caller passes that,
+    which nothing in the project is seen to.
 
     Why it is bad
     -------------

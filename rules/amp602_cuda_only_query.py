@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.autocast_queries import asked_together, cuda_only_queries, evident_tensor, places_outside
 from amplint.claims.legacy_names import DEPRECATED_SINCE
+from amplint.claims.query_outcomes import steers_autocast
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_calls import ask_device, rename
-from amplint.rule import ASSUMED, Applicability, Edit, Example, Rule, Severity, Suspect
+from amplint.rule import ASSUMED, Applicability, Edit, Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,8 @@ class CudaOnlyQuery(Rule):
     where the answer goes straight into CUDA's own autocast, and in a function that only CUDA runs, since it steers CUDA
     (with its streams, for example) or is decorated with `custom_fwd(device_type="cuda")`; there AMP601 reports the
     deprecated query. Elsewhere this rule reports `torch.get_autocast_gpu_dtype()` instead of AMP601: torch 2.4
-    deprecates it.
+    deprecates it. Possible only: a query whose answer is nothing but a test, behind which no region of autocast is
+    opened and autocast is asked for no dtype.
 
     Why it is bad
     -------------
@@ -47,7 +49,7 @@ class CudaOnlyQuery(Rule):
     RuntimeError: Index put requires the source and destination dtypes match, got Float for the destination and BFloat16 for the source.
     RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16
     ```
-    or silently: a fast path that should be off under autocast stays on.
+    or silently: a region that should be off stays on, or is not entered again when something is recomputed.
 
     Example
     -------
@@ -138,7 +140,9 @@ def states():
             tensor = evident_tensor(members[0], near)
             span = facts.source.span(node)
             also = places_outside(node, members, facts, around)
-            yield Suspect(span, span, message, scenarios, ASSUMED, also=also, data=(members, tensor))
+            steers = any(query.asks_dtype or steers_autocast(query.call, around) for query in members)
+            standing = ASSUMED if steers else ASSUMED.doubted(doubts.STEERS_NOTHING)
+            yield Suspect(span, span, message, scenarios, standing, also=also, data=(members, tensor))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.default_dtype_regions import default_dtype_regions
+from amplint.claims.default_dtype_regions import begins_training, default_dtype_regions
 from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY
-from amplint.rule import Applicability, Example, Rule, Severity, Standing, Suspect
+from amplint.claims.surroundings import Surroundings
+from amplint.rule import Applicability, Example, Rule, Severity, Standing, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,8 @@ class NestedDefaultDtype(Rule):
     that the program runs in: that of the region around, and where autocast is off, that of the surrounding program.
     A region nested in one that switches autocast off counts, since what it hands out meets the rest of the model; so
     does one in a model held in 16 bit without autocast, which it switches on. Where autocast is off around it and the
-    model is float32, opening a region is the code's own choice.
+    model is float32, opening a region is the code's own choice. Possible only: a region of a method that takes the
+    training step itself, backward pass and optimizer, unless another region is around it there.
 
     Why it is bad
     -------------
@@ -134,7 +136,10 @@ def train(block, x):
             place = "the region around it" if inherit else "the program around it"
             message = f"{name}() computes in {legacy.default_dtype} whatever the dtype of {place}"
             span = facts.source.span(call)
-            yield Suspect(span, span, message, scenarios, Standing(forced=inherit), data=(legacy.device, inherit))
+            standing = Standing(forced=inherit)
+            if begins_training(call, facts, Surroundings.of(facts.source.tree)):
+                standing = standing.doubted(doubts.BEGINS_TRAINING)
+            yield Suspect(span, span, message, scenarios, standing, data=(legacy.device, inherit))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         device, inherit = suspect.data

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,6 +64,57 @@ def test_what_a_distribution_factors_raises_first(tmp_path: Path, made: str, rai
     with Reached() as reached, pytest.raises((RuntimeError, NotImplementedError)):
         namespace["Prior"]().to(dtype)(torch.ones(8, 8, dtype=dtype))
     assert ("cholesky" in (reached.raised_in or "")) == raises
+
+
+LOW_RANK = """\
+import torch
+from torch import nn
+from torch.distributions import LowRankMultivariateNormal
+
+
+class Prior(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = nn.Parameter(torch.zeros(4))
+        self.factor = nn.Parameter(torch.randn(4, 2))
+        self.diagonal = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor):
+        made = LowRankMultivariateNormal({arguments})
+        return made.log_prob(x), nn.functional.binary_cross_entropy(x.sigmoid(), target)
+"""
+RUN = """\
+from amplint.emulation import emulated
+
+with emulated("cuda"):
+    namespace = {}
+    exec(compile(open("net.py").read(), "net.py", "exec"), namespace)
+    torch = namespace["torch"]
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        namespace["Prior"]()(torch.randn(3, 4), torch.rand(3, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "row", "text"),
+    [
+        ("self.mean, self.factor, self.diagonal.exp()", 14, "cholesky"),
+        ("loc=self.mean, cov_diag=self.diagonal.exp(), cov_factor=self.factor", 14, "cholesky"),
+        ("self.mean.double(), self.factor.double(), self.diagonal.exp().double()", 15, "binary_cross_entropy"),
+    ],
+)
+def test_autocast_rounds_the_product_that_a_distribution_factors(
+    tmp_path: Path, arguments: str, row: int, text: str
+) -> None:
+    code = LOW_RANK.format(arguments=arguments)
+    (tmp_path / "net.py").write_text(code)
+    rules = tuple(rule for rule in load_rules() if rule.code in ("AMP304", "AMP305"))
+    found = check_file(tmp_path / "net.py", Options(rules, asked=frozenset({"AMP304", "AMP305"}))).findings
+    assert [f.span.start.row for f in found if "autocast-bf16" in f.scenarios] == [row]
+    done = subprocess.run([sys.executable, "-c", RUN], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert f'"net.py", line {row}' in done.stderr
+    assert text in done.stderr.splitlines()[-1] + "".join(done.stderr.splitlines()[-3:])
 
 
 def test_the_factored_parameters_stand_where_torch_has_them() -> None:

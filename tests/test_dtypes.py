@@ -17,6 +17,7 @@ from amplint.infer.lattice.dtypes import (
     COMPLEX,
     NAMES,
     UNKNOWN_LANE,
+    Bound,
     Lane,
     Symbol,
     bits_of,
@@ -28,7 +29,7 @@ from amplint.infer.lattice.dtypes import (
     real_of,
     result_type,
 )
-from amplint.infer.lattice.strength import strength
+from amplint.infer.lattice.strength import Strength, strength
 
 PAIRS = list(itertools.product(NAMES, NAMES))
 masks = st.integers(min_value=1, max_value=(1 << len(NAMES)) - 1)
@@ -118,11 +119,22 @@ def test_float32_beside_something_unknown_is_float32_or_wider(
             | BITS["float32"]
         ).wide
     ]
-    assert result.bounded == (not narrower)
+    assert bool(result.bounded) == (not narrower)
     assert promote_lanes(UNKNOWN_LANE, other_dim, given, dim).bounded == result.bounded
     assert join_lanes(result, given).bounded == result.bounded
     assert not join_lanes(result, Lane(BITS["float16"])).bounded
     assert not promote_lanes(given._replace(assumed=True), dim, UNKNOWN_LANE, other_dim).bounded
+
+
+@pytest.mark.parametrize("bound", Bound)
+def test_how_surely_a_dtype_is_bounded_is_kept(bound: Bound) -> None:
+    """What is combined with it is bounded as surely, as surely as both where paths meet."""
+    given, float32, half = BOUNDED_LANE._replace(bounded=bound), Lane(BITS["float32"]), Lane(BITS["float16"])
+    assert promote_lanes(given, 1, half, 1).bounded is bound
+    assert promote_lanes(given, 1, float32, 1).bounded is Bound.SURE
+    assert join_lanes(given, float32).bounded is bound
+    expected = {Bound.NONE: Strength.NONE, Bound.ASSUMED: Strength.ASSUMED, Bound.SURE: Strength.FORCED}
+    assert strength(given, half) is expected[bound]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,14 @@ def run(first: str) -> list[int]:
     return [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")]
 
 
+@pytest.mark.parametrize("annotation", ["", ": nn.Module", ": torch.nn.Module"])
+@pytest.mark.parametrize("first", ["self.given(wide)", "self.given.forward(wide)[-1]"])
+def test_a_module_of_which_only_that_is_known_is_unknown(first: str, annotation: str) -> None:
+    code = CODE.format(first=f"first = {first}").replace("given):", f"given{annotation}):")
+    assert told_in(code) == []
+    assert told_in(code.replace("given(wide)", "given(x)").replace("forward(wide)", "forward(x)")) == [14]
+
+
 @pytest.mark.parametrize(
     ("first", "raises", "told"),
     [
@@ -44,6 +52,9 @@ def run(first: str) -> list[int]:
         ("first = self.given.forward(wide)", 13, []),
         ("first = torch.mm(wide, self.given(x))", 13, []),
         ("first = torch.mm(wide, self.given(x).relu())", 13, []),
+        ("first = self.given(wide * self.given(x))", 13, []),
+        ("first = self.given(torch.cat([x, wide * self.given(x)]))", 13, []),
+        ("first = torch.mm(wide + self.given(x), self.given(x))", 13, []),
         ("first = self.given(x)", 14, [14]),
         ("first = self.given(wide.to(x.dtype))", 14, [14]),
         ("first = torch.mm(wide.to(x.dtype), self.given(x))", 14, [14]),

@@ -175,7 +175,7 @@ def test_older_torch_has_no_argument_to_offer() -> None:
 
 
 def test_scenarios_are_those_with_autocast() -> None:
-    (finding,) = findings(RULE, "import torch\ntorch.is_autocast_enabled()\n")
+    (finding,) = findings(RULE, "import torch\non = torch.is_autocast_enabled()\n")
     assert finding.scenarios == ("autocast-fp16", "autocast-bf16")
     assert (finding.severity.value, finding.certainty.value) == ("warning", "likely")
 
@@ -244,3 +244,81 @@ def test_a_dtype_asked_for_where_autocast_is_on_is_part_of_that_query(body: str,
 def test_torch_deprecates_the_query_of_the_dtype() -> None:
     with pytest.warns(DeprecationWarning, match="get_autocast_gpu_dtype"):
         torch.get_autocast_gpu_dtype()
+
+
+TESTED = """\
+import contextlib
+import torch
+
+
+def quiet():
+    return contextlib.nullcontext()
+
+
+def f(self, x: torch.Tensor):
+    {body}
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("if torch.is_autocast_enabled(): x = x.to(torch.float16)", False),
+        ("if torch.is_autocast_enabled(): x = x.float()", False),
+        ("x = x.half() if torch.is_autocast_enabled() else x", False),
+        ("if x.dtype is not self.dtype and not torch.is_autocast_enabled(): raise ValueError", False),
+        ("assert not torch.is_autocast_enabled()", False),
+        ("why = 'grad' if x.requires_grad else 'amp' if torch.is_autocast_enabled() else ''", False),
+        ("on = torch.is_autocast_enabled()\n    if not on:\n        x = self.fused(x)", False),
+        ("if torch.is_autocast_enabled():\n        with torch.no_grad(): x = self.fused(x)", False),
+        ("if torch.is_autocast_enabled(): pass\n    with torch.autocast('cpu'): x = self.fused(x)", False),
+        ("if torch.is_autocast_enabled(): return x\n    with torch.autocast('cpu'): x = self.fused(x)", True),
+        ("if torch.is_autocast_enabled():\n        with torch.autocast('cpu', enabled=False): x = self.fused(x)", True),
+        ("if torch.is_autocast_enabled():\n        with quiet(): x = self.fused(x)", True),
+        ("on = torch.is_autocast_enabled()\n    with torch.autocast('cpu', enabled=on): x = self.fused(x)", True),
+        ("if torch.is_autocast_enabled(): x = x.to(torch.get_autocast_dtype('cpu'))", True),
+        ("self.on = torch.is_autocast_enabled()", True),
+        ("x = self.fused(x, torch.is_autocast_enabled())", True),
+        ("return torch.is_autocast_enabled()", True),
+    ],
+)
+def test_an_answer_is_a_hazard_where_it_may_decide_over_autocast(body: str, told: bool) -> None:
+    found = [f for f in findings(RULE, TESTED.format(body=body)) if "is_autocast_enabled" in f.message]
+    expected = [] if "get_autocast_dtype" in body and not found else ["likely" if told else "possible"]
+    assert [finding.certainty.value for finding in found] == expected
+
+
+class _Both(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, on: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """The output where a cast stands under the answer, and where a region does."""
+        cast = self.layer(x.float() if on else x)
+        with torch.autocast("cpu", enabled=False) if on else torch.no_grad():
+            return cast, self.layer(x.float())
+
+
+def test_a_cast_that_autocast_undoes_needs_no_answer_and_a_region_does() -> None:
+    both, x = _Both(), torch.randn(2, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        (right, full), (wrong, low) = both(x, on=True), both(x, on=torch.is_autocast_enabled())
+    assert torch.equal(right, wrong)
+    assert (full.dtype, low.dtype) == (torch.float32, torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("steers", "told"),
+    [
+        ("torch.cuda.set_rng_state(states)", 0),
+        ("return torch.cuda.current_device()", 0),
+        ("if torch.cuda.is_available(): torch.cuda.empty_cache()", 1),
+        ("torch.set_rng_state(states)", 1),
+    ],
+)
+def test_a_function_that_calls_what_steers_cuda_means_its_autocast(steers: str, told: int) -> None:
+    code = f"import torch\n\ndef restore(states):\n    {steers}\n\n"
+    code += "def again(ctx, states):\n    restore(states)\n    ctx.on = torch.is_autocast_enabled()\n"
+    assert len(rows(RULE, code)) == told

@@ -191,3 +191,46 @@ def test_with_amp601_in_either_order() -> None:
             with torch.autocast("cpu", dtype=torch.float16):
                 dtypes.append(namespace["inner"]())
     assert dtypes == [torch.bfloat16, torch.float16, torch.bfloat16]
+
+
+LOOP = """\
+import torch
+from torch import nn
+
+
+class Learner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 4)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.scaler = torch.amp.GradScaler()
+
+    def fit(self, x: torch.Tensor):
+        {around}
+            with torch.cuda.amp.autocast():
+                loss = self.net(x).sum()
+        {backward}
+        {step}
+"""
+
+
+@pytest.mark.parametrize(
+    ("around", "backward", "step", "certainty"),
+    [
+        ("for _ in range(2):", "self.scaler.scale(loss).backward()", "self.scaler.step(self.optimizer)", "possible"),
+        ("if x.is_cuda:", "loss.backward()", "self.optimizer.step()", "possible"),
+        ("with torch.no_grad():", "loss.backward()", "self.optimizer.step()", "possible"),
+        ("with torch.autocast('cuda'):", "loss.backward()", "self.optimizer.step()", "proven"),
+        ("for _ in range(2):", "self.manual_backward(loss)", "self.optimizer.step()", "proven"),
+        ("for _ in range(2):", "loss.backward()", "return loss", "proven"),
+        ("for _ in range(2):", "return loss", "", "proven"),
+    ],
+)
+def test_a_method_that_takes_the_training_step_runs_in_no_other_region(
+    around: str, backward: str, step: str, certainty: str
+) -> None:
+    source = source_of(LOOP.format(around=around, backward=backward, step=step), "/project/module.py")
+    facts = analyse(source, scenarios=SCENARIOS, device="cuda", torch_version=(2, 13))
+    (suspect,) = RULE.suspects(facts)
+    assert suspect.standing.certainty is not None
+    assert suspect.standing.certainty.value == certainty

@@ -64,7 +64,7 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
     calls = [(reference.name, reference.call) for reference in facts.references if reference.call is not None]
     names = {id(call): name for name, call in calls}
     aware = {id(around.function(call)) for name, call in calls if _knows_devices(name, call)}
-    of_cuda = {id(function) for name, call in calls if _runs_on_cuda(name) and (function := around.function(call))}
+    of_cuda = _steering_cuda(facts, around, calls)
     of_cuda |= {id(q.function) for q in candidates if q.function and _decorated_for_cuda(q.function, around)}
     of_cuda |= {id(q.function) for q in candidates if q.function and _called_for_cuda(q.function, facts, around, names)}
     return [
@@ -120,6 +120,15 @@ def _runs_on_cuda(name: str) -> bool:
     """Whether a function that calls something runs on CUDA alone: what of ``torch.cuda`` works without it is about
     autocast or asks what there is."""
     return name.startswith("torch.cuda.") and not name.startswith(("torch.cuda.amp.", "torch.cuda.is_"))
+
+
+def _steering_cuda(facts: FileFacts, around: Surroundings, calls: list[tuple[str, ast.Call]]) -> set[int]:
+    """The functions of a file, by ``id``, that steer CUDA, or call one of its own that does so untested."""
+    steered = [(call, around.function(call)) for name, call in calls if _runs_on_cuda(name)]
+    untested = {f.name for call, f in steered if f is not None and not on_cuda(call, around, where_available=True)}
+    called = (node for node in ast.walk(facts.source.tree) if isinstance(node, ast.Call)) if untested else ()
+    users = (around.function(c) for c in called if isinstance(c.func, ast.Name) and c.func.id in untested)
+    return {id(function) for function in (*(f for _, f in steered), *users) if function is not None}
 
 
 def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.finding import Place
 from amplint.infer.lattice.dtypes import LOW, bits_of, names_of
 from amplint.infer.lattice.origins import deciding
+from amplint.infer.lattice.strength import Strength
 from amplint.infer.state.facts import Kind
 from amplint.infer.torch_model.provenance import is_upcast, made_in
 
@@ -59,6 +60,8 @@ class Conflict:
     elsewhere: Cause | None = None
     """The operation, where it stands in another file: ``node`` is the call that leads there from this one, and the
     operands have no nodes."""
+    by_callers: bool = False
+    """Callers may pass dtypes that disagree with what is fixed here, and none was seen to."""
 
     def doubted(self, *doubts: Doubt) -> Conflict:
         """The same, with further doubts."""
@@ -92,6 +95,7 @@ def conflict_of(
         led_by=found.led_by,
         cited=found.cited,
         elsewhere=found.elsewhere,
+        by_callers=bool(found.strengths) and all(s is Strength.CALLER for s in found.strengths),
     )
 
 

@@ -88,7 +88,7 @@ class _Judged:
         for event in facts.trace:
             self._follow(event)
         self.told = tuple(self._told())
-        self.refused |= {id(conflict.node) for conflict in self.told if conflict.standing.told}
+        self.refused |= {id(node) for c in self.told if c.standing.told for node in (c.node, *c.also)}
         self.unreached = {
             facts.span(node): frozenset.intersection(
                 *(frozenset(name for name, what in before.items() if what in self.refused) for before in seen)
@@ -175,7 +175,8 @@ class _Judged:
         kept: list[Conflict] = []
         spoken: dict[tuple[Kind, Place, int], int] = {}
         found = [*self._conflicts.values(), *self._aligned_elsewhere()]
-        for conflict in sorted(found, key=lambda c: c.standing.rank):
+        raising = self.refused | {id(conflict.node) for conflict in found if conflict.standing.told}
+        for conflict in sorted(found, key=lambda c: (self._hidden(c, raising), c.standing.rank)):
             if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
                 continue
             if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
@@ -187,13 +188,16 @@ class _Judged:
                     continue
                 spoken[defect] = len(kept)
             kept.append(conflict)
-        told = self.refused | {id(conflict.node) for conflict in kept if conflict.standing.told}
-        return (self._reached(conflict, told) for conflict in kept)
+        return (self._reached(conflict, raising) for conflict in kept)
 
-    def _reached(self, conflict: Conflict, told: set[int]) -> Conflict:
-        """What is left of a conflict where nothing that is told raises before it; doubted where that is nowhere."""
+    def _hidden(self, conflict: Conflict, raising: set[int]) -> bool:
+        """Whether something raises before a conflict wherever it was seen."""
+        return all(raising.intersection(before) for _, before in self._seen.get(id(conflict.node), [((), ())]))
+
+    def _reached(self, conflict: Conflict, raising: set[int]) -> Conflict:
+        """What is left of a conflict where nothing raises before it; doubted where that is nowhere."""
         seen = self._seen.get(id(conflict.node), [])
-        reached = [found for found, before in seen if not told.intersection(before)]
+        reached = [found for found, before in seen if not raising.intersection(before)]
         if len(reached) == len(seen):
             return conflict
         left = reduce(_both, reached) if reached else conflict.doubted(doubts.FAILS_BEFORE)
@@ -207,4 +211,5 @@ def _both(a: Conflict, b: Conflict) -> Conflict:
     """One defect seen in two contexts: the stronger claim, with every scenario of that strength."""
     if (a.raises, a.standing.rank) != (b.raises, b.standing.rank):
         return max(a, b, key=lambda c: (c.raises, -c.standing.rank))
-    return replace(a, scenarios=a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios))
+    scenarios = a.scenarios + tuple(s for s in b.scenarios if s not in a.scenarios)
+    return replace(a, scenarios=scenarios, by_callers=a.by_callers and b.by_callers)

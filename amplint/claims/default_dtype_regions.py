@@ -6,11 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.legacy_names import LEGACY
+from amplint.infer.flow.training.steps import Gradients, Step
 from amplint.infer.lattice.dtypes import BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.claims.surroundings import Surroundings
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts, Region
 
@@ -60,3 +62,17 @@ def default_dtype_regions(facts: FileFacts) -> Iterator[tuple[ast.Call, str, tup
         scenarios = tuple(n for n in facts.names(lanes[key]) if n in facts.all_scenarios())
         if scenarios:
             yield call, name, scenarios, key in inherits
+
+
+def begins_training(call: ast.Call, facts: FileFacts, around: Surroundings) -> bool:
+    """Whether a region stands in no other one of its function, which goes back through the loss and steps the optimizer
+    itself: that is the program's own loop, and whoever runs one opens no region around it."""
+    opened = {id(region.node) for region in facts.regions} - {id(call)}
+    for ancestor in around.ancestors(call):
+        entered = ancestor.items if isinstance(ancestor, ast.With | ast.AsyncWith) else []
+        if any(id(item.context_expr) in opened for item in entered):
+            return False
+    function = around.function(call)
+    events = [moment.event for moment in facts.training.moments if moment.event.scope.node is function]
+    backward = any(e.step is Step.BACKWARD and Gradients.MANAGED not in e.gradients for e in events)
+    return backward and any(event.step in (Step.OPTIMIZER_STEP, Step.SCALER_STEP) for event in events)

@@ -68,6 +68,11 @@ DEFAULT_UNSEEN = _possible(
     _OPERANDS,
     "Only a model that is constructed under a 16-bit default dtype fails, and nothing in the file sets one.",
 )
+PASSED_BY_NONE = _possible(
+    "passed-by-none",
+    "AMP106",
+    "A caller has to pass low precision, and nothing in the project is seen to: a module's own input is float32.",
+)
 WIDE_DESTINATION = _possible(
     "wide-destination",
     "AMP105",
@@ -148,8 +153,16 @@ NOT_POSITIONS = _drop(
 ONLY_OUTGROWN = _possible(
     "only-outgrown", "AMP306", "The constructor has made the table; only positions beyond its end make a new one."
 )
+BEGINS_TRAINING = _possible(
+    "begins-training", "AMP604", "The function takes the training step itself, so it hardly runs inside another region."
+)
 SWITCHED_ON = _possible(
     "switched-on", "AMP603", "A flag switches the region on, and what sets the flag may do so for CUDA only."
+)
+STEERS_NOTHING = _possible(
+    "steers-nothing",
+    "AMP602",
+    "The answer decides over no region of autocast and no dtype of it: on another device the same is computed.",
 )
 IMPORTED_ONLY = _possible(
     "imported-only", "AMP601", "The file never uses the name, and to import it warns of nothing: only a call does."

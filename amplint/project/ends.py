@@ -1,4 +1,5 @@
-"""Which functions of a file end early, found once for each file of a run."""
+"""What the inference says of other files of a run, found once for each: which functions end early, and what fails in
+what they call."""
 
 from __future__ import annotations
 
@@ -8,9 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint import contents
 from amplint.claims.conflicts import early_ends
 from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.strength import Strength
+from amplint.infer.state.facts import Mismatch
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from amplint.infer.lattice.scenarios import Scenario
@@ -34,12 +38,44 @@ class Judging(NamedTuple):
 
     def ends(self, path: Path) -> Ends:
         """The functions of a file that end early; none of one that cannot be read."""
-        return _ends(path, self, contents.age())
+        return _found(path, self, contents.age()).ends
+
+    def brings_about(self, path: Path) -> frozenset[Failure]:
+        """The operations in other files whose operands disagree for what this one passes; none if it cannot be read."""
+        return _found(path, self, contents.age()).brought
+
+
+class Failure(NamedTuple):
+    """An operation whose operands disagree: where it stands, and in which scenario."""
+
+    path: Path
+    row: int
+    scenario: str
+
+
+class _Found(NamedTuple):
+    """What is kept of the facts about a file."""
+
+    ends: Ends
+    brought: frozenset[Failure]
 
 
 @lru_cache(maxsize=512)
-def _ends(path: Path, judging: Judging, age: int) -> Ends:
+def _found(path: Path, judging: Judging, age: int) -> _Found:
     try:
-        return early_ends(judging.facts(Source(path, contents.read(path))))
+        facts = judging.facts(Source(path, contents.read(path)))
     except (OSError, SourceError, RecursionError):
-        return {}
+        return _Found({}, frozenset())
+    return _Found(early_ends(facts), frozenset(_brought_about(facts)))
+
+
+def _brought_about(facts: FileFacts) -> Iterator[Failure]:
+    for event in facts.trace:
+        found = event.what
+        if not isinstance(found, Mismatch) or not found.strengths or (event.own and found.elsewhere is None):
+            continue
+        there = found.elsewhere
+        path, row = (there.filename, there.span.start.row) if there is not None else (event.path, found.node.lineno)
+        for lane, strength in zip(found.lanes, found.strengths, strict=True):
+            if strength >= Strength.PATH:
+                yield Failure(path, row, facts.scenarios[lane].name)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from amplint.claims.suspect import Suspect
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
-    from amplint.project.ends import Judging
+    from amplint.project.ends import Failure, Judging
     from amplint.source import Source
 
 MAX_PARSED, MAX_FILES = 18, 6
@@ -75,13 +75,14 @@ class Ways:
 
     def __init__(self, facts: FileFacts, scope: Scope, judging: Judging) -> None:
         self.path = facts.path
-        self._file = facts.source
+        self.file = facts.source
         self._in_module = facts.in_module
         self._scope = scope
         self._judging = judging
         self._ends = {facts.path: early_ends(facts)}
         self._parsed: dict[Path, Source | None] = {facts.path: facts.source}
-        self._analysed = 0
+        self._analysed: dict[Path, int] = {}
+        """The bytes of other files that are analysed, 0 for what is left out."""
         self._known: dict[tuple[int, str, bool, bool], bool] = {}
         self._classes_around = facts.classes_around
         self.attributes = Attributes(self.spelling)
@@ -130,7 +131,7 @@ class Ways:
 
         None where they are too many.
         """
-        own = callers(self._file.tree).get(name, set())
+        own = callers(self.file.tree).get(name, set())
         if not own or "" in own:
             return own
         sources = self._read(spelling(*self._scope, contents.age(), b"." + name.encode()))
@@ -139,7 +140,7 @@ class Ways:
     def spelling(self, word: str) -> list[Source] | None:
         """The files that have a word; None where they are too many."""
         found = self._read(spelling(*self._scope, contents.age(), word.encode()))
-        return [self._file, *(source for source in found if source.path != self.path)] if found is not None else None
+        return [self.file, *(source for source in found if source.path != self.path)] if found is not None else None
 
     def _read(self, paths: tuple[Path, ...] | None) -> list[Source] | None:
         """The files of these that are no tests; None where they are too many."""
@@ -152,7 +153,7 @@ class Ways:
         key = (target.lineno, scenario.name, made, constructs)
         if key not in self._known:
             walks = (_Walk(self, scenario, constructs, asks=asks) for asks in (False, True))
-            self._known[key] = all(walk.ends(self._file, target, made=made) and walk.ended for walk in walks)
+            self._known[key] = all(walk.ends(self.file, target, made=made) and walk.ended for walk in walks)
         return self._known[key]
 
     def users(self, file: Source, name: str) -> list[tuple[Source, Mention]] | None:
@@ -173,10 +174,23 @@ class Ways:
     def ends(self, file: Source, function: Function) -> Mapping[str, int]:
         """The scenarios in which a function ends early."""
         if file.path not in self._ends:
-            within = self._analysed + len(file.data) <= MAX_ANALYSED_BYTES
-            self._analysed += len(file.data) * within
-            self._ends[file.path] = self._judging.ends(file.path) if within else {}
+            self._ends[file.path] = self._judging.ends(file.path) if self._is_asked(file) else {}
         return self._ends[file.path].get(function.lineno, {})
+
+    def brings_about(self, file: Source) -> frozenset[Failure]:
+        """The operations in other files whose operands disagree for what a file passes."""
+        return self._judging.brings_about(file.path) if self._is_asked(file) else frozenset()
+
+    def _is_asked(self, file: Source) -> bool:
+        """Whether a file is analysed for this one: as much source as there is time for."""
+        if file.path not in self._analysed:
+            size = sum(self._analysed.values()) + len(file.data)
+            self._analysed[file.path] = len(file.data) if size <= MAX_ANALYSED_BYTES else 0
+        return self._analysed[file.path] > 0
+
+    def target(self, row: int) -> Definition | None:
+        """The function or class at the top of the file that a line stands in."""
+        return self._targets.get(row)
 
     def fails(self, function: Function) -> bool:
         """Whether a method of the file asks for an attribute that nothing gives: nobody uses what it runs."""

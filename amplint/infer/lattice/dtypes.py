@@ -7,6 +7,7 @@ Promotion follows ``torch.promote_types`` and ``torch.result_type``; ``tests/tes
 
 from __future__ import annotations
 
+from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -90,13 +91,22 @@ class Symbol:
         return f"Symbol({self.name})"
 
 
+class Bound(IntEnum):
+    """How surely whatever is possible holds float32."""
+
+    NONE = 0
+    ASSUMED = 1
+    """What it was combined with is a tensor or a number, as next to everything is that meets a tensor."""
+    SURE = 2
+
+
 class Lane(NamedTuple):
     """One scenario's knowledge.
 
     ``assumed``: the mask is what a caller is taken to pass, not what the code forces. ``open``: other dtypes than those
     of the mask are possible too, on paths that the inference cannot follow; with an empty mask nothing is known.
-    ``forced``: of an assumed mask, what the code itself gives on some path. ``bounded``: of an open one, whatever is
-    possible holds float32: what a float32 tensor promotes to beside anything.
+    ``forced``: of an assumed mask, what the code itself gives on some path. ``bounded``: of an open one, how surely
+    whatever is possible holds float32: what a float32 tensor promotes to beside anything.
     """
 
     mask: int = UNKNOWN_MASK
@@ -104,7 +114,7 @@ class Lane(NamedTuple):
     assumed: bool = False
     open: bool = False
     forced: int = UNKNOWN_MASK
-    bounded: bool = False
+    bounded: Bound = Bound.NONE
 
     @property
     def certain(self) -> int:
@@ -122,9 +132,11 @@ class Lane(NamedTuple):
         return self.mask != 0 and not self.open
 
     @property
-    def wide(self) -> bool:
-        """The code makes it float32, or what holds float32: never an integer or 16 bit, whatever callers pass."""
-        return self.bounded or (bool(self.mask & FLOAT32) and not (self.mask & ~_WIDE or self.open or self.assumed))
+    def wide(self) -> Bound:
+        """Whether the code makes it float32, or what holds float32: never an integer or 16 bit, whatever callers
+        pass."""
+        known = self.mask & FLOAT32 and not (self.mask & ~_WIDE or self.open or self.assumed)
+        return Bound.SURE if known else self.bounded
 
     @property
     def named(self) -> int:
@@ -133,7 +145,7 @@ class Lane(NamedTuple):
 
 
 UNKNOWN_LANE = Lane(open=True)
-BOUNDED_LANE = Lane(open=True, bounded=True)
+BOUNDED_LANE = Lane(open=True, bounded=Bound.SURE)
 Dtypes = tuple[Lane, ...]
 
 
@@ -266,7 +278,7 @@ def join_lanes(a: Lane, b: Lane) -> Lane:
         symbol = _derive("join", a, b)
     unseen = a.open or b.open
     forced = a.certain | b.certain if assumed else UNKNOWN_MASK
-    return Lane(mask, symbol, assumed, unseen, forced, unseen and a.wide and b.wide)
+    return Lane(mask, symbol, assumed, unseen, forced, min(a.wide, b.wide) if unseen else Bound.NONE)
 
 
 def equal_lanes(a: Lane, b: Lane) -> Lane:
@@ -297,9 +309,9 @@ def each(function: Callable[[Lane], Lane], dtypes: Dtypes) -> Dtypes:
     return tuple(map(function, dtypes))
 
 
-def unbounded(dtypes: Dtypes) -> Dtypes:
+def bounded_by(dtypes: Dtypes, bound: Bound) -> Dtypes:
     """The same where an operand may be no tensor, but an object that decides what comes out."""
-    return tuple(lane._replace(bounded=False) if lane.bounded else lane for lane in dtypes)
+    return tuple(lane._replace(bounded=min(lane.bounded, bound)) if lane.bounded else lane for lane in dtypes)
 
 
 def promote_lanes(a: Lane, a_dim: int | None, b: Lane, b_dim: int | None) -> Lane:
@@ -312,9 +324,12 @@ def promote_lanes(a: Lane, a_dim: int | None, b: Lane, b_dim: int | None) -> Lan
     if a == b and a.symbol is not None and a_dim == b_dim and (a.assumed or a.mask & LOW != LOW):
         return a
     mask = result_type(a.mask, a_dim, b.mask, b_dim)
-    bounded = (a.wide and (a_dim == 1 or b_dim == 0)) or (b.wide and (b_dim == 1 or a_dim == 0))
+    bounded = max(
+        a.wide if a_dim == 1 or b_dim == 0 else Bound.NONE,
+        b.wide if b_dim == 1 or a_dim == 0 else Bound.NONE,
+    )
     if not mask:
-        return BOUNDED_LANE if bounded else UNKNOWN_LANE
+        return BOUNDED_LANE._replace(bounded=bounded)
     unsure = (a_dim is None or b_dim is None) and mask != result_type(a.mask, a_dim or 1, b.mask, b_dim or 1)
     if unsure:
         return UNKNOWN_LANE

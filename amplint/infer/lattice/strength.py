@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.dtypes import FLOATS, LOW
+from amplint.infer.lattice.dtypes import FLOATS, LOW, Bound
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.dtypes import Lane
@@ -29,8 +29,9 @@ class Strength(IntEnum):
 
 def strength(a: Lane, b: Lane) -> Strength:
     """How surely two operands' dtypes differ, going by what is known of each."""
-    if any(x.bounded and y.known and not (y.assumed or y.mask & ~LOW) for x, y in ((a, b), (b, a))):
-        return Strength.FORCED
+    for x, y in ((a, b), (b, a)):
+        if x.bounded and y.known and not (y.assumed or y.mask & ~LOW):
+            return Strength.FORCED if x.bounded is Bound.SURE else Strength.ASSUMED
     if (a.symbol is not None and a.symbol is b.symbol) or not a.mask or not b.mask:
         return Strength.NONE
     if (a.mask | b.mask) & ~FLOATS:

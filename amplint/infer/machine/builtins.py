@@ -37,6 +37,7 @@ from amplint.infer.names.texts import is_callable_kind, text_of
 from amplint.infer.state.dispatch import call
 from amplint.infer.torch_model import comm_hooks, distributions
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
+from amplint.infer.torch_model.datasets import Dataset
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
 from amplint.infer.torch_model.modules import of_every_module
 from amplint.infer.torch_model.operations import apply_named
@@ -267,7 +268,7 @@ def _is_a(value: Value, kind: Value) -> bool | None:
         return False if isinstance(value, (Const, Number, Sequence, Mapping, Layer)) else None
     if isinstance(kind, Builtin) and kind.name in ("dict", "list", "tuple", "str", "int", "float"):
         if isinstance(value, Sequence):
-            return kind.name == ("list" if value.mutable else "tuple")
+            return kind.name == ("list" if value.mutable else "tuple") and not isinstance(value, Dataset)
         if isinstance(value, Mapping):
             return kind.name == "dict"
         if isinstance(value, Const):

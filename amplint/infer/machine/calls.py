@@ -36,7 +36,7 @@ from amplint.infer.state.session import Applied
 from amplint.infer.torch_model import autocast, modules, optimizers, siblings, tensors, torch_calls
 from amplint.infer.torch_model.attention_kernels import find_kernel
 from amplint.infer.torch_model.extensions import handed_over
-from amplint.infer.torch_model.unknown_mates import into_unknown
+from amplint.infer.torch_model.unknown_mates import MODULE, into_unknown
 
 
 def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
@@ -64,6 +64,8 @@ def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> 
     if isinstance(callee, Function):
         return run_function(frame, callee, arguments)
     if isinstance(callee, Layer):
+        if callee.name == MODULE:
+            into_unknown(frame, arguments, node)
         return modules.call_layer(frame, callee, arguments, node)
     if isinstance(callee, Instance):
         return _call_instance(frame, callee, arguments, node)

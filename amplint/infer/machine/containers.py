@@ -23,6 +23,7 @@ from amplint.infer.names.classes import field_names, find_member, is_dict
 from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.state.dispatch import call, get_attribute
 from amplint.infer.state.session import items_place
+from amplint.infer.torch_model.datasets import Dataset
 
 if TYPE_CHECKING:
     import ast
@@ -47,6 +48,8 @@ def item(frame: Frame, container: Value, index: Value, node: ast.expr) -> Value:
         return _instance_item(frame, container, index, node)
     if isinstance(container, Layer):
         container = container.children or UNKNOWN
+    if isinstance(container, Dataset):
+        return container.element
     if isinstance(container, Sequence):
         return _sequence_item(frame, container, index)
     if isinstance(container, Mapping):

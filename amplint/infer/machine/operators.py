@@ -9,7 +9,7 @@ from operator import add, mul, sub, truediv
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
-from amplint.infer.lattice.dtypes import unbounded
+from amplint.infer.lattice.dtypes import Bound, bounded_by
 from amplint.infer.lattice.joining import concatenated, element_of, is_none, number_kind, options_of, unite
 from amplint.infer.lattice.traits import negated
 from amplint.infer.lattice.values import UNKNOWN, Const, Limit, Number, Sequence, Tensor, Union, Value, extreme
@@ -60,8 +60,8 @@ def binary_operator(
     name = _BINARY[type(op)]
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         result = apply_named(frame, f"torch.{name}", Arguments([left, right], {}, {0: a, 1: b}), node)
-        tensors = all(isinstance(operand, (Tensor, Const, Number)) for operand in (left, right))
-        return result if tensors or not isinstance(result, Tensor) else replace(result, dtypes=unbounded(result.dtypes))
+        bound = min(map(_bound, (left, right)))
+        return replace(result, dtypes=bounded_by(result.dtypes, bound)) if isinstance(result, Tensor) else result
     if isinstance(left, (Const, Number)) and isinstance(right, (Const, Number)):
         kinds = number_kind(left), number_kind(right)
         if None not in kinds:
@@ -72,6 +72,13 @@ def binary_operator(
     if isinstance(op, ast.Mult) and isinstance(left, Sequence):
         return Sequence(None, element_of(frame.session, left), left.mutable)
     return UNKNOWN
+
+
+def _bound(operand: Value) -> Bound:
+    """How surely an operand leaves it to a tensor beside it what comes out of both."""
+    if isinstance(operand, (Tensor, Const, Number)):
+        return Bound.SURE
+    return Bound.ASSUMED if operand is UNKNOWN else Bound.NONE
 
 
 _EXACT: dict[type[ast.operator], Callable[[float, float], float]] = {

@@ -169,7 +169,7 @@ class Event(NamedTuple):
 
     ``chain`` begins with the activation that ran and ends with the outermost one. ``callers`` are the functions of the
     checked file that led there, the last one first; ``branched``: it stood in a branch or a loop; ``own``: in the
-    checked file.
+    checked file; ``path``: in which.
     """
 
     what: Mismatch | Refused | Used | BranchesMet | Called | Confirming
@@ -178,6 +178,7 @@ class Event(NamedTuple):
     branched: bool
     autocast: Autocast
     own: bool
+    path: Path
 
 
 class Aligned(NamedTuple):

@@ -349,7 +349,8 @@ def _event(frame: Activation, what: Mismatch | Refused | Used | BranchesMet | Ca
     while left is not None:
         callers.append(left[0].function)
         left = left[0].left
-    return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast, frame.namespace.own)
+    file = frame.namespace
+    return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast, file.own, file.path)
 
 
 def _row(statement: ast.stmt | None) -> int:

@@ -17,6 +17,7 @@ from amplint.infer.lattice.dtypes import (
     UNKNOWN_LANE,
     Ambient,
     Autocast,
+    Bound,
     Dtypes,
     Lane,
     Symbol,
@@ -338,5 +339,5 @@ class Session:
                     kept = lane.mask & ~AUTOCASTABLE
                     lanes.append(Lane(to) if not kept else Lane(to | kept, None, lane.assumed, lane.open))
                 else:
-                    lanes.append(lane._replace(bounded=False) if lane.bounded else lane)
+                    lanes.append(lane._replace(bounded=Bound.NONE) if lane.bounded else lane)
         return tuple(lanes)

@@ -23,6 +23,8 @@ _FACTORED = {
     "Wishart": {"covariance_matrix": 1, "precision_matrix": 2},
 }
 """The parameters of which a Cholesky factor is computed, with their places."""
+_SQUARED = frozenset({"cov_factor"})
+"""Those that are multiplied with themselves first: autocast makes that product low precision."""
 
 
 OF_NUMBERS = Builtin("distribution")
@@ -35,6 +37,8 @@ def construct(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> 
     for parameter, place in _FACTORED.get(name.rpartition(".")[2], {}).items():
         given, written = arguments.get(place, parameter), arguments.node(place, parameter)
         if given is not None and written is not None and not is_none(given):
+            if parameter in _SQUARED:
+                given = apply_named(frame, "torch.matmul", Arguments([given, given], {}, {0: written}), node)
             apply_named(frame, "torch.linalg.cholesky", Arguments([given], {}, {0: written}), node)
     numbers = [value for key, value in arguments.keywords.items() if key != "validate_args"] + arguments.positional
     return OF_NUMBERS if numbers and not arguments.unknown and all(map(_is_number, numbers)) else UNKNOWN

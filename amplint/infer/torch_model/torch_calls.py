@@ -36,7 +36,7 @@ from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import spelled
 from amplint.infer.state.dispatch import call
-from amplint.infer.torch_model import autocast, distributions, modules, packed, uses
+from amplint.infer.torch_model import autocast, datasets, distributions, modules, packed, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import constant_of, number_result
 from amplint.infer.torch_model.tensors import cast, dtype_of_tensor_type, is_dtype_name
@@ -140,7 +140,7 @@ def call_torch(frame: Frame, callee: TorchName, arguments: Arguments, node: ast.
         _record(frame, name, node, arguments)
         return distributions.construct(frame, name, arguments, node)
     _record(frame, name, node, arguments)
-    return UNKNOWN
+    return datasets.construct(name, arguments) if name.startswith(datasets.MODULE) else UNKNOWN
 
 
 # ---- no operations ----------------------------------------------------------------------------------------------

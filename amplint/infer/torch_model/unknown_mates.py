@@ -1,4 +1,4 @@
-"""What surely is float32 where the weights are half, and goes where an unknown value or module decides what happens.
+"""What surely is float32, or wider, where the weights are half, and goes where something unknown decides what happens.
 
 An operation that wants one dtype raises there unless the unknown operand is float32 as well, and so does a module that
 is handed in from outside, such as a backbone, unless it casts. Neither is told; what comes behind is hardly reached.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.dtypes import FLOAT32
 from amplint.infer.lattice.values import UNKNOWN, Tensor
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Instance
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import Operand
     from amplint.infer.state.frame import Frame
     from amplint.infer.torch_model.torch_ops import Op
+
+MODULE = "torch.nn.Module"
+"""The class of a layer of which only that is known: an annotation promises no more."""
 
 
 def beside_unknown(
@@ -40,7 +42,8 @@ def _is_unknown(value: Value | None) -> bool:
 
 
 def into_unknown(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
-    """Note a call of an unknown attribute of a module, or of the ``forward`` of one, with float32 first."""
+    """Note a call of an attribute of a module, of which no more is known than that, or of its ``forward``, with float32
+    first."""
     callee = node.func if isinstance(node, ast.Call) else None
     if isinstance(callee, ast.Attribute) and callee.attr == "forward":
         callee = callee.value
@@ -53,7 +56,8 @@ def into_unknown(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
 
 
 def _note(frame: Frame, node: ast.expr | ast.stmt, tensors: Iterable[Tensor]) -> None:
-    """Note the scenarios with half weights, autocast off, in which one of the tensors surely is float32."""
+    """Note the scenarios with half weights, autocast off, in which the code itself makes one of the tensors float32, or
+    wider, whatever callers pass."""
     if frame.making or frame.constructing is not None or frame.backward:
         return
     sure = [tensor for tensor in tensors if not (tensor.maybe or tensor.unsure or tensor.optional)]
@@ -63,12 +67,7 @@ def _note(frame: Frame, node: ast.expr | ast.stmt, tensors: Iterable[Tensor]) ->
         if scenario.parameters != "float32"
         and frame.live >> number & 1
         and not frame.autocast[number].on
-        and any(tensor.dtypes[number].mask == FLOAT32 and _is_made(tensor, number) for tensor in sure)
+        and any(tensor.dtypes[number].wide for tensor in sure)
     )
     if lanes:
         frame.session.recorder.happened(frame, Refused(node, lanes))
-
-
-def _is_made(tensor: Tensor, lane: int) -> bool:
-    """Whether the code itself makes a tensor float32 in a scenario, whatever callers pass."""
-    return tensor.dtypes[lane].exact and not tensor.dtypes[lane].assumed
