@@ -238,9 +238,10 @@ def _by_ways_in(
 
 def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
-    :mod:`amplint.project.imports`)."""
+    :mod:`amplint.project.imports`), or nothing uses what they stand in (see :mod:`amplint.project.leftovers`)."""
     from amplint.project.helpers import helps_tests
     from amplint.project.imports import cannot_be_imported
+    from amplint.project.leftovers import Leftovers
 
     if not any(s.standing.told for _, s in suspects):
         return suspects
@@ -249,7 +250,14 @@ def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tup
         doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
         doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root),
     }
-    return [(rule, s.doubted(*holding(held)) if s.standing.told else s) for rule, s in suspects]
+    left = Leftovers(facts)
+    weighed = []
+    for rule, suspect in suspects:
+        if suspect.standing.told:
+            unused = rule.code in doubts.LEFT_OVER.codes and left.hold(suspect.span.start.row)
+            suspect = suspect.doubted(*holding({**held, doubts.LEFT_OVER: unused}))
+        weighed.append((rule, suspect))
+    return weighed
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:
