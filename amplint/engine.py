@@ -216,19 +216,26 @@ def _by_ways_in(
     suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging, followed: set[Path]
 ) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), or where the
-    project never gives what they stand behind (see :mod:`amplint.project.attributes`)."""
+    project never gives what they stand behind: an attribute (see :mod:`amplint.project.attributes`) or an argument (see
+    :mod:`amplint.project.passed`)."""
+    from amplint.project.passed import Passed
     from amplint.project.ways import nowhere, ways_in
 
     codes = doubts.NO_WAY_IN.codes
     if not any(s.standing.told and rule.code in codes for rule, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
+    passed = Passed(ways)
     weighed = []
     for rule, suspect in suspects:
         if suspect.standing.told and rule.code in codes:
             row = suspect.span.start.row
             without = any(ways.attributes.lack(cls, row) for cls in facts.classes_around(row))
-            held = {doubts.NO_WAY_IN: nowhere(ways, suspect), doubts.UNANSWERED: without}
+            held = {
+                doubts.NO_WAY_IN: nowhere(ways, suspect),
+                doubts.UNANSWERED: without,
+                doubts.NOT_PASSED: passed.lack(facts.source, row),
+            }
             weighed.append((rule, suspect.doubted(*holding(held))))
         else:
             weighed.append((rule, suspect))

@@ -65,6 +65,11 @@ UNANSWERED = _possible(
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "The method needs an attribute of its object that nothing in the project sets, or turns on.",
 )
+NOT_PASSED = _possible(
+    "not-passed",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
+    "The line is run only with an optional argument, and no call in the project passes it.",
+)
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
     f"{_OPERANDS} {_LOW_PRECISION}",
