@@ -216,8 +216,10 @@ def _by_ways_in(
     suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging, followed: set[Path]
 ) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), where the
-    project never gives what they stand behind (see :mod:`amplint.project.attributes`), or where nothing in it passes
-    what makes them fail (see :mod:`amplint.project.passing`)."""
+    project never gives what they stand behind: an attribute (see :mod:`amplint.project.attributes`) or an argument (see
+    :mod:`amplint.project.passed`), or where nothing in it passes what makes them fail (see
+    :mod:`amplint.project.passing`)."""
+    from amplint.project.passed import Passed
     from amplint.project.passing import passed_by_none
     from amplint.project.ways import nowhere, ways_in
 
@@ -225,6 +227,7 @@ def _by_ways_in(
     if not any(s.standing.told and rule.code in codes for rule, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
+    passed = Passed(ways)
     weighed = []
     for rule, suspect in suspects:
         if suspect.standing.told and rule.code in codes:
@@ -234,6 +237,7 @@ def _by_ways_in(
                 doubts.NO_WAY_IN: nowhere(ways, suspect),
                 doubts.UNANSWERED: without,
                 doubts.PASSED_BY_NONE: passed_by_none(ways, suspect),
+                doubts.NOT_PASSED: passed.lack(facts.source, row),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))
         else:
@@ -244,10 +248,11 @@ def _by_ways_in(
 
 def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
     """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
-    :mod:`amplint.project.imports`), or the project has no part in what they are about (see
-    :mod:`amplint.project.precision`)."""
+    :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), or the
+    project has no part in what they are about (see :mod:`amplint.project.precision`)."""
     from amplint.project.helpers import helps_tests
     from amplint.project.imports import cannot_be_imported
+    from amplint.project.leftovers import Leftovers
     from amplint.project.precision import asks_anywhere
 
     if not any(s.standing.told for _, s in suspects):
@@ -257,14 +262,16 @@ def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tup
         doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
         doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root),
     }
+    left = Leftovers(facts)
     weighed = []
     for rule, suspect in suspects:
         if suspect.standing.told:
             of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
+            unused = rule.code in doubts.LEFT_OVER.codes and left.hold(suspect.span.start.row)
             unasked = of_accuracy and not asks_anywhere(*facts.root)
-            weighed.append((rule, suspect.doubted(*holding({**held, doubts.UNASKED_PRECISION: unasked}))))
-        else:
-            weighed.append((rule, suspect))
+            held |= {doubts.LEFT_OVER: unused, doubts.UNASKED_PRECISION: unasked}
+            suspect = suspect.doubted(*holding(held))
+        weighed.append((rule, suspect))
     return weighed
 
 

@@ -213,3 +213,80 @@ def test_a_switch_that_another_file_turns_on(code: str, tmp_path: Path) -> None:
     assert told(
         tmp_path, init="self.wide = False", body=body, use=f"from .block import Block\n\nblock = Block()\n{code}"
     )
+
+
+INNER = "return self.linear(x.float())"
+
+
+@pytest.mark.parametrize(
+    ("init", "test", "expected"),
+    [
+        ("self.on = True", "not self.on", False),
+        ("self.on = True", "self.on", True),
+        ("self.on = True\n        self.on = bool(given)", "not self.on", True),
+        ("self.on = given", "not self.on", True),
+        ("self.on: bool\n        self.on = True", "not self.on", False),
+        ("self.on, self.off = True, False", "not self.on", True),
+        ("self.mode = 'a'", "self.mode == 'b'", False),
+        ("self.mode = 'a'", "self.mode == 'a'", True),
+        ("self.mode = 'a'", "self.mode != 'a'", False),
+        ("self.mode = 'a'", "self.mode in ('b', 'c')", False),
+        ("self.mode = 'a'", "self.mode in ('b', 'a')", True),
+        ("self.mode = 'a'", "self.mode not in ['a', 'b']", False),
+        ("self.mode = 'a'", "self.mode in given", True),
+        ("self.mode = 'a'", "x.dim() and self.mode == 'b'", False),
+        ("self.mode = 'a'", "x.dim() or self.mode == 'b'", True),
+        ("self.mode = given", "self.mode == 'b'", True),
+        ("self.kept = None", "self.kept is not None", False),
+        ("self.kept = None", "self.kept is None", True),
+        ("self.kept = 0", "self.kept is not None", True),
+        ("self.kept = None\n        self.kept = given", "self.kept is not None", True),
+        ("self.kept = None\n        self.register_buffer('kept', given)", "self.kept is not None", True),
+        ("self.steps = 0", "self.steps == 1", False),
+        ("self.steps = 0\n        self.steps += 1", "self.steps == 1", True),
+        ("self.steps = -1", "self.steps != -1", False),
+    ],
+)
+def test_a_test_of_what_is_only_ever_one_constant(init: str, test: str, expected: bool, tmp_path: Path) -> None:
+    body = f"if {test}:\n            {INNER}"
+    assert told(tmp_path, init=init, body=body, end="return x") is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"if self.on:\n            return x\n        else:\n            {INNER}", False),
+        (f"if self.on:\n            {INNER}\n        else:\n            return x", True),
+        (f"if self.on:\n            return x\n        {INNER}", False),
+        (f"if self.on:\n            raise ValueError\n        {INNER}", False),
+        (f"if self.on:\n            x = x * 2\n        {INNER}", True),
+        (f"if self.on:\n            x = x * 2\n        else:\n            return x\n        {INNER}", True),
+        (f"if not self.on:\n            x = x * 2\n        else:\n            return x\n        {INNER}", False),
+        (f"assert not self.on\n        {INNER}", False),
+        (f"assert self.on\n        {INNER}", True),
+        (f"while not self.on:\n            {INNER}\n        return x", False),
+    ],
+)
+def test_lines_that_a_constant_keeps_from_being_run(body: str, expected: bool, tmp_path: Path) -> None:
+    assert told(tmp_path, init="self.on = True", body=body, end="return x") is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def use(block):\n    block.on = False\n", True),
+        ("def use(block):\n    block.on = True\n", False),
+        ("from .block import Block\n\nclass Wide(Block):\n    on = False\n", True),
+        ("from .block import Block\n\nclass Wide(Block):\n    on = True\n", False),
+        ("on = False\n", False),
+    ],
+)
+def test_another_file_that_sets_an_attribute_to_a_constant(code: str, expected: bool, tmp_path: Path) -> None:
+    body = f"if not self.on:\n            {INNER}"
+    assert told(tmp_path, init="self.on = True", body=body, end="return x", other_file=code) is expected
+
+
+def test_fields_of_a_dataclass_are_arguments_of_its_constructor(tmp_path: Path) -> None:
+    head = "from dataclasses import dataclass\n\n@dataclass\nclass Options(nn.Module):\n    on: bool = True\n"
+    body = f"if not self.on:\n            {INNER}"
+    assert told(tmp_path, base="Options", head=head, init="pass", body=body, end="return x")

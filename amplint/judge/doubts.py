@@ -14,6 +14,8 @@ _OPERANDS = "AMP101 AMP102 AMP103 AMP104 AMP105 AMP106 AMP107 AMP110 AMP204"
 ROUNDED = ("AMP302", "AMP303", "AMP306")
 """Rules that say of numbers that they are wrong, which matters only where they are used."""
 _LOW_PRECISION = "AMP301 AMP302 AMP303 AMP305 AMP306"
+_RUN = "AMP109 AMP111 AMP112 AMP113 AMP201 AMP202 AMP203 AMP205 AMP304 AMP404 AMP405 AMP602 AMP603 AMP604"
+"""Rules besides that say what happens when the line is run, not what is written there."""
 
 
 def _drop(name: str, codes: str, message: str) -> Doubt:
@@ -33,6 +35,11 @@ RUN_IN_FULL_PRECISION = _possible(
 )
 NOT_IMPORTABLE = _possible(
     "not-importable", "", "The file, or a package around it, imports from its own distribution what is not there."
+)
+LEFT_OVER = _possible(
+    "left-over",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
+    "Nothing in the project mentions what this stands in, and other files take by name what else the file defines.",
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."
@@ -57,6 +64,11 @@ UNANSWERED = _possible(
     "unanswered",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "The method needs an attribute of its object that nothing in the project sets, or turns on.",
+)
+NOT_PASSED = _possible(
+    "not-passed",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
+    "The line is run only with an optional argument, and no call in the project passes it.",
 )
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",

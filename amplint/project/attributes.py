@@ -1,16 +1,17 @@
-"""Whether a method asks its object for what nothing in the project gives: an attribute that is never set, or a switch
-that is never on."""
+"""Whether a method asks its object for what nothing in the project gives: an attribute that is never set, or that is
+only ever set to constants with which a test comes out otherwise."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.names.classes import ancestry, find_member, is_module, is_plain
+from amplint.infer.names.classes import ancestry, find_member, is_dataclass, is_module, is_plain
 from amplint.infer.names.definitions import Class
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.modules import of_every_module
+from amplint.project.demands import Demand, constants, demanded, last_line
 from amplint.project.mentions import Function
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
 
 
 class Asked(NamedTuple):
-    """An attribute that a method reads of its object on every way through some lines; ``true``: they are run where it
-    is true only."""
+    """An attribute that a method reads of its object on every way through some lines, and what a test demands of it
+    for them to be run."""
 
     name: str
-    true: bool
+    demand: Demand | None
     first: int
     last: int
 
@@ -43,7 +44,7 @@ class Attributes:
     def __init__(self, named: Callable[[str], Iterable[Source] | None]) -> None:
         self._named = named
         self._missing: dict[int, list[tuple[int, int]]] = {}
-        self._given: dict[tuple[int, str, bool], bool] = {}
+        self._given: dict[tuple[int, str, Demand | None], bool] = {}
 
     def lack(self, cls: Class, row: int) -> bool:
         """Whether nobody uses a line of a class: what runs it asks, before or after, for an attribute that nothing
@@ -63,18 +64,19 @@ class Attributes:
         if key not in self._missing:
             kin = [base for base in ancestry(cls) if isinstance(base, Class)]
             complete = find_member(cls, "forward") is not None or _is_constructed(cls, kin)
-            whole = complete and is_plain(cls) and not any(map(_is_dynamic, kin))
+            given = any(_is_dynamic(base) or is_dataclass(base) for base in kin)
+            whole = complete and is_plain(cls) and not given
             self._missing[key] = self._unused(cls, kin) if whole else []
         return self._missing[key]
 
     def _unused(self, cls: Class, kin: list[Class]) -> list[tuple[int, int]]:
         """The lines of a class that nobody uses."""
         methods = [s for s in cls.node.body if isinstance(s, Function) and s.args.args and not _is_static(s)]
-        asked = (each for method in methods for each in _asked(method.body, method.args.args[0].arg))
+        asked = (each for method in methods for each in _asks(method))
         found = [(each.first, each.last) for each in asked if not self._is_given(cls, kin, each)]
         rest = [m for m in methods if m.name.startswith("_") and not m.name.endswith("__")] if found else []
         while ended := [m for m in rest if not _is_within(m, found) and self._is_called_within(m.name, found)]:
-            found += [(method.body[0].lineno, _last_line(method.body)) for method in ended]
+            found += [(method.body[0].lineno, last_line(method.body)) for method in ended]
         return found
 
     def _is_called_within(self, name: str, lines: list[tuple[int, int]]) -> bool:
@@ -86,9 +88,10 @@ class Attributes:
         return bool(rows) and all(any(first <= row <= last for first, last in lines) for row in rows)
 
     def _is_given(self, cls: Class, kin: list[Class], asked: Asked) -> bool:
-        key = (id(cls.node), asked.name, asked.true)
+        key = (id(cls.node), asked.name, asked.demand)
         if key not in self._given:
-            inherited = of_every_module(asked.name) or (not asked.true and find_member(cls, asked.name) is not None)
+            member = find_member(cls, asked.name) if asked.demand is None else None
+            inherited = of_every_module(asked.name) or member is not None
             files = self._named(asked.name) if not inherited else None
             self._given[key] = files is None or _given(asked, cls.name, {base.name for base in kin}, files)
         return self._given[key]
@@ -111,7 +114,7 @@ def _is_static(method: Function) -> bool:
 
 
 def _is_within(method: Function, lines: list[tuple[int, int]]) -> bool:
-    return any(first <= method.body[0].lineno and _last_line(method.body) <= last for first, last in lines)
+    return any(first <= method.body[0].lineno and last_line(method.body) <= last for first, last in lines)
 
 
 def _is_dynamic(cls: Class) -> bool:
@@ -119,9 +122,21 @@ def _is_dynamic(cls: Class) -> bool:
     return any(found.intersection(_DYNAMIC) for found in names)
 
 
+def _asks(method: Function) -> Iterator[Asked]:
+    """What a method reads of its object, and what it tests."""
+    own = method.args.args[0].arg
+
+    def attribute(node: ast.expr) -> str | None:
+        of_object = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own
+        return node.attr if isinstance(node, ast.Attribute) and of_object else None
+
+    yield from _asked(method.body, own)
+    yield from (Asked(*each) for each in demanded(method.body, attribute))
+
+
 def _asked(body: list[ast.stmt], own: str) -> Iterator[Asked]:
     """What a block reads, each with the lines of it that are run on no way but those that come there."""
-    first, last = body[0].lineno, _last_line(body)
+    first, last = body[0].lineno, last_line(body)
     for before, statement in zip((None, *body), body, strict=False):
         if before is not None and any(isinstance(node, _LEAVING) for node in nodes_below(before)):
             first = statement.lineno
@@ -133,15 +148,9 @@ def _asked(body: list[ast.stmt], own: str) -> Iterator[Asked]:
         if not inner and not isinstance(statement, ast.Match):
             heads = [statement]
         for name in (name for head in heads if head is not None for name in _read(head, own)):
-            yield Asked(name, False, first, last)
-        for block, holds in ((inner, True), (getattr(statement, "orelse", []), False)):
-            for name in _true(statement.test, own, holds=holds) if block and isinstance(statement, ast.If) else ():
-                yield Asked(name, True, block[0].lineno, _last_line(block))
+            yield Asked(name, None, first, last)
+        for block in (inner, getattr(statement, "orelse", [])):
             yield from _asked(block, own) if block else ()
-
-
-def _last_line(body: list[ast.stmt]) -> int:
-    return body[-1].end_lineno or body[-1].lineno
 
 
 def _read(node: ast.AST, own: str) -> Iterator[str]:
@@ -161,17 +170,6 @@ def _read(node: ast.AST, own: str) -> Iterator[str]:
         yield from _read(part, own)
 
 
-def _true(test: ast.expr, own: str, *, holds: bool) -> Iterator[str]:
-    """The attributes that are true where a test holds, or does not."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _true(test.operand, own, holds=not holds)
-    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
-        for value in test.values:
-            yield from _true(value, own, holds=holds)
-    elif holds and isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name) and test.value.id == own:
-        yield test.attr
-
-
 def _given(asked: Asked, name: str, bases: set[str], files: Iterable[Source]) -> bool:
     """Whether something in some files sets an attribute, of a class or of what derives from it, or spells its name."""
     trees = [file.tree for file in files]
@@ -187,15 +185,26 @@ def _given(asked: Asked, name: str, bases: set[str], files: Iterable[Source]) ->
 
 
 def _defines(cls: ast.ClassDef, asked: Asked) -> bool:
-    """Whether the body of a class has a function or, unless it is to be true, a variable of that name."""
+    """Whether the body of a class has a function of that name, or a variable that may be what is demanded."""
+    off = _off(cls, asked.demand)
     for statement in cls.body:
-        variables = not asked.true and not isinstance(statement, Function)
         for node in nodes_below(statement):
             if isinstance(node, Function) and node.name == asked.name:
                 return True
-            if variables and isinstance(node, ast.Name) and node.id == asked.name and isinstance(node.ctx, ast.Store):
+            variable = isinstance(node, ast.Name) and node.id == asked.name and isinstance(node.ctx, ast.Store)
+            if variable and id(node) not in off and not isinstance(statement, Function):
                 return True
     return False
+
+
+def _off(tree: ast.AST, demand: Demand | None) -> set[int]:
+    """What is given a constant that is not what is demanded, or only annotated, by ``id``."""
+    found: set[int] = set()
+    for node in nodes_of_kind(tree, ast.Assign, ast.AnnAssign):
+        value = constants(node.value) if node.value is not None else None
+        if node.value is None or (demand is not None and value is not None and not demand.allows(value[0])):
+            found |= {id(target) for target in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+    return found
 
 
 def _family(name: str, every: list[ast.ClassDef]) -> set[str]:
@@ -211,22 +220,9 @@ def _family(name: str, every: list[ast.ClassDef]) -> set[str]:
 def _sets(tree: ast.Module, asked: Asked, strange: set[int]) -> bool:
     if any(constant.value == asked.name for constant in nodes_of_kind(tree, ast.Constant)):
         return True
-    named: list[ast.Name | ast.Attribute] = [
-        node for node in nodes_of_kind(tree, ast.Attribute) if node.attr == asked.name and id(node) not in strange
-    ]
-    if asked.true:
-        named += [node for node in nodes_of_kind(tree, ast.Name) if node.id == asked.name]
-    stored = {id(node) for node in named if not isinstance(node.ctx, ast.Load)}
-    return bool(stored) and not stored <= (_switched_off(tree) if asked.true else set())
-
-
-def _switched_off(tree: ast.Module) -> set[int]:
-    """``id`` of what a file sets to a constant that is false, or declares alone."""
-    off: set[int] = set()
-    for node in nodes_of_kind(tree, ast.Assign, ast.AnnAssign):
-        if isinstance(node.value, ast.Constant | None) and not getattr(node.value, "value", None):
-            off.update(map(id, node.targets if isinstance(node, ast.Assign) else [node.target]))
-    return off
+    named = [node for node in nodes_of_kind(tree, ast.Attribute) if node.attr == asked.name]
+    stored = {id(node) for node in named if not isinstance(node.ctx, ast.Load)} - strange
+    return bool(stored) and not stored <= _off(tree, asked.demand)
 
 
 def _own_stores(method: Function) -> Iterator[int]:

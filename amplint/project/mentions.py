@@ -74,6 +74,21 @@ def _bound(tree: ast.Module) -> tuple[dict[str, str], bool]:
     return found, unnamed
 
 
+def takes(tree: ast.Module, module: str, name: str) -> bool:
+    """Whether a file imports a name, or all names of a module."""
+    for node in nodes_below(tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            if name in names or ("*" in names and (node.module or "").rpartition(".")[2] == module):
+                return True
+    return False
+
+
+def local_names(tree: ast.Module, name: str) -> frozenset[str]:
+    """What a file calls something that it imports or defines under a name."""
+    return frozenset(own for own, original in _bound(tree)[0].items() if original == name)
+
+
 def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[tuple[str, bool]]:
     """Names that the file imports or defines, and attributes of those, each with whether it is called."""
     nodes = nodes_below(tree)
@@ -222,6 +237,11 @@ def _attributes(methods: Iterable[Function]) -> dict[str, set[str]]:
                 if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == own:
                     found.setdefault(part.attr, set()).update(_made_through(variables, _mentioned(value)))
     return found
+
+
+def made_attributes(cls: ast.ClassDef) -> dict[str, set[str]]:
+    """By attribute, the names that what the methods of a class store there, or add to it, is made of."""
+    return _attributes(s for s in cls.body if isinstance(s, Function))
 
 
 def _handed_on(methods: Iterable[Function]) -> set[str]:

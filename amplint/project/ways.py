@@ -25,6 +25,7 @@ from amplint.project.mentions import (
     made_of,
     mentions,
     runs_made_of,
+    takes,
 )
 
 if TYPE_CHECKING:
@@ -170,6 +171,13 @@ class Ways:
             return None
         users = [file, *(other for other in others if name not in definitions(other.tree))]
         return [(user, mention) for user in users for mention in mentions(user.tree).get(name, ())]
+
+    def is_exported(self, file: Source, name: str) -> bool:
+        """Whether the ``__init__`` of a package takes a name of a file, or all of them, for others to use."""
+        words = (name, file.path.stem)
+        paths = {path for word in words for path in mentioning(*self._scope, contents.age(), word.encode()) or ()}
+        packages = (self._parse(path) for path in paths if path.name == "__init__.py")
+        return any(takes(package.tree, file.path.stem, name) for package in packages if package is not None)
 
     def ends(self, file: Source, function: Function) -> Mapping[str, int]:
         """The scenarios in which a function ends early."""

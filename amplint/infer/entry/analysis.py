@@ -21,6 +21,7 @@ from amplint.infer.machine.calls import call_value
 from amplint.infer.machine.entries import argument_values, construct
 from amplint.infer.machine.expressions import evaluate
 from amplint.infer.machine.following import execute
+from amplint.infer.machine.own_calls import call_around, own_call, takes_what_forward_does
 from amplint.infer.machine.running import run_function
 from amplint.infer.machine.statements import assign
 from amplint.infer.names import classes
@@ -237,6 +238,8 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], object]]:
         yield made.instance
     for name in _methods_in_order(cls):
         member = cls.members[name]
+        if name == "__call__" and "forward" in cls.members and takes_what_forward_does(cls):
+            continue
         for function, decorated in _functions_in(member):
             kind = _kind(member)
             receiver = None if kind == "static" else cls if kind == "class" else made
@@ -303,7 +306,9 @@ def _enter(
     receiver = holder.instance() if isinstance(holder, _Made) else holder
     driver = not module and (function.namespace.body(function.node).driver or classes.is_optimizer(function.owner))
     ambient = session.no_autocast if driver else session.ambient
-    autocast, region = session.called_under.get(id(function.node), (ambient, None))
+    called = isinstance(receiver, Instance) and function.name == "forward" and takes_what_forward_does(receiver.cls)
+    first = own_call(receiver.cls) if called and isinstance(receiver, Instance) else None
+    autocast, region = session.called_under.get(id((first or function).node), (ambient, None))
     frame = Frame(
         session,
         top.namespace,
@@ -314,12 +319,13 @@ def _enter(
         owner=function.owner,
     )
     rows = looked_up(frame, function, receiver) if isinstance(receiver, Instance) else frozenset()
-    arguments = argument_values(frame, function, skip=0 if receiver is None else 1, rows=rows)
-    if receiver is not None:
-        arguments = arguments.shifted((receiver, None))
+    inputs = argument_values(frame, function, skip=0 if receiver is None else 1, rows=rows)
+    arguments = inputs if receiver is None else inputs.shifted((receiver, None))
     entered = function.owner.node if function.owner is not None else function.node
     from_user = id(entered) in session.roots and (function.owner is None or function.name in ("forward", "__call__"))
-    entry = _Entry(frame, frame.live, function, decorated, arguments, receiver, from_user, module)
+    entry = _Entry(
+        frame, frame.live, function, decorated, arguments, receiver, from_user, module, inputs if called else None
+    )
     session.entered.append(entry)
     entry()
 
@@ -336,12 +342,18 @@ class _Entry:
     receiver: Value | None
     from_user: bool
     by_module: bool
+    inputs: Arguments | None = None
+    """What the object itself is called with, whose own ``__call__`` runs around the function."""
     version: int = 0
 
     def __call__(self) -> None:
         frame, session, plain = self.frame, self.frame.session, self.decorated
         self.version, frame.live = session.version, self.live
         session.from_user, session.by_module = self.from_user, self.by_module
+        if isinstance(self.receiver, Instance) and self.inputs is not None:
+            if call_around(frame, self.receiver, self.inputs, _anchor(self.function)) is not None:
+                return
+            frame.live = self.live
         again = id(self.function.node) in session.ran
         while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
             plain = plain.function

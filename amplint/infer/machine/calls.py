@@ -27,6 +27,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.machine import builtins, choices, containers, objects
+from amplint.infer.machine.own_calls import call_around
 from amplint.infer.machine.running import carries_tensor, run_function
 from amplint.infer.names import classes, texts
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
@@ -221,6 +222,9 @@ def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.ex
 
 
 def _call_instance(frame: Frame, instance: Instance, arguments: Arguments, node: ast.expr) -> Value:
+    around = call_around(frame, instance, arguments, node)
+    if around is not None:
+        return around
     name = "forward" if classes.is_module(instance.cls) else "__call__"
     method = objects.get_attribute(frame, instance, name, node)
     if method is UNKNOWN or isinstance(method, Instance):

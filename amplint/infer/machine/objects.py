@@ -353,6 +353,8 @@ def _super_attribute(frame: Frame, value: Super, name: str) -> Value:
         layer = instance.attributes.get("")
         if name == "forward" and isinstance(layer, Layer):
             return layer
+        if name == "__call__" and classes.is_module(instance.cls):
+            return _instance_attribute(frame, instance, "forward", ast.Name("super"))
         if isinstance(layer, Mapping) or classes.is_dict(instance.cls):
             return Builtin("dict.get", instance) if name == "get" else Builtin(name, layer or UNKNOWN)
         if name in modules.MODULE_METHODS:

@@ -100,6 +100,7 @@ def run_function(
         session.from_user,
         _found_now(inner) if function.late else (),
     )
+    session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
     remember = constructing is None and AutogradContext not in map(type, arguments.positional)
     key = session.numbers.setdefault(equal, len(session.numbers))
     known = session.calls.get(key) if remember else None
@@ -111,7 +112,6 @@ def run_function(
         return UNKNOWN
     session.active.add(key)
     session.running[id(function.node)] = session.running.get(id(function.node), 0) + 1
-    session.called_under.setdefault(id(function.node), (inner.autocast, inner.region))
     if inner.constructing is None:
         session.recorder.began(inner, function.node)
     if inner.in_module:

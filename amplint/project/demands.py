@@ -1,0 +1,128 @@
+"""What tests demand of an attribute or a parameter for lines to be run: the constants with which they come out so."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from amplint.infer.syntax.control import goes_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _is_same(value: object, other: object) -> bool:
+    return type(value) is type(other) and value == other
+
+
+def _is_among(value: object, others: object) -> bool:
+    return isinstance(others, tuple) and value in others
+
+
+_COMPARED: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
+    ast.Is: _is_same,
+    ast.IsNot: lambda value, other: not _is_same(value, other),
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.In: _is_among,
+    ast.NotIn: lambda value, others: not _is_among(value, others),
+}
+
+
+class Demand(NamedTuple):
+    """Whether something is to be true, or to compare to a constant or some, and how that is to come out."""
+
+    compared: type[ast.cmpop] | None
+    other: object
+    holds: bool
+
+    def allows(self, value: object) -> bool:
+        """Whether the test comes out so for a constant."""
+        answer = bool(value) if self.compared is None else _COMPARED[self.compared](value, self.other)
+        return answer is self.holds
+
+
+class Demanded(NamedTuple):
+    """What a test demands of something, by name, for some lines to be run."""
+
+    name: str
+    demand: Demand
+    first: int
+    last: int
+
+
+Subject = Callable[[ast.expr], "str | None"]
+"""The name under which what an expression stands for is asked about; None where it is not."""
+
+
+def demanded(body: list[ast.stmt], subject: Subject) -> Iterator[Demanded]:
+    """What the tests in a block demand, each with the lines that are run on no other way."""
+    for statement, after in zip(body, (*body[1:], None), strict=True):
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for block, holds in ((getattr(statement, "body", []), True), (getattr(statement, "orelse", []), False)):
+            for name, demand in _told(statement.test, subject, holds=holds) if block and _decides(statement) else ():
+                yield Demanded(name, demand, block[0].lineno, last_line(block))
+        for block in _blocks(statement):
+            yield from demanded(block, subject)
+        for name, demand in _settled(statement, subject) if after is not None else ():
+            yield Demanded(name, demand, _following(statement), last_line(body))
+
+
+def last_line(body: list[ast.stmt]) -> int:
+    return body[-1].end_lineno or body[-1].lineno
+
+
+def _following(statement: ast.stmt) -> int:
+    return (statement.end_lineno or statement.lineno) + 1
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of statements within one."""
+    parts = [statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())]
+    blocks = (getattr(part, name, []) for part in parts for name in ("body", "orelse", "finalbody"))
+    yield from (block for block in blocks if block)
+
+
+def _decides(statement: ast.stmt) -> TypeGuard[ast.If | ast.While]:
+    """Whether a test of a statement decides which of its blocks is run."""
+    return isinstance(statement, ast.If) or (isinstance(statement, ast.While) and not statement.orelse)
+
+
+def _settled(statement: ast.stmt, subject: Subject) -> Iterator[tuple[str, Demand]]:
+    """What is demanded where a statement is gone on behind: an assertion holds, and so does not what leaves."""
+    if isinstance(statement, ast.Assert):
+        yield from _told(statement.test, subject, holds=True)
+    elif isinstance(statement, ast.If):
+        for block, holds in ((statement.body, False), (statement.orelse, True)):
+            yield from _told(statement.test, subject, holds=holds) if block and not goes_on(block) else ()
+
+
+def _told(test: ast.expr, subject: Subject, *, holds: bool) -> Iterator[tuple[str, Demand]]:
+    """What a test tells that holds, or does not."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _told(test.operand, subject, holds=not holds)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
+        for value in test.values:
+            yield from _told(value, subject, holds=holds)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        name, compared, others = subject(test.left), type(test.ops[0]), constants(test.comparators[0])
+        if name is not None and compared in _COMPARED and others is not None:
+            yield name, Demand(compared, others[0], holds)
+    elif (name := subject(test)) is not None:
+        yield name, Demand(None, None, holds)
+
+
+def constants(node: ast.expr) -> tuple[object] | None:
+    """The constant that an expression is, or the tuple of them, alone in a tuple; None where it is no such thing."""
+    if isinstance(node, ast.Constant):
+        return (node.value,)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = getattr(node.operand, "value", None)
+        return (-number,) if isinstance(number, (int, float)) else None
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        items = [constants(item) for item in node.elts]
+        return (tuple(item[0] for item in items if item is not None),) if None not in items else None
+    return None

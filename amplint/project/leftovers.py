@@ -1,0 +1,200 @@
+"""What a package defines and leaves: its other files take from the same file by name, and nothing in the project
+mentions this.
+
+A file that no other takes from is the user's to take from, and so is one that others take whole. A class whose base is
+not torch's may be found by that base, and what is decorated may be registered by it.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import os
+import re
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amplint import contents
+from amplint.infer.names.namespace import LIBRARY_FOLDERS
+from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.references import references
+from amplint.project.files import MAX_SEARCHED_BYTES, parsed, spelling
+from amplint.project.mentions import definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.state.facts import FileFacts
+    from amplint.project.mentions import Definition
+
+MAX_PARSED = 40
+"""Files that spell the name of a module or of what it defines; where more do, nothing is said."""
+_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+"""What the root of a project holds one of."""
+_TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
+"""Files beside the package's own source that may name what it defines."""
+MAX_TEXT_BYTES = 1_000_000
+"""Of a larger one nothing is read: it holds data."""
+
+
+class Leftovers:
+    """What a file of a package defines and nothing mentions; found for the definitions that are asked for."""
+
+    def __init__(self, facts: FileFacts) -> None:
+        folder, package = facts.root
+        self._path = facts.path
+        self._tree = facts.source.tree
+        self._scope = folder / package.partition(".")[0] if package else None
+        self._known: dict[str, bool] = {}
+
+    def hold(self, row: int) -> bool:
+        """Whether a line stands in a definition that nothing in the project mentions but such, while other files of the
+        package take what else the file defines."""
+        if self._scope is None or self._path.stem == "__init__":
+            return False
+        target = next((d for d in self._found.values() if d.lineno <= row <= (d.end_lineno or row)), None)
+        if target is None:
+            return False
+        if target.name not in self._known:
+            self._known[target.name] = self._covers(target) and self._is_shared
+        return self._known[target.name]
+
+    @cached_property
+    def _found(self) -> dict[str, Definition]:
+        return definitions(self._tree)
+
+    @cached_property
+    def _torch(self) -> set[int]:
+        return {id(reference.node) for reference in references(self._tree)}
+
+    def _covers(self, target: Definition) -> bool:
+        """Whether nothing mentions a definition, but itself and others that nothing mentions."""
+        pending, seen = [target], {target.name}
+        while pending:
+            definition = pending.pop()
+            users = self._users(definition) if self._is_plain(definition) else None
+            if users is None or self._is_mentioned_elsewhere(definition.name):
+                return False
+            pending += [user for user in users if user.name not in seen]
+            seen |= {user.name for user in users}
+        return True
+
+    def _is_plain(self, definition: Definition) -> bool:
+        """Whether a definition is a function or a class all of whose bases are torch's, and nothing decorates it."""
+        if definition.decorator_list:
+            return False
+        if not isinstance(definition, ast.ClassDef):
+            return True
+        return not definition.keywords and all(id(base) in self._torch for base in definition.bases)
+
+    def _users(self, definition: Definition) -> list[Definition] | None:
+        """The other definitions of the file that mention one; None where anything else in it does."""
+        users = [statement for statement in self._mentioning[definition.name] if statement is not definition]
+        found = [self._found.get(getattr(statement, "name", "")) for statement in users]
+        return [d for d in found if d is not None] if all(map(operator.is_, found, users)) else None
+
+    @cached_property
+    def _mentioning(self) -> dict[str, list[ast.stmt]]:
+        """The statements at the top of the file that mention what it defines, by name."""
+        found: dict[str, list[ast.stmt]] = {name: [] for name in self._found}
+        for statement in self._tree.body:
+            for name in {name for node in nodes_below(statement) for name in _named(node)} & found.keys():
+                found[name].append(statement)
+        return found
+
+    def _is_mentioned_elsewhere(self, name: str) -> bool:
+        """Whether another file of the project mentions a name, or too many spell it."""
+        assert self._scope is not None
+        paths = spelling(self._scope, True, contents.age(), name.encode())
+        if paths is None or len(paths) > MAX_PARSED:
+            return True
+        others = (parsed(path) for path in paths if path != self._path)
+        if any(o is not None and any(name in _named(node) for node in ast.walk(o.tree)) for o in others):
+            return True
+        return _is_named_in_texts(self._scope, name)
+
+    @cached_property
+    def _is_shared(self) -> bool:
+        """Whether other files take what the file defines by its name, and none takes all of it or lets its users do
+        so."""
+        assert self._scope is not None
+        shared = False
+        paths = spelling(self._scope, True, contents.age(), self._path.stem.encode())
+        if paths is None or len(paths) > MAX_PARSED:
+            return False
+        for other in paths:
+            source = parsed(other) if other != self._path else None
+            for name in _taken(source.tree, self._path.stem) if source is not None else ():
+                if name is None or other.name == "__init__.py":
+                    return False
+                shared = shared or name in self._found
+        return shared
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    """What a node names, if it is a name, an attribute, an import or a string that ends in one."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, ast.alias):
+        yield node.name
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value.rpartition(".")[2].rpartition(":")[2].rpartition("/")[2]
+
+
+def _taken(tree: ast.Module, module: str) -> Iterator[str | None]:
+    """Names that a file takes from a module of some name, or its own name; None where it may take any."""
+    nodes = [*ast.walk(tree)]
+    modules: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == module:
+            yield from (None if alias.name == "*" else alias.name for alias in node.names)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = {alias.name: alias.asname or alias.name for alias in node.names}
+            modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
+    yield from (None if "." in name else name for name in modules)
+    asked_of = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute)} if modules else {}
+    yield from (asked_of.get(id(node)) for node in nodes if isinstance(node, ast.Name) and node.id in modules)
+
+
+def _is_named_in_texts(package: Path, name: str) -> bool:
+    """Whether a test, example, configuration or page of the project has the word; so where it has too many."""
+    texts = _texts(package, contents.age())
+    word = re.compile(rb"\b%b\b" % re.escape(name.encode()))
+    return texts is None or any(word.search(text) for text in texts)
+
+
+@lru_cache(maxsize=1)
+def _texts(package: Path, age: int) -> tuple[bytes, ...] | None:
+    """What the files of a project hold that are no source of the package; None where they are too many."""
+    found: list[bytes] = []
+    size = 0
+    for folder, folders, names in os.walk(_root(package)):
+        folders[:] = [f for f in folders if not f.startswith(".") and f not in LIBRARY_FOLDERS]
+        within = package == Path(folder) or package in Path(folder).parents
+        for name in names:
+            file = Path(folder, name)
+            if file.suffix not in _TEXTS or (within and file.suffix == ".py"):
+                continue
+            try:
+                if file.stat().st_size > MAX_TEXT_BYTES:
+                    continue
+                found.append(contents.read(file))
+            except OSError:
+                continue
+            size += len(found[-1])
+            if size > MAX_SEARCHED_BYTES:
+                return None
+    return tuple(found)
+
+
+def _root(package: Path) -> Path:
+    """The nearest folder above that is marked as a project; the package's own where there is none."""
+    for folder in package.parents:
+        if folder.name in LIBRARY_FOLDERS:
+            break
+        if any((folder / mark).exists() for mark in _MARKS):
+            return folder
+    return package

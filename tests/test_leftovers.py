@@ -1,0 +1,128 @@
+"""What nothing in a project takes, of a file that others take from, is merely possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.cli.judging import judging_options
+from amplint.config import Config
+from amplint.engine import check_file
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
+from amplint.plugins import load_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LAYERS = """
+import torch
+from torch import nn
+
+class Kept(nn.Module):
+    pass
+
+class Left(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.proj(x.float())
+"""
+TAKEN = {"package/model.py": "from .layers import Kept\n"}
+
+
+def doubts(
+    folder: Path, files: dict[str, str], layers: str = LAYERS, *, named: bool = False, code: str = "AMP102"
+) -> list[str]:
+    for name, text in {"package/__init__.py": "", "package/layers.py": layers, **files}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    scenario = [s.name for s in DEFAULT_SCENARIOS] if named else []
+    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=[code], scenario=scenario)
+    found = [f for f in check_file(folder / "package/layers.py", options).findings if f.code == code]
+    assert len(found) == 1
+    return [held.doubt.name for held in found[0].doubts]
+
+
+@pytest.mark.parametrize(
+    "taking",
+    [
+        "from .layers import Kept\n",
+        "from package.layers import Kept\n",
+        "from . import layers\nlayers.Kept()\n",
+        "from . import layers as parts\nparts.Kept()\n",
+        "import package.layers as parts\nparts.Kept()\n",
+        'from .layers import Kept\n# Left is not taken\n"""Left would do as well."""\n',
+    ],
+)
+def test_what_the_project_leaves_is_doubted(tmp_path: Path, taking: str) -> None:
+    assert doubts(tmp_path, {"package/model.py": taking}) == ["left-over"]
+    assert doubts(tmp_path, {"package/model.py": taking}, named=True) == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"package/model.py": "from .layers import Kept, Left\n"},
+        {"package/model.py": "from .layers import *\n"},
+        {"package/model.py": "from . import layers\ngetattr(layers, 'Le' + 'ft')()\n"},
+        {"package/model.py": "import package.layers\npackage.layers.Kept()\n"},
+        {"package/model.py": "from .layers import Kept\nMODELS = {'left': 'Left'}\n"},
+        {"package/model.py": "from .layers import Kept\nMODEL = 'package.layers.Left'\n"},
+        {**TAKEN, "package/__init__.py": "from . import layers\n"},
+        {**TAKEN, "package/__init__.py": "from .layers import Kept\n"},
+        {**TAKEN, "setup.py": "", "examples/train.py": "from package.layers import Left\n"},
+        {**TAKEN, "pyproject.toml": "", "configs/model.yaml": "target: package.layers.Left\n"},
+        {**TAKEN, "package/model.yaml": "target: package.layers.Left\n"},
+    ],
+)
+def test_what_anybody_may_take_is_not(tmp_path: Path, files: dict[str, str]) -> None:
+    assert doubts(tmp_path, files) == []
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        LAYERS + "\nModel = Left\n",
+        LAYERS + "\n__all__ = ['Kept', 'Left']\n",
+        LAYERS.replace("class Left", "@register\nclass Left"),
+        LAYERS.replace("class Left(nn.Module)", "class Left(Kept)"),
+        LAYERS.replace("class Left(nn.Module)", "class Left(nn.Module, key='left')"),
+    ],
+)
+def test_what_its_file_uses_or_may_register_is_not(tmp_path: Path, layers: str) -> None:
+    assert doubts(tmp_path, TAKEN, layers) == []
+
+
+HELPED = LAYERS.replace("class Left", "class Helper").replace(
+    "class Kept", "class Left(nn.Module):\n    of = Helper\n\nclass Kept"
+)
+
+
+def test_what_only_the_left_use_is_left(tmp_path: Path) -> None:
+    assert doubts(tmp_path, TAKEN, HELPED) == ["left-over"]
+
+
+def test_what_the_kept_use_is_not(tmp_path: Path) -> None:
+    used = HELPED.replace("    pass", "    of = Left")
+    assert doubts(tmp_path, TAKEN, used) == []
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"), [({}, ["left-over"]), ({"package/more.py": "from .layers import again\n"}, [])]
+)
+def test_those_that_use_each_other_are_left_together(
+    tmp_path: Path, others: dict[str, str], expected: list[str]
+) -> None:
+    circle = LAYERS + "\ndef use(x):\n    return again(Left()(x))\n\ndef again(x):\n    return use(x)\n"
+    assert doubts(tmp_path, {**TAKEN, **others}, circle) == expected
+
+
+def test_an_old_name_is_to_be_replaced_in_what_is_left_too(tmp_path: Path) -> None:
+    old = LAYERS.replace(
+        "return self.proj(x.float())", "with torch.cuda.amp.autocast():\n            return self.proj(x)"
+    )
+    assert doubts(tmp_path, TAKEN, old, code="AMP601") == []

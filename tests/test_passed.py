@@ -1,0 +1,234 @@
+"""A line that needs an optional argument which every call in the project leaves out is merely possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amplint.cli.judging import judging_options
+from amplint.config import Config
+from amplint.engine import check_file
+from amplint.plugins import load_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCORES = """
+import torch
+from torch import nn
+
+def exists(x):
+    return x is not None
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(4, 4)
+
+    def forward(self, x, mask=None, *, causal=False):
+        scores = self.query(x)
+        BODY
+        return scores
+"""
+FILL = "scores = scores.masked_fill(x > 0, -1e9)"
+MASKED = f"if mask is not None:\n            {FILL}"
+MODEL = """
+from torch import nn
+from .scores import Scores
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scores = MADE
+
+    def forward(self, PARAMETERS):
+        CALL
+"""
+
+
+def model(call: str, made: str = "Scores()", parameters: str = "x, mask") -> dict[str, str]:
+    return {"model.py": MODEL.replace("CALL", call).replace("MADE", made).replace("PARAMETERS", parameters)}
+
+
+def is_doubted(folder: Path, files: dict[str, str], body: str = MASKED) -> bool:
+    package = folder / "package"
+    package.mkdir()
+    for name, text in {"__init__.py": "", "scores.py": SCORES.replace("BODY", body), **files}.items():
+        (package / name).write_text(text)
+    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=["AMP301"])
+    found = [f for f in check_file(package / "scores.py", options).findings if f.code == "AMP301"]
+    assert len(found) == 1
+    return "not-passed" in [held.doubt.name for held in found[0].doubts]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("return self.scores(x)", True),
+        ("return self.scores(x, None)", True),
+        ("return self.scores(x, mask=None)", True),
+        ("return self.scores.forward(x)", True),
+        ("return self.scores(x, causal=True)", True),
+        ("return self.scores(x, mask)", False),
+        ("return self.scores(x, mask=mask)", False),
+        ("return self.scores(x, x > 0)", False),
+        ("return self.scores(x), self.scores(x, mask)", False),
+        ("return self.scores(*x)", False),
+        ("return self.scores(x, **mask)", False),
+        ("return mask(self.scores, x)", False),
+        ("return self.scores", False),
+        ("return x", False),
+        ("scores = self.scores\n        return scores(x)", True),
+        ("scores = self.scores\n        return scores(x, mask)", False),
+        ("return self.scores(x) if self.scores is not None else x", True),
+    ],
+)
+def test_what_the_one_who_makes_it_passes(call: str, expected: bool, tmp_path: Path) -> None:
+    assert is_doubted(tmp_path, model(call)) is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "call", "expected"),
+    [
+        ("nn.ModuleList([Scores() for _ in range(2)])", "for scores in self.scores:\n            x = scores(x)", True),
+        (
+            "nn.ModuleList([Scores(), Scores()])",
+            "for i, scores in enumerate(self.scores):\n            x = scores(x)",
+            True,
+        ),
+        ("nn.ModuleList([Scores(), Scores()])", "return self.scores[0](x)", True),
+        ("nn.ModuleList([Scores(), Scores()])", "return self.scores[0](x, mask)", False),
+        ("nn.ModuleList([Scores(), Scores()])", "for one in self.scores:\n            x = one(x, mask)", False),
+        ("nn.ModuleList([Scores(), Scores()])", "for one in self.scores:\n            x = mask(one, x)", False),
+        ("nn.ModuleList([Scores(), Scores()])", "return [one(x) for one in self.scores]", True),
+        ("nn.Sequential(Scores(), Scores())", "return self.scores(x)", True),
+        ("mask or Scores()", "return self.scores(x)", True),
+        ("Scores", "return self.scores()(x)", False),
+    ],
+)
+def test_what_is_made_in_a_list(made: str, call: str, expected: bool, tmp_path: Path) -> None:
+    assert is_doubted(tmp_path, model(call, made)) is expected
+
+
+OUTER = """
+from torch import nn
+from .model import Model
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = Model()
+
+    def forward(self, x, mask):
+        return CALL
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "call", "outer", "expected"),
+    [
+        ("x, mask=None", "return self.scores(x, mask)", None, False),
+        ("x, mask=None", "return self.scores(x, mask)", "self.model(x)", True),
+        ("x, mask=None", "return self.scores(x, mask)", "self.model(x, mask)", False),
+        ("x, mask=None", "mask = x > 0\n        return self.scores(x, mask)", "self.model(x)", False),
+        (
+            "x, mask=None",
+            "if mask is not None:\n            mask = mask[0]\n        return self.scores(x, mask)",
+            "self.model(x)",
+            True,
+        ),
+        (
+            "x, mask=None",
+            "if mask is None:\n            mask = x > 0\n        return self.scores(x, mask)",
+            "self.model(x)",
+            False,
+        ),
+        ("x, mask=True", "return self.scores(x, mask)", "self.model(x)", False),
+        ("x, other=None", "return self.scores(x, other)", "self.model(x)", True),
+    ],
+)
+def test_what_hands_on_its_own_optional_parameter(
+    parameters: str, call: str, outer: str | None, expected: bool, tmp_path: Path
+) -> None:
+    files = model(call, parameters=parameters) | ({"outer.py": OUTER.replace("CALL", outer)} if outer else {})
+    assert is_doubted(tmp_path, files) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (MASKED, True),
+        (f"if mask is None:\n            return scores\n        {FILL}", True),
+        (f"if mask is not None and x.dim() > 2:\n            {FILL}", True),
+        (f"if causal:\n            {FILL}", True),
+        (f"if causal is True:\n            {FILL}", True),
+        (f"if mask is not None:\n            mask = mask[None]\n            {FILL}", True),
+        (f"if mask is not None or x.dim() > 2:\n            {FILL}", False),
+        (f"if not causal:\n            {FILL}", False),
+        (f"if mask is None:\n            mask = x > 0\n        if mask is not None:\n            {FILL}", False),
+        (f"mask = mask or x\n        if mask is not None:\n            {FILL}", False),
+        (FILL, False),
+    ],
+)
+def test_the_lines_that_need_the_argument(body: str, expected: bool, tmp_path: Path) -> None:
+    assert is_doubted(tmp_path, model("return self.scores(x)"), body) is expected
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"__init__.py": "from .scores import Scores\n"},
+        {"__init__.py": "from .scores import *\n"},
+        {"more.py": "from .scores import Scores\n\nclass More(Scores):\n    pass\n"},
+        {"more.py": "from .scores import Scores\n\nTABLE = {'scores': Scores}\n"},
+        {"more.py": "from .scores import Scores\n\ndef make():\n    return Scores()\n"},
+        {"more.py": "from .scores import Scores\n\ndef run(x, mask):\n    return Scores()(x, mask)\n"},
+        {"more.py": "from .scores import Scores\n\nscores = Scores()\n"},
+    ],
+)
+def test_what_others_may_call_is_not_doubted(files: dict[str, str], tmp_path: Path) -> None:
+    used = model("return self.scores(x)") if files else {}
+    assert not is_doubted(tmp_path, used | files)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def run(x):\n    return Scores()(x)\n", True),
+        ("def run(x):\n    scores = Scores()\n    return scores(x)\n", True),
+        ("def run(x, mask):\n    scores = Scores()\n    return scores(x, mask)\n", False),
+        ("def run(x):\n    scores = Scores()\n    return scores\n", False),
+    ],
+)
+def test_what_a_function_makes_and_calls(code: str, expected: bool, tmp_path: Path) -> None:
+    assert is_doubted(tmp_path, {"run.py": "from .scores import Scores\n\n" + code}) is expected
+
+
+FUNCTION = """
+import torch
+
+def attend(query, key, mask=None):
+    scores = torch.matmul(query, key)
+    if mask is not None:
+        scores = scores.masked_fill(mask, -1e9)
+    return scores
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("from .scores import attend\n\ndef use(x):\n    return attend(x, x)\n", True),
+        ("from .scores import attend\n\ndef use(x):\n    return attend(x, x, mask=None)\n", True),
+        ("from .scores import attend as a\n\ndef use(x):\n    return a(x, x)\n", True),
+        ("from .scores import attend as a\n\ndef use(x):\n    return a(x, x, x)\n", False),
+        ("from . import scores\n\ndef use(x):\n    return scores.attend(x, x)\n", True),
+        ("from . import scores\n\ndef use(x):\n    return scores.attend(x, x, x)\n", False),
+        ("from .scores import attend\n\nFUNCTIONS = [attend]\n", False),
+        ("from .scores import attend\n\ndef use(x, run):\n    return run(attend, x)\n", False),
+    ],
+)
+def test_a_function(code: str, expected: bool, tmp_path: Path) -> None:
+    assert is_doubted(tmp_path, {"scores.py": FUNCTION, "use.py": code}) is expected
