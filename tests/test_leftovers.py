@@ -72,6 +72,7 @@ def test_what_the_project_leaves_is_doubted(tmp_path: Path, taking: str) -> None
         {"package/model.py": "import package.layers\npackage.layers.Kept()\n"},
         {"package/model.py": "from .layers import Kept\nMODELS = {'left': 'Left'}\n"},
         {"package/model.py": "from .layers import Kept\nMODEL = 'package.layers.Left'\n"},
+        {**TAKEN, "package/more.py": "import importlib\nlayers = importlib.import_module('package.layers')\n"},
         {**TAKEN, "package/__init__.py": "from . import layers\n"},
         {**TAKEN, "package/__init__.py": "from .layers import Kept\n"},
         {**TAKEN, "setup.py": "", "examples/train.py": "from package.layers import Left\n"},
@@ -88,6 +89,8 @@ def test_what_anybody_may_take_is_not(tmp_path: Path, files: dict[str, str]) -> 
     [
         LAYERS + "\nModel = Left\n",
         LAYERS + "\n__all__ = ['Kept', 'Left']\n",
+        LAYERS + "\ndef make(name):\n    return globals()[name]()\n",
+        LAYERS + "\ndef make(name):\n    return getattr(sys.modules[__name__], name)()\n",
         LAYERS.replace("class Left", "@register\nclass Left"),
         LAYERS.replace("class Left(nn.Module)", "class Left(Kept)"),
         LAYERS.replace("class Left(nn.Module)", "class Left(nn.Module, key='left')"),

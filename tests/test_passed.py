@@ -34,6 +34,7 @@ class Scores(nn.Module):
 FILL = "scores = scores.masked_fill(x > 0, -1e9)"
 MASKED = f"if mask is not None:\n            {FILL}"
 MODEL = """
+import package.scores
 from torch import nn
 from .scores import Scores
 
@@ -104,6 +105,8 @@ def test_what_the_one_who_makes_it_passes(call: str, expected: bool, tmp_path: P
         ("nn.ModuleList([Scores(), Scores()])", "return [one(x) for one in self.scores]", True),
         ("nn.Sequential(Scores(), Scores())", "return self.scores(x)", True),
         ("mask or Scores()", "return self.scores(x)", True),
+        ("package.scores.Scores()", "return self.scores(x)", True),
+        ("package.scores.Scores()", "return self.scores(x, mask)", False),
         ("Scores", "return self.scores()(x)", False),
     ],
 )

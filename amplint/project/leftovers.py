@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
+_BY_TEXT = re.compile(rb"\b(?:globals|locals|vars|eval|__getattr__|__subclasses__|getmembers)\b|sys\.modules")
+"""What may find the definitions of its own file by their names, or all of them."""
 _MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 """What the root of a project holds one of."""
 _TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
@@ -45,13 +47,14 @@ class Leftovers:
         folder, package = facts.root
         self._path = facts.path
         self._tree = facts.source.tree
+        self._by_text = _BY_TEXT.search(facts.source.data) is not None
         self._scope = folder / package.partition(".")[0] if package else None
         self._known: dict[str, bool] = {}
 
     def hold(self, row: int) -> bool:
         """Whether a line stands in a definition that nothing in the project mentions but such, while other files of the
         package take what else the file defines."""
-        if self._scope is None or self._path.stem == "__init__":
+        if self._scope is None or self._path.stem == "__init__" or self._by_text:
             return False
         target = next((d for d in self._found.values() if d.lineno <= row <= (d.end_lineno or row)), None)
         if target is None:
@@ -154,6 +157,8 @@ def _taken(tree: ast.Module, module: str) -> Iterator[str | None]:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = {alias.name: alias.asname or alias.name for alias in node.names}
             modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(f".{module}"):
+            yield None
     yield from (None if "." in name else name for name in modules)
     asked_of = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute)} if modules else {}
     yield from (asked_of.get(id(node)) for node in nodes if isinstance(node, ast.Name) and node.id in modules)

@@ -152,7 +152,7 @@ def _positional(called: Called) -> list[str]:
 def _calls_by(file: Source, mention: Mention, name: str, *, made: bool) -> list[tuple[Called, ast.Call]] | None:
     """The calls of a function by what mentions it, or of the objects that it makes of a class; None where one may be
     missing."""
-    holder, names = mention.definition, local_names(file.tree, name)
+    holder, names = mention.definition, local_names(file.tree, name) | {name}
     if holder is None or not mention.called:
         return None
     if not made:
