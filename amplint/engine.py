@@ -215,21 +215,26 @@ def _judged(
 def _by_ways_in(
     suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging, followed: set[Path]
 ) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), or where the
-    project never gives what they stand behind (see :mod:`amplint.project.attributes`)."""
+    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), or where
+    nobody uses what they stand in (see :mod:`amplint.project.unusable`)."""
+    from amplint.claims.seen_ways import only_through
     from amplint.project.ways import nowhere, ways_in
 
-    codes = doubts.NO_WAY_IN.codes
-    if not any(s.standing.told and rule.code in codes for rule, s in suspects):
+    if not any(s.standing.told for _, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
     weighed = []
     for rule, suspect in suspects:
-        if suspect.standing.told and rule.code in codes:
-            row = suspect.span.start.row
-            without = any(ways.attributes.lack(cls, row) for cls in facts.classes_around(row))
-            held = {doubts.NO_WAY_IN: nowhere(ways, suspect), doubts.UNANSWERED: without}
+        row = suspect.span.start.row
+        if suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:
+            held = {
+                doubts.NO_WAY_IN: nowhere(ways, suspect),
+                doubts.UNANSWERED: ways.unusable.unanswered(row),
+                doubts.FAILS_ANYHOW: ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
+            }
             weighed.append((rule, suspect.doubted(*holding(held))))
+        elif suspect.standing.told and ways.unusable.fails(facts.source, row):
+            weighed.append((rule, suspect.doubted(doubts.FAILS_ANYHOW)))
         else:
             weighed.append((rule, suspect))
     followed |= ways.asked
@@ -247,7 +252,7 @@ def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tup
     tree = facts.source.tree
     held = {
         doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
-        doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root),
+        doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root, facts.torch_version),
     }
     return [(rule, s.doubted(*holding(held)) if s.standing.told else s) for rule, s in suspects]
 

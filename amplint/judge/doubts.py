@@ -32,7 +32,7 @@ RUN_IN_FULL_PRECISION = _possible(
     "run-in-full-precision", "", "Only a script or tests run this, and they ask for no low precision."
 )
 NOT_IMPORTABLE = _possible(
-    "not-importable", "", "The file, or a package around it, imports from its own distribution what is not there."
+    "not-importable", "", "The file, or a package around it, imports what is not there, or raises when it is imported."
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."
@@ -57,6 +57,11 @@ UNANSWERED = _possible(
     "unanswered",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "The method needs an attribute of its object that nothing in the project sets, or turns on.",
+)
+FAILS_ANYHOW = _possible(
+    "fails-anyhow",
+    "",
+    "All that is seen to run this raises in float32 too: a name, attribute or argument is missing.",
 )
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
