@@ -198,9 +198,10 @@ def _judged(
             continue
         suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
     followed |= facts.followed
-    suspects = _by_ways_in(suspects, facts, judging, followed)
+    suspects = by_memory(suspects, facts)
+    suspects = by_ways_in(suspects, facts, judging, followed)
     if options.scenarios is None:
-        suspects = _by_file(suspects, facts)
+        suspects = by_file(suspects, facts)
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
@@ -210,69 +211,6 @@ def _judged(
     findings = run_rules(source, facts, suspects, broken)
     failures.extend(_failure(_failing(failure.rule), source.path, failure.error) for failure in broken)
     return findings, facts
-
-
-def _by_ways_in(
-    suspects: list[tuple[Rule, Suspect]], facts: FileFacts, judging: Judging, followed: set[Path]
-) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), where the
-    project never gives what they stand behind: an attribute (see :mod:`amplint.project.attributes`) or an argument (see
-    :mod:`amplint.project.passed`), or where nothing in it passes what makes them fail (see
-    :mod:`amplint.project.passing`)."""
-    from amplint.project.passed import Passed
-    from amplint.project.passing import passed_by_none
-    from amplint.project.ways import nowhere, ways_in
-
-    codes = doubts.NO_WAY_IN.codes
-    if not any(s.standing.told and rule.code in codes for rule, s in suspects):
-        return suspects
-    ways = ways_in(facts, judging)
-    passed = Passed(ways)
-    weighed = []
-    for rule, suspect in suspects:
-        if suspect.standing.told and rule.code in codes:
-            row = suspect.span.start.row
-            without = any(ways.attributes.lack(cls, row) for cls in facts.classes_around(row))
-            held = {
-                doubts.NO_WAY_IN: nowhere(ways, suspect),
-                doubts.UNANSWERED: without,
-                doubts.PASSED_BY_NONE: passed_by_none(ways, suspect),
-                doubts.NOT_PASSED: passed.lack(facts.source, row),
-            }
-            weighed.append((rule, suspect.doubted(*holding(held))))
-        else:
-            weighed.append((rule, suspect))
-    followed |= ways.asked
-    return weighed
-
-
-def _by_file(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
-    """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
-    :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), or the
-    project has no part in what they are about (see :mod:`amplint.project.precision`)."""
-    from amplint.project.helpers import helps_tests
-    from amplint.project.imports import cannot_be_imported
-    from amplint.project.leftovers import Leftovers
-    from amplint.project.precision import asks_anywhere
-
-    if not any(s.standing.told for _, s in suspects):
-        return suspects
-    tree = facts.source.tree
-    held = {
-        doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
-        doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root),
-    }
-    left = Leftovers(facts)
-    weighed = []
-    for rule, suspect in suspects:
-        if suspect.standing.told:
-            of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
-            unused = rule.code in doubts.LEFT_OVER.codes and left.hold(suspect.span.start.row)
-            unasked = of_accuracy and not asks_anywhere(*facts.root)
-            held |= {doubts.LEFT_OVER: unused, doubts.UNASKED_PRECISION: unasked}
-            suspect = suspect.doubted(*holding(held))
-        weighed.append((rule, suspect))
-    return weighed
 
 
 def _standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:

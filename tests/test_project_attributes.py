@@ -207,7 +207,7 @@ def test_a_switch_that_nothing_turns_on(init: str, test: str, expected: bool, tm
     assert told(tmp_path, init=init, body=body, end="return self.linear(x)") is expected
 
 
-@pytest.mark.parametrize("code", ["block.wide = True\n", "turn(block, 'wide')\n"])
+@pytest.mark.parametrize("code", ["block.wide = True\n", "from elsewhere import turn\n\nturn(block, 'wide')\n"])
 def test_a_switch_that_another_file_turns_on(code: str, tmp_path: Path) -> None:
     body = SWITCHED.format(test="self.wide")
     assert told(

@@ -112,3 +112,40 @@ def test_a_checkout_may_be_part_of_a_distribution(tmp_path: Path) -> None:
     net = project(tmp_path, "from own.part import Part", {"pyproject.toml": "[project]\nname = 'whole'\n"})
     (tmp_path / "whole.egg-info").rename(tmp_path / "notes")
     assert doubts(net) == []
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {
+            "own/__init__.py": "from .model import Model\n",
+            "own/model.py": "import own_parts\n\nModel = own_parts.Part\n",
+        },
+        {"own/__init__.py": "from .model import *\n", "own/model.py": "from own_parts import Part\n"},
+        {"own/__init__.py": "from own_parts import *\n"},
+        {"own/__init__.py": "from .model import Model\n", "own/model.py": "Model = part\n"},
+        {"own/__init__.py": "from .model import Model\n", "own/model.py": "from torch._six import Model\n"},
+        {"own/__init__.py": "import torch\n\nrfft = torch.rfft\n"},
+    ],
+)
+def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -> None:
+    """It takes the file beside it for one at the top level, or does not run."""
+    assert doubts(project(tmp_path, "", {"own/own_parts.py": PARTS, **others})) == ["not-importable"]
+    assert not is_imported(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"own/model.py": "import own_parts\n\nModel = own_parts.Part\n"},
+        {"own/__init__.py": "from own_parts import Whole\n"},
+        {"own/__init__.py": "import sys\n\nsys.path.append(__path__[0])\nimport own_parts\n"},
+        {"own/__init__.py": "import own_parts\n", "own_parts.py": PARTS},
+        {"own/__init__.py": "import own_parts\n", "whole.egg-info/requires.txt": "own-parts>=2\n"},
+        {"own/__init__.py": "import json\n", "own/json.py": PARTS},
+        {"own/__init__.py": "try:\n    import own_parts\nexcept ImportError:\n    own_parts = None\n"},
+        {"own/__init__.py": "try:\n    part\nexcept NameError:\n    part = None\n"},
+    ],
+)
+def test_what_a_package_imports_may_be_there(tmp_path: Path, others: dict[str, str]) -> None:
+    assert doubts(project(tmp_path, "", {"own/own_parts.py": PARTS, **others})) == []

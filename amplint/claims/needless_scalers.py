@@ -50,7 +50,8 @@ def for_bfloat16(facts: FileFacts, around: Surroundings) -> Iterator[ast.Call]:
         beside = dtypes.get(_owner(call, around), everywhere)
         if not beside or any(name != "torch.bfloat16" for name in beside):
             continue
-        if len(call.args) <= 1 and all(keyword.arg not in (None, "enabled") for keyword in call.keywords):
+        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+        if len(call.args) <= 1 and not starred and all(k.arg not in (None, "enabled") for k in call.keywords):
             yield call
 
 

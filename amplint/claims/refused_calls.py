@@ -82,12 +82,16 @@ def _is_told_apart(node: ast.expr, attempt: ast.Try, around: Surroundings) -> bo
 def _refused(
     call: ast.Call, callee: _Callee, around: Surroundings, program: Program, scope: Scope
 ) -> Iterator[RefusedCall]:
-    """What is wrong with a call, whichever name its callee has: at the dict that ``**`` spreads, if that is it."""
-    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    """What is wrong with a call, whichever name its callee has: at the dict that ``**`` spreads, if that is it.
+
+    What ``*`` spreads may be empty, so only the other arguments are sure to take a position.
+    """
+    positional = sum(not isinstance(argument, ast.Starred) for argument in call.args)
+    starred = positional < len(call.args)
     own = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
     spread = [keyword.value for keyword in call.keywords if keyword.arg is None]
     names = callee.at(call, around)
-    refused = _refusal(names, len(call.args), own, starred or bool(spread))
+    refused = _refusal(names, positional, own, starred or bool(spread))
     if refused is not None:
         yield RefusedCall(call, call, refused)
         return
@@ -95,7 +99,7 @@ def _refused(
         return
     for mapping, keywords in _mappings(spread, scope):
         reached = names if len(names) > 1 else callee.at(mapping, around)
-        refused = _refusal(reached, len(call.args), [*own, *keywords], False)
+        refused = _refusal(reached, positional, [*own, *keywords], False)
         if refused is not None:
             yield RefusedCall(call, mapping, refused)
     if len(names) == 1:

@@ -14,13 +14,13 @@ _FLOAT16 = ("torch.float16", "torch.half")
 def region_dtype(region: ast.Call, program: Program) -> str | None:
     """The qualified name of the dtype that a call of an autocast class is given; CUDA's default where it is given none.
 
-    None where what it is given has no name, or the default is another device's.
+    None where what it is given has no name or is not seen, or the default is another device's.
     """
-    second = region.args[1] if len(region.args) > 1 else None
     named = {keyword.arg: keyword.value for keyword in region.keywords}
-    dtype = named.get("dtype", second)
-    if dtype is not None:
-        return program.name(dtype)
+    unseen = None in named or any(isinstance(argument, ast.Starred) for argument in region.args)
+    dtype = named.get("dtype", region.args[1] if len(region.args) > 1 and not unseen else None)
+    if dtype is not None or unseen:
+        return program.name(dtype) if dtype is not None else None
     legacy = (program.name(region.func) or "").startswith("torch.cuda.amp.")
     device = named.get("device_type", region.args[0] if region.args else None)
     return "torch.float16" if legacy or (isinstance(device, ast.Constant) and device.value == "cuda") else None

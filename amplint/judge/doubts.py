@@ -34,7 +34,7 @@ RUN_IN_FULL_PRECISION = _possible(
     "run-in-full-precision", "", "Only a script or tests run this, and they ask for no low precision."
 )
 NOT_IMPORTABLE = _possible(
-    "not-importable", "", "The file, or a package around it, imports from its own distribution what is not there."
+    "not-importable", "", "The file, or a package around it, imports what is not there, or raises when it is imported."
 )
 LEFT_OVER = _possible(
     "left-over",
@@ -69,6 +69,11 @@ NOT_PASSED = _possible(
     "not-passed",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "The line is run only with an optional argument, and no call in the project passes it.",
+)
+FAILS_ANYHOW = _possible(
+    "fails-anyhow",
+    "",
+    "All that is seen to run this raises in float32 too: a name, attribute or argument is missing.",
 )
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",

@@ -10,8 +10,9 @@ from amplint.infer.names.classes import ancestry, find_member, is_dataclass, is_
 from amplint.infer.names.definitions import Class
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
+from amplint.infer.syntax.surely import evaluated, parts
 from amplint.infer.torch_model.modules import of_every_module
-from amplint.project.demands import Demand, constants, demanded, last_line
+from amplint.project.demands import Demand, constants, demanded
 from amplint.project.mentions import Function
 
 if TYPE_CHECKING:
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 
 _DYNAMIC = ("__dict__", "__getattr__", "__getattribute__", "__setstate__", "setattr", "vars")
 """What may give an object attributes that nobody spells."""
-_LATER = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
+Rows = tuple[int, int]
+"""The first and the last of some lines."""
 
 
 class Asked(NamedTuple):
@@ -43,23 +42,16 @@ class Attributes:
 
     def __init__(self, named: Callable[[str], Iterable[Source] | None]) -> None:
         self._named = named
-        self._missing: dict[int, list[tuple[int, int]]] = {}
+        self._missing: dict[int, list[Rows]] = {}
         self._given: dict[tuple[int, str, Demand | None], bool] = {}
 
-    def lack(self, cls: Class, row: int) -> bool:
-        """Whether nobody uses a line of a class: what runs it asks, before or after, for an attribute that nothing
+    def missing(self, cls: Class) -> list[Rows]:
+        """The lines of a class that nobody uses: what runs them asks, before or after, for an attribute that nothing
         gives.
 
         What has no ``forward`` may be mixed into a class that has one, and gets attributes there, unless it is a module
         with a constructor.
         """
-        return any(first <= row <= last for first, last in self._without(cls))
-
-    def fails(self, cls: Class, method: Function) -> bool:
-        """Whether nobody uses any line of a method."""
-        return _is_within(method, self._without(cls))
-
-    def _without(self, cls: Class) -> list[tuple[int, int]]:
         key = id(cls.node)
         if key not in self._missing:
             kin = [base for base in ancestry(cls) if isinstance(base, Class)]
@@ -69,23 +61,10 @@ class Attributes:
             self._missing[key] = self._unused(cls, kin) if whole else []
         return self._missing[key]
 
-    def _unused(self, cls: Class, kin: list[Class]) -> list[tuple[int, int]]:
-        """The lines of a class that nobody uses."""
-        methods = [s for s in cls.node.body if isinstance(s, Function) and s.args.args and not _is_static(s)]
-        asked = (each for method in methods for each in _asks(method))
-        found = [(each.first, each.last) for each in asked if not self._is_given(cls, kin, each)]
-        rest = [m for m in methods if m.name.startswith("_") and not m.name.endswith("__")] if found else []
-        while ended := [m for m in rest if not _is_within(m, found) and self._is_called_within(m.name, found)]:
-            found += [(method.body[0].lineno, last_line(method.body)) for method in ended]
-        return found
-
-    def _is_called_within(self, name: str, lines: list[tuple[int, int]]) -> bool:
-        """Whether all mentions of a method lie on some lines of this file."""
-        own, *others = self._named(name) or (None,)
-        if own is None or any(_mentions(other.tree, name) for other in others):
-            return False
-        rows = _mentions(own.tree, name)
-        return bool(rows) and all(any(first <= row <= last for first, last in lines) for row in rows)
+    def _unused(self, cls: Class, kin: list[Class]) -> list[Rows]:
+        methods = [s for s in cls.node.body if isinstance(s, Function) and s.args.args and not is_static(s)]
+        asked = (each for method in methods for each in _asked(method))
+        return [(each.first, each.last) for each in asked if not self._is_given(cls, kin, each)]
 
     def _is_given(self, cls: Class, kin: list[Class], asked: Asked) -> bool:
         key = (id(cls.node), asked.name, asked.demand)
@@ -97,24 +76,14 @@ class Attributes:
         return self._given[key]
 
 
-def _mentions(tree: ast.Module, name: str) -> list[int]:
-    """The lines that spell an attribute."""
-    found = (ast.Attribute, ast.Constant)
-    return [n.lineno for n in nodes_below(tree) if isinstance(n, found) and name in (_last(n), getattr(n, "value", ""))]
-
-
 def _is_constructed(cls: Class, kin: list[Class]) -> bool:
     """Whether a class is a module, and itself or a base of the project has a constructor."""
     return is_module(cls) and any("__init__" in base.members for base in kin)
 
 
-def _is_static(method: Function) -> bool:
+def is_static(method: Function) -> bool:
     """Whether the first argument of a method is no object of the class."""
-    return any(_last(decorator) in ("staticmethod", "classmethod") for decorator in method.decorator_list)
-
-
-def _is_within(method: Function, lines: list[tuple[int, int]]) -> bool:
-    return any(first <= method.body[0].lineno and last_line(method.body) <= last for first, last in lines)
+    return any(last_name(decorator) in ("staticmethod", "classmethod") for decorator in method.decorator_list)
 
 
 def _is_dynamic(cls: Class) -> bool:
@@ -122,52 +91,26 @@ def _is_dynamic(cls: Class) -> bool:
     return any(found.intersection(_DYNAMIC) for found in names)
 
 
-def _asks(method: Function) -> Iterator[Asked]:
-    """What a method reads of its object, and what it tests."""
+def _asked(method: Function) -> Iterator[Asked]:
+    """What a method reads of its object, and what its tests demand of that."""
     own = method.args.args[0].arg
 
     def attribute(node: ast.expr) -> str | None:
         of_object = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own
         return node.attr if isinstance(node, ast.Attribute) and of_object else None
 
-    yield from _asked(method.body, own)
+    for part in parts(method.body):
+        if part.holds is None and not part.is_caught(AttributeError):
+            yield from (Asked(name, None, part.first, part.last) for name in _read(part.node, own))
     yield from (Asked(*each) for each in demanded(method.body, attribute))
-
-
-def _asked(body: list[ast.stmt], own: str) -> Iterator[Asked]:
-    """What a block reads, each with the lines of it that are run on no way but those that come there."""
-    first, last = body[0].lineno, last_line(body)
-    for before, statement in zip((None, *body), body, strict=False):
-        if before is not None and any(isinstance(node, _LEAVING) for node in nodes_below(before)):
-            first = statement.lineno
-        if isinstance(statement, (ast.Try, *_LATER)):
-            continue
-        heads: list[ast.AST | None] = [getattr(statement, name, None) for name in ("test", "iter", "subject")]
-        heads += [item.context_expr for item in getattr(statement, "items", ())]
-        inner: list[ast.stmt] = getattr(statement, "body", [])
-        if not inner and not isinstance(statement, ast.Match):
-            heads = [statement]
-        for name in (name for head in heads if head is not None for name in _read(head, own)):
-            yield Asked(name, None, first, last)
-        for block in (inner, getattr(statement, "orelse", [])):
-            yield from _asked(block, own) if block else ()
 
 
 def _read(node: ast.AST, own: str) -> Iterator[str]:
     """What an expression or statement reads, whatever it comes to."""
-    if isinstance(node, _LATER):
-        return
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:
-        if isinstance(node.ctx, ast.Load):
-            yield node.attr
-        return
-    parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
-    if isinstance(node, ast.BoolOp):
-        parts = node.values[:1]
-    elif isinstance(node, ast.IfExp):
-        parts = (node.test,)
-    for part in parts:
-        yield from _read(part, own)
+    for part in evaluated(node):
+        attribute = part if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load) else None
+        if attribute is not None and isinstance(attribute.value, ast.Name) and attribute.value.id == own:
+            yield attribute.attr
 
 
 def _given(asked: Asked, name: str, bases: set[str], files: Iterable[Source]) -> bool:
@@ -210,9 +153,9 @@ def _off(tree: ast.AST, demand: Demand | None) -> set[int]:
 def _family(name: str, every: list[ast.ClassDef]) -> set[str]:
     """A class, what derives from it, and what that derives from besides."""
     found = {name}
-    while derived := {cls.name for cls in every if found.intersection(map(_last, cls.bases))} - found:
+    while derived := {cls.name for cls in every if found.intersection(map(last_name, cls.bases))} - found:
         found |= derived
-    while bases := {base for cls in every if cls.name in found for base in map(_last, cls.bases) if base} - found:
+    while bases := {base for cls in every if cls.name in found for base in map(last_name, cls.bases) if base} - found:
         found |= bases
     return found
 
@@ -232,7 +175,8 @@ def _own_stores(method: Function) -> Iterator[int]:
             yield id(node)
 
 
-def _last(base: ast.expr) -> str:
+def last_name(base: ast.expr) -> str:
+    """The last part of a dotted name, without parameters in brackets."""
     if isinstance(base, ast.Subscript):
-        return _last(base.value)
+        return last_name(base.value)
     return base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""

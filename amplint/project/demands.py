@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from amplint.infer.syntax.control import goes_on
+from amplint.infer.syntax.surely import last_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,10 +70,6 @@ def demanded(body: list[ast.stmt], subject: Subject) -> Iterator[Demanded]:
             yield from demanded(block, subject)
         for name, demand in _settled(statement, subject) if after is not None else ():
             yield Demanded(name, demand, _following(statement), last_line(body))
-
-
-def last_line(body: list[ast.stmt]) -> int:
-    return body[-1].end_lineno or body[-1].lineno
 
 
 def _following(statement: ast.stmt) -> int:

@@ -3,33 +3,43 @@
 Python runs the ``__init__`` of every package around a file first, and all that these import. Only what stands at the
 top level counts, of a distribution that was built, as its metadata shows: a checkout may lack submodules and what a
 build generates. Compiled and generated modules are told by files or by settings that mention them.
+
+A package fails as well where what it imports raises itself (:mod:`amplint.project.raising`), or asks for a file beside
+it as if that stood at the top level: as a script it finds that file, as a part of its package it does not.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint import contents
 from amplint.project.files import parsed
+from amplint.project.raising import raises_when_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from amplint.data.newer import Release
+    from amplint.source import Source
+
 _METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
 _SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
 _DYNAMIC = re.compile(rb"import[ \t]*\*|__getattr__|globals\(|vars\(|setattr\(|exec\(|sys\.modules")
+_EXTENDING = re.compile(rb"sys\.path\b|\baddsitedir\b|\b__path__\b")
 _GENERATED = re.compile(r"_pb2(_grpc)?$")
 
 
-def cannot_be_imported(tree: ast.Module, root: Path, package: str) -> bool:
-    """Whether importing a file raises; ``root`` is the folder of its distribution, ``package`` what holds the file."""
+def cannot_be_imported(tree: ast.Module, root: Path, package: str, torch: Release) -> bool:
+    """Whether importing a file raises with a release of torch; ``root`` is the folder of its distribution, ``package``
+    what holds the file."""
     if not package or not _is_complete(root):
         return False
-    return _fails(tree, root, package) or _package_fails(root, package, contents.age())
+    return _fails(tree, root, package) or _package_fails(root, package, torch, contents.age())
 
 
 @lru_cache(maxsize=256)
@@ -38,26 +48,30 @@ def _is_complete(root: Path) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _package_fails(root: Path, package: str, age: int) -> bool:
+def _package_fails(root: Path, package: str, torch: Release, age: int) -> bool:
     """Whether the ``__init__`` of a package or of one around it fails, or a file that these import."""
     outer = package.rpartition(".")[0]
-    if outer and _package_fails(root, outer, age):
+    if outer and _package_fails(root, outer, torch, age):
         return True
     source = parsed(root.joinpath(*package.split("."), "__init__.py"))
     if source is None:
         return False
     if _fails(source.tree, root, package):
         return True
-    paths = {path for name in _own_modules(source.tree, package) if (path := _file(root, name)) is not None}
-    modules = ((path, parsed(path)) for path in sorted(paths))
-    return any(m is not None and _fails(m.tree, root, _package_of(path, root)) for path, m in modules)
+    paths = {path for name in _own_modules(source.tree, package) if (path := module_file(root, name)) is not None}
+    modules = [source, *(module for path in sorted(paths) if (module := parsed(path)) is not None)]
+    if any(_fails(module.tree, root, package_of(module.path, root)) for module in modules[1:]):
+        return True
+    if any(raises_when_run(module.tree, torch) for module in modules):
+        return True
+    return any(_takes_neighbour(module, root) for module in modules) and not _extends_path(root, package)
 
 
 def _fails(tree: ast.Module, root: Path, package: str) -> bool:
     """Whether an import at the top level of a file leads nowhere."""
     for statement in tree.body:
         if isinstance(statement, ast.ImportFrom):
-            name = _named(statement, package)
+            name = named_in(statement, package)
             nowhere = bool(name) and _is_own(name, root, package) and _leads_nowhere(statement, name, root)
         elif isinstance(statement, ast.Import):
             nowhere = any(_is_own(a.name, root, package) and _is_missing(a.name, root) for a in statement.names)
@@ -68,7 +82,64 @@ def _fails(tree: ast.Module, root: Path, package: str) -> bool:
     return False
 
 
-def _named(statement: ast.ImportFrom, package: str) -> str:
+def _takes_neighbour(source: Source, root: Path) -> bool:
+    """Whether a file of a package imports, as if it stood at the top level, what can only be the file beside it: that
+    binds all that is asked of it, and no library that the distribution requires has its name."""
+    folder = source.path.parent
+    for statement in source.tree.body:
+        if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
+            names = [statement.module]
+            asked = [alias.name for alias in statement.names if alias.name != "*"]
+        elif isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+            asked = [name for alias in statement.names for name in _asked_of(source.tree, alias.asname or alias.name)]
+        else:
+            continue
+        for name in names:
+            beside = folder / f"{name}.py"
+            if _is_elsewhere(name, root) or beside == source.path or not beside.is_file():
+                continue
+            text = contents.read(beside)
+            if all(re.search(rb"\b%b\b" % re.escape(own.encode()), text) for own in asked):
+                return True
+    return False
+
+
+def _asked_of(tree: ast.Module, module: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == module:
+            yield node.attr
+
+
+def _is_elsewhere(name: str, root: Path) -> bool:
+    """Whether a module of that name is Python's, stands at the top level, or may be one of a library."""
+    if name in sys.stdlib_module_names or any(
+        entry.partition(".")[0] == name for entry in _entries(root, contents.age())
+    ):
+        return True
+    return name.casefold().replace("_", "-") in _required(root) or _is_made(name, root)
+
+
+@lru_cache(maxsize=64)
+def _required(root: Path) -> frozenset[str]:
+    """The names of the distributions that one requires, in small letters, with hyphens."""
+    found: set[str] = set()
+    for pattern in ("*.dist-info/METADATA", "*.egg-info/PKG-INFO", "*.egg-info/requires.txt", "PKG-INFO"):
+        for path in (*root.glob(pattern), *root.parent.glob(pattern)):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            words = re.findall(r"^(?:Requires-Dist: *)?([A-Za-z][\w.-]*)", text, re.MULTILINE)
+            found.update(re.sub(r"[._]", "-", word.casefold()) for word in words)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=64)
+def _extends_path(root: Path, package: str) -> bool:
+    """Whether a file of a package changes where Python looks for modules."""
+    first = root / package.partition(".")[0]
+    return any(_EXTENDING.search(contents.read(path)) for path in sorted(first.rglob("*.py")))
+
+
+def named_in(statement: ast.ImportFrom, package: str) -> str:
     """The absolute name of the module that a statement imports from; nothing where it leads out of the packages."""
     parts = package.split(".")
     if statement.level > len(parts):
@@ -79,7 +150,7 @@ def _named(statement: ast.ImportFrom, package: str) -> str:
 
 def _own_modules(tree: ast.Module, package: str) -> Iterator[str]:
     for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and (name := _named(statement, package)):
+        if isinstance(statement, ast.ImportFrom) and (name := named_in(statement, package)):
             yield name
             yield from (f"{name}.{alias.name}" for alias in statement.names)
         elif isinstance(statement, ast.Import):
@@ -103,7 +174,7 @@ def _entries(folder: Path, age: int) -> frozenset[str]:
 def _leads_nowhere(statement: ast.ImportFrom, name: str, root: Path) -> bool:
     if _is_missing(name, root):
         return True
-    path = _file(root, name)
+    path = module_file(root, name)
     if path is None:
         return False
     text = contents.read(path)
@@ -137,11 +208,11 @@ def _settings(root: Path) -> tuple[bytes, ...]:
     return tuple(path.read_bytes() for path in paths if path.is_file())
 
 
-def _file(root: Path, name: str) -> Path | None:
+def module_file(root: Path, name: str) -> Path | None:
     path = root.joinpath(*name.split("."))
     candidates = (path / "__init__.py", path.with_name(path.name + ".py"))
     return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
-def _package_of(path: Path, root: Path) -> str:
+def package_of(path: Path, root: Path) -> str:
     return ".".join(path.parent.relative_to(root).parts)

@@ -13,6 +13,7 @@ from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
+from amplint.project.callees import Callees
 from amplint.project.files import mentioning, parsed, spelling
 from amplint.project.mentions import (
     Definition,
@@ -27,6 +28,7 @@ from amplint.project.mentions import (
     runs_made_of,
     takes,
 )
+from amplint.project.unusable import Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,8 +87,11 @@ class Ways:
         self._analysed: dict[Path, int] = {}
         """The bytes of other files that are analysed, 0 for what is left out."""
         self._known: dict[tuple[int, str, bool, bool], bool] = {}
-        self._classes_around = facts.classes_around
-        self.attributes = Attributes(self.spelling)
+        callees = Callees(facts.source, facts.root[0], self._within_package)
+        attributes = Attributes(self.spelling)
+        self.unusable = Unusable(
+            facts.source, facts.torch_version, callees, attributes, self.spelling, facts.classes_around
+        )
         self._targets = {
             row: d
             for d in definitions(facts.source.tree).values()
@@ -200,9 +205,14 @@ class Ways:
         """The function or class at the top of the file that a line stands in."""
         return self._targets.get(row)
 
-    def fails(self, function: Function) -> bool:
-        """Whether a method of the file asks for an attribute that nothing gives: nobody uses what it runs."""
-        return any(self.attributes.fails(cls, function) for cls in self._classes_around(function.lineno))
+    def is_shut(self, row: int) -> bool:
+        """Whether nobody uses a line of the file, since what runs it raises."""
+        return self.unusable.holds(self.file, row)
+
+    def _within_package(self, path: Path) -> Source | None:
+        """A file of the package, unless too many were asked."""
+        known = path in self._parsed or len(self._parsed) < MAX_PARSED
+        return self._parse(path) if known else None
 
     def _parse(self, path: Path) -> Source | None:
         if path not in self._parsed:
@@ -238,10 +248,16 @@ class _Walk:
             return False
         users = self._ways.users(file, target.name)
         others = {(user.path, mention): user for user, mention in users or () if mention.definition is not target}
-        if not others or any(mention.definition is None for _, mention in others):
+        used = {
+            (path, mention): user
+            for (path, mention), user in others.items()
+            if not self._ways.unusable.holds(user, mention.row)
+        }
+        self.ended = self.ended or len(used) < len(others)
+        if not others or any(mention.definition is None for _, mention in used):
             return False
         made = made or isinstance(target, ast.ClassDef)
-        return all(self._ends_at(user, mention, target.name, made) for (_, mention), user in others.items())
+        return all(self._ends_at(user, mention, target.name, made) for (_, mention), user in used.items())
 
     def _ends_at(self, file: Source, mention: Mention, name: str, made: bool) -> bool:
         """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
@@ -283,7 +299,7 @@ class _Walk:
 
         Under autocast little raises, so that other files are asked about half weights only.
         """
-        if file.path == self._ways.path and self._ways.fails(function):
+        if self._ways.unusable.holds_all(file, function):
             return function.lineno
         if self._scenario.autocast and file.path != self._ways.path:
             return inf

@@ -117,6 +117,7 @@ def analyse(
         uses=recorder.uses(),
         unhindered=recorder.unhindered,
         activations=recorder.activations,
+        entered=recorder.entered,
         aligned=tuple(recorder.aligned()),
         oldest=oldest_torch,
         changes=frozenset(session.changes),

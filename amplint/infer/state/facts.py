@@ -403,6 +403,8 @@ class FileFacts:
     """``id`` of the nodes of uses that were met where nothing had raised."""
     activations: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The activations of each function of the file whose body was followed, by the line of its definition."""
+    entered: Set[int] = frozenset()
+    """``id`` of the functions of the file whose body was followed as called from outside of all functions."""
     aligned: tuple[Aligned, ...] = ()
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()

@@ -74,6 +74,7 @@ class Recorder:
     def __init__(self) -> None:
         self.trace: list[Event] = []
         self.activations: dict[int, list[int]] = {}
+        self.entered: set[int] = set()
         self._ended: set[int] = set()
         self.regions: dict[int, Region] = {}
         self.calls: dict[int, TorchCall] = {}
@@ -98,6 +99,8 @@ class Recorder:
         """Note that the body of a function of the file that is checked is followed."""
         if self.concerns(frame):
             self.activations.setdefault(node.lineno, []).append(frame.number)
+            if frame.caller is None or not frame.caller.function:
+                self.entered.add(id(node))
 
     def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own

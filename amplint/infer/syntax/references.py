@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from amplint.infer.syntax.bodies import children
+from amplint.infer.syntax.bodies import children, once_for_each_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,29 +57,31 @@ class _Scope:
     def bind(self, name: str, target: str = _OTHER) -> None:
         self.elsewhere.get(name, self).targets.setdefault(name, set()).add(target)
 
-    def resolve(self, name: str) -> str:
-        """The one torch object that a name read here is bound to, else :data:`_OTHER`."""
+    def owner(self, name: str) -> _Scope | None:
+        """The scope that binds a name read here, None where none does."""
         scope: _Scope | None = self
         while scope is not None:
-            targets = scope.elsewhere.get(name, scope).targets.get(name)
-            if targets is not None and (scope is self or scope.kind != "class"):
-                return _decide(targets)
+            owner = scope.elsewhere.get(name, scope)
+            if name in owner.targets and (scope is self or scope.kind != "class"):
+                return owner
             scope = scope.parent
-        return _OTHER
+        return None
+
+    def resolve(self, name: str) -> str:
+        """The one torch object that a name read here is bound to, else :data:`_OTHER`."""
+        owner = self.owner(name)
+        return _decide(owner.targets[name]) if owner is not None else _OTHER
 
     def choices(self, name: str) -> list[tuple[ast.alias, str]]:
         """The imports that bind a name read here to several torch objects, in source order; none where anything else
         binds it."""
-        scope: _Scope | None = self
-        while scope is not None:
-            owner = scope.elsewhere.get(name, scope)
-            targets = owner.targets.get(name)
-            if targets is not None and (scope is self or scope.kind != "class"):
-                imports = [(alias, _bound(alias, full)) for local, alias, full, _ in owner.imports if local == name]
-                imports.sort(key=lambda choice: (choice[0].lineno, choice[0].col_offset))
-                return imports if len(targets) > 1 and targets == {target for _, target in imports} else []
-            scope = scope.parent
-        return []
+        owner = self.owner(name)
+        if owner is None:
+            return []
+        targets = owner.targets[name]
+        imports = [(alias, _bound(alias, full)) for local, alias, full, _ in owner.imports if local == name]
+        imports.sort(key=lambda choice: (choice[0].lineno, choice[0].col_offset))
+        return imports if len(targets) > 1 and targets == {target for _, target in imports} else []
 
     def own(self, name: str) -> str:
         """The one torch object that this scope binds a name to, else :data:`_OTHER`."""
@@ -109,8 +111,7 @@ class _Use:
 @lru_cache(maxsize=2)
 def references(tree: ast.Module) -> tuple[Reference, ...]:
     """Every name or dotted name in the file that its imports resolve to a torch object, in source order."""
-    walk = _Walk()
-    walk.run(tree)
+    walk = _walked(tree)
     if not walk.torch_imported:
         return ()
     found: list[Reference] = []
@@ -130,14 +131,40 @@ def references(tree: ast.Module) -> tuple[Reference, ...]:
 def ambiguous_calls(tree: ast.Module) -> tuple[tuple[ast.Call, tuple[tuple[ast.alias, str], ...]], ...]:
     """The calls of what several imports bind to different torch objects, as a ``try`` with a fallback does: each with
     the imports and the qualified names that the callee then has."""
-    walk = _Walk()
-    walk.run(tree)
+    walk = _walked(tree)
     found = []
     for use in walk.uses if walk.torch_imported else ():
         choices = use.scope.choices(use.root) if use.call is not None else []
         if use.call is not None and choices:
             found.append((use.call, tuple((alias, target + use.rest) for alias, target in choices)))
     return tuple(found)
+
+
+def unbound(tree: ast.Module) -> list[ast.Name]:
+    """The names that are read where no scope binds them; builtins are among these."""
+    found = []
+    for use in _walked(tree).uses:
+        if use.scope.owner(use.root) is None:
+            root = use.node
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            assert isinstance(root, ast.Name)
+            found.append(root)
+    return found
+
+
+@once_for_each_node
+def of_module(tree: ast.Module) -> dict[int, str]:
+    """By ``id`` of an outermost dotted name: what it spells, where its first name is one of the module's scope."""
+    walk = _walked(tree)
+    return {id(use.node): use.root + use.rest for use in walk.uses if use.scope.owner(use.root) is walk.module}
+
+
+@lru_cache(maxsize=2)
+def _walked(tree: ast.Module) -> _Walk:
+    walk = _Walk()
+    walk.run(tree)
+    return walk
 
 
 class _Walk:
@@ -148,10 +175,10 @@ class _Walk:
         self.importing: list[_Scope] = []
         self.torch_imported = False
         self._stack: list[tuple[ast.AST, _Scope]] = []
-        self._module = _Scope(None, "module")
+        self.module = _Scope(None, "module")
 
     def run(self, tree: ast.Module) -> None:
-        self._push(tree.body, self._module)
+        self._push(tree.body, self.module)
         stack, handlers = self._stack, self._handlers()
         while stack:
             node, scope = stack.pop()
@@ -278,7 +305,7 @@ class _Walk:
 
     def _declare(self, node: ast.Global | ast.Nonlocal, scope: _Scope) -> None:
         for name in node.names:
-            owner: _Scope | None = self._module
+            owner: _Scope | None = self.module
             if isinstance(node, ast.Nonlocal):
                 owner = scope.parent
                 while owner is not None and (owner.kind == "class" or name not in owner.targets):

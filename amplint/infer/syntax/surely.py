@@ -1,0 +1,161 @@
+"""What is run on every way through some lines of a block, and what is evaluated of an expression whatever it gives."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from amplint.infer.syntax.bodies import children, nodes_below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SWALLOWING = ("suppress", "raises", "assertRaises", "assertRaisesRegex", "capture")
+"""Context managers that may keep what is raised inside them, by the last part of their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is evaluated on every way through some lines.
+
+    ``node`` is an expression, or a statement without blocks. ``holds``: it is a test, and these lines are run where it
+    comes out so. ``always``: no branch or loop of the block stands around the lines. ``handlers`` may take what is
+    raised there.
+    """
+
+    node: ast.expr | ast.stmt
+    first: int
+    last: int
+    always: bool = True
+    holds: bool | None = None
+    handlers: tuple[ast.ExceptHandler, ...] = ()
+
+    def is_caught(self, error: type[Exception]) -> bool:
+        """Whether something around takes an error of this class, or may."""
+        return any(_takes(handler, error) for handler in self.handlers)
+
+
+def parts(body: list[ast.stmt]) -> Iterator[Part]:
+    """What a block evaluates, each with the lines of it that are run on no way but those that come there."""
+    if body:
+        yield from _parts(body, _Place(body[0].lineno, last_line(body)))
+
+
+def last_line(body: list[ast.stmt]) -> int:
+    return body[-1].end_lineno or body[-1].lineno
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Lines, and what stands around them, as in :class:`Part`."""
+
+    first: int
+    last: int
+    always: bool = True
+    handlers: tuple[ast.ExceptHandler, ...] = ()
+
+    def part(self, node: ast.expr | ast.stmt) -> Part:
+        return Part(node, self.first, self.last, self.always, None, self.handlers)
+
+    def within(self, body: list[ast.stmt]) -> _Place:
+        return replace(self, first=body[0].lineno, last=last_line(body), always=False)
+
+
+def _parts(body: list[ast.stmt], place: _Place) -> Iterator[Part]:
+    for before, statement in zip((None, *body), body, strict=False):
+        if before is not None and any(isinstance(node, _LEAVING) for node in nodes_below(before)):
+            place = replace(place, first=statement.lineno)
+        yield from (place.part(head) for head in _heads(statement))
+        if isinstance(statement, (ast.With, ast.AsyncWith)):
+            if not any(map(_swallows, statement.items)):
+                yield from _parts(statement.body, place)
+        elif isinstance(statement, ast.ClassDef):
+            yield from _parts(statement.body, place)
+        elif isinstance(statement, ast.Try):
+            yield from _tried(statement, place)
+        elif isinstance(statement, ast.If):
+            for block, holds in ((statement.body, True), (statement.orelse, False)):
+                if block:
+                    inner = place.within(block)
+                    yield replace(inner.part(statement.test), holds=holds)
+                    yield from _parts(block, inner)
+        elif isinstance(statement, ast.Match):
+            for case in statement.cases:
+                yield from _parts(case.body, place.within(case.body))
+        elif isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            for block in (statement.body, statement.orelse):
+                yield from _parts(block, place.within(block)) if block else ()
+
+
+def _tried(statement: ast.Try, place: _Place) -> Iterator[Part]:
+    """A ``finally`` that leaves takes whatever was raised."""
+    takes_all = any(isinstance(node, _LEAVING) for s in statement.finalbody for node in nodes_below(s))
+    if not takes_all:
+        yield from _parts(statement.body, replace(place, handlers=(*place.handlers, *statement.handlers)))
+        yield from _parts(statement.finalbody, place)
+    for block in (statement.orelse, *(handler.body for handler in statement.handlers)):
+        yield from _parts(block, place.within(block)) if block else ()
+
+
+def _heads(statement: ast.stmt) -> Iterable[ast.expr | ast.stmt]:
+    """What a statement evaluates before any block in it; of one without blocks all but annotations."""
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        return (statement.test,)
+    if isinstance(statement, (ast.For, ast.AsyncFor)):
+        return (statement.iter,)
+    if isinstance(statement, ast.Match):
+        return (statement.subject,)
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return [item.context_expr for item in statement.items]
+    if isinstance(statement, _DEFINITIONS):
+        given = (*statement.args.defaults, *statement.args.kw_defaults)
+        return [*statement.decorator_list, *(default for default in given if default is not None)]
+    if isinstance(statement, ast.ClassDef):
+        return [*statement.decorator_list, *statement.bases, *(keyword.value for keyword in statement.keywords)]
+    if isinstance(statement, ast.AnnAssign):
+        return [statement.value, statement.target] if statement.value is not None else ()
+    return () if hasattr(statement, "body") else (statement,)
+
+
+def _swallows(item: ast.withitem) -> bool:
+    made = item.context_expr
+    called = made.func if isinstance(made, ast.Call) else made
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name in _SWALLOWING
+
+
+def _takes(handler: ast.ExceptHandler, error: type[Exception]) -> bool:
+    """Whether a handler takes an error, or may, and does not end by raising one."""
+    if isinstance(handler.body[-1], ast.Raise):
+        return False
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    for kind in kinds:
+        named = getattr(builtins, kind.id, None) if isinstance(kind, ast.Name) else None
+        if not isinstance(named, type) or issubclass(error, named):
+            return True
+    return False
+
+
+def evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """An expression or a statement without blocks, and what of it is evaluated whatever the rest gives."""
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        yield found
+        if isinstance(found, ast.Lambda):
+            pending += [default for default in (*found.args.defaults, *found.args.kw_defaults) if default is not None]
+        elif isinstance(found, _COMPREHENSIONS):
+            pending.append(found.generators[0].iter)
+        elif isinstance(found, ast.BoolOp):
+            pending.append(found.values[0])
+        elif isinstance(found, ast.IfExp):
+            pending.append(found.test)
+        elif isinstance(found, ast.Compare):
+            pending += [found.left, found.comparators[0]]
+        elif not isinstance(found, ast.Raise):
+            pending += children(found)

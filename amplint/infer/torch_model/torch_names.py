@@ -1,0 +1,69 @@
+"""What the public modules of torch hold in each release, by ``names.json``: what code cannot ask of them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from amplint.data.newer import Release
+
+Span = tuple[Release, Release]
+"""The first and the last release, of those that were read, that have a name."""
+
+
+def missing(name: str, release: Release) -> str | None:
+    """The part of a dotted name, ``torch`` being its first, that a release has not, None where it has all of it or
+    that is not known.
+
+    A name that no release has, and of which something is asked, may be a device that an extension brings. Private names
+    are known only where they are modules.
+    """
+    releases = _releases()
+    if not releases[0] <= release <= releases[-1]:
+        return None
+    module, *parts = name.split(".")
+    for part in parts:
+        held = _held(module)
+        if held is None:
+            return None
+        if part not in held:
+            return part if part == parts[-1] and not part.startswith("_") else None
+        first, last = held[part]
+        behind = next((other for other in releases if other > last), None)
+        before = next((other for other in reversed(releases) if other < first), None)
+        if (behind is not None and release >= behind) or (before is not None and release <= before):
+            return part
+        module = f"{module}.{part}"
+    return None
+
+
+@cache
+def _read() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(files("amplint.data").joinpath("names.json").read_text(encoding="utf-8"))
+    return table
+
+
+@cache
+def _releases() -> tuple[Release, ...]:
+    return tuple(map(_release, _read()["releases"]))
+
+
+def _release(text: str) -> Release:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
+@cache
+def _held(module: str) -> dict[str, Span] | None:
+    """The public names of a module, None of one that was not read."""
+    spans: dict[str, str] | None = _read()["modules"].get(module)
+    if spans is None:
+        return None
+    releases, found = _releases(), {}
+    for span, names in spans.items():
+        first, _, last = span.partition("-")
+        ends = _release(first) if first else releases[0], _release(last) if last else releases[-1]
+        found.update(dict.fromkeys(names.split(), ends))
+    return found

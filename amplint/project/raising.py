@@ -1,0 +1,83 @@
+"""What raises in a file whatever the precision: names that nothing binds, and what torch's modules do not hold."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.references import references, unbound
+from amplint.infer.syntax.surely import evaluated, parts
+from amplint.infer.torch_model.torch_names import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.data.newer import Release
+
+_BINDING = frozenset(("exec", "execfile", "globals", "vars", "locals", "builtins", "__builtins__"))
+"""What may bind names that nobody spells."""
+_LATER_BUILTINS = frozenset(
+    ("aiter", "anext", "EncodingWarning", "BaseExceptionGroup", "ExceptionGroup", "PythonFinalizationError")
+)
+_OF_SHELLS = frozenset(("get_ipython", "display", "profile", "_", "WindowsError", "reveal_type"))
+"""What an interactive shell, a profiler, ``gettext`` or another platform puts among the builtins."""
+_BUILTINS = frozenset(dir(builtins)) | _LATER_BUILTINS | _OF_SHELLS
+
+
+class Raised(NamedTuple):
+    """Why an expression or an import raises: the class of the error, and the name that is not there, which no other
+    file may give."""
+
+    error: type[Exception]
+    name: str
+
+
+def raising(tree: ast.Module, release: Release) -> dict[int, Raised]:
+    """The names, dotted names and imports of a file that raise wherever they are run with a release of torch, by
+    ``id``."""
+    found = {id(node): Raised(NameError, node.id) for node in _unbound(tree)}
+    asked = [reference for reference in references(tree) if missing(reference.name, release) is not None]
+    given = _given_to_torch(tree) if asked else frozenset()
+    for reference in asked:
+        name = missing(reference.name, release)
+        assert name is not None
+        if given is None or name in given:
+            continue
+        if reference.statement is not None:
+            found[id(reference.statement)] = Raised(ModuleNotFoundError, name)
+        elif isinstance(getattr(reference.node, "ctx", None), ast.Load):
+            found[id(reference.node)] = Raised(AttributeError, name)
+    return found
+
+
+def raises_when_run(tree: ast.Module, release: Release) -> bool:
+    """Whether the statements at the top level of a file raise."""
+    raised = raising(tree, release)
+    always = (part for part in parts(tree.body) if part.always and part.holds is None) if raised else ()
+    for part in always:
+        errors = (raised[id(node)].error for node in evaluated(part.node) if id(node) in raised)
+        if any(not part.is_caught(error) for error in errors):
+            return True
+    return False
+
+
+def _unbound(tree: ast.Module) -> Iterator[ast.Name]:
+    """The names that are read where neither a scope nor Python binds them; none where something unseen may."""
+    names = [name for name in unbound(tree) if name.id not in _BUILTINS and not name.id.startswith("__")]
+    if not names or any(isinstance(node, ast.Name) and node.id in _BINDING for node in nodes_below(tree)):
+        return
+    imports = (node for node in nodes_below(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    if not any(alias.name in ("*", "builtins") for node in imports for alias in node.names):
+        yield from names
+
+
+def _given_to_torch(tree: ast.Module) -> frozenset[str] | None:
+    """Names that the file gives to modules of torch itself; None where it may give them any."""
+    torch = {id(reference.node) for reference in references(tree)}
+    calls = (node for node in nodes_below(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    if any(getattr(call.func, "id", "") == "setattr" and id(call.args[0]) in torch for call in calls if call.args):
+        return None
+    stored = (node for node in nodes_below(tree) if isinstance(node, ast.Attribute))
+    return frozenset(node.attr for node in stored if not isinstance(node.ctx, ast.Load))

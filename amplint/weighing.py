@@ -1,0 +1,100 @@
+"""What the rest of the project, and what a way runs before, leave of the suspects of a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from amplint.claims.seen_ways import only_through
+from amplint.claims.unmoved import behind_unmoved
+from amplint.finding import Severity
+from amplint.judge import doubts
+from amplint.judge.certainty import holding
+from amplint.project.devices import sets_default_device
+from amplint.project.helpers import helps_tests
+from amplint.project.imports import cannot_be_imported
+from amplint.project.leftovers import Leftovers
+from amplint.project.passed import Passed
+from amplint.project.passing import passed_by_none
+from amplint.project.precision import asks_anywhere
+from amplint.project.ways import nowhere, scope_of, ways_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amplint.claims.suspect import Suspect
+    from amplint.infer.state.facts import FileFacts
+    from amplint.project.ends import Judging
+    from amplint.rule_base import Rule
+
+Suspects: TypeAlias = "list[tuple[Rule, Suspect]]"
+
+
+def by_memory(suspects: Suspects, facts: FileFacts) -> Suspects:
+    """The suspects, without the scenarios in which a tensor left in the host's memory meets one of the device before
+    (see :mod:`amplint.claims.unmoved`); doubted where that is in all of them, and no default device is set."""
+    codes = doubts.OTHER_MEMORY.codes
+    asked = [s for rule, s in suspects if s.standing.told and rule.code in codes]
+    behind = {id(s): names for s in asked if (names := behind_unmoved(facts, s))}
+    if not behind or sets_default_device(scope_of(facts)):
+        return suspects
+    weighed = []
+    for rule, suspect in suspects:
+        names = behind.get(id(suspect), frozenset())
+        reached = tuple(name for name in suspect.scenarios if name not in names)
+        left = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.OTHER_MEMORY)
+        weighed.append((rule, left if names else suspect))
+    return weighed
+
+
+def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed: set[Path]) -> Suspects:
+    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody
+    uses what they stand in (see :mod:`amplint.project.unusable`), where the project never passes the argument that they
+    stand behind (see :mod:`amplint.project.passed`), or where nothing in it passes what makes them fail (see
+    :mod:`amplint.project.passing`)."""
+    if not any(s.standing.told for _, s in suspects):
+        return suspects
+    ways = ways_in(facts, judging)
+    passed = Passed(ways)
+    weighed = []
+    for rule, suspect in suspects:
+        row = suspect.span.start.row
+        if suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:
+            held = {
+                doubts.NO_WAY_IN: nowhere(ways, suspect),
+                doubts.UNANSWERED: ways.unusable.unanswered(row),
+                doubts.FAILS_ANYHOW: ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
+                doubts.PASSED_BY_NONE: passed_by_none(ways, suspect),
+                doubts.NOT_PASSED: passed.lack(facts.source, row),
+            }
+            weighed.append((rule, suspect.doubted(*holding(held))))
+        elif suspect.standing.told and ways.unusable.fails(facts.source, row):
+            weighed.append((rule, suspect.doubted(doubts.FAILS_ANYHOW)))
+        else:
+            weighed.append((rule, suspect))
+    followed |= ways.asked
+    return weighed
+
+
+def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
+    """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
+    :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), or the
+    project has no part in what they are about (see :mod:`amplint.project.precision`)."""
+    if not any(s.standing.told for _, s in suspects):
+        return suspects
+    tree = facts.source.tree
+    held = {
+        doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
+        doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root, facts.torch_version),
+    }
+    left = Leftovers(facts)
+    weighed = []
+    for rule, suspect in suspects:
+        if suspect.standing.told:
+            of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
+            unused = rule.code in doubts.LEFT_OVER.codes and left.hold(suspect.span.start.row)
+            unasked = of_accuracy and not asks_anywhere(*facts.root)
+            held |= {doubts.LEFT_OVER: unused, doubts.UNASKED_PRECISION: unasked}
+            suspect = suspect.doubted(*holding(held))
+        weighed.append((rule, suspect))
+    return weighed
