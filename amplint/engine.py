@@ -198,6 +198,7 @@ def _judged(
             continue
         suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
     followed |= facts.followed
+    suspects = _by_memory(suspects, facts)
     suspects = _by_ways_in(suspects, facts, judging, followed)
     if options.scenarios is None:
         suspects = _by_file(suspects, facts)
@@ -210,6 +211,27 @@ def _judged(
     findings = run_rules(source, facts, suspects, broken)
     failures.extend(_failure(_failing(failure.rule), source.path, failure.error) for failure in broken)
     return findings, facts
+
+
+def _by_memory(suspects: list[tuple[Rule, Suspect]], facts: FileFacts) -> list[tuple[Rule, Suspect]]:
+    """The suspects, without the scenarios in which a tensor left in the host's memory meets one of the device before
+    (see :mod:`amplint.claims.unmoved`); doubted where that is in all of them, and no default device is set."""
+    from amplint.claims.unmoved import behind_unmoved
+    from amplint.project.devices import sets_default_device
+    from amplint.project.ways import scope_of
+
+    codes = doubts.OTHER_MEMORY.codes
+    asked = [s for rule, s in suspects if s.standing.told and rule.code in codes]
+    behind = {id(s): names for s in asked if (names := behind_unmoved(facts, s))}
+    if not behind or sets_default_device(scope_of(facts)):
+        return suspects
+    weighed = []
+    for rule, suspect in suspects:
+        names = behind.get(id(suspect), frozenset())
+        reached = tuple(name for name in suspect.scenarios if name not in names)
+        left = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.OTHER_MEMORY)
+        weighed.append((rule, left if names else suspect))
+    return weighed
 
 
 def _by_ways_in(

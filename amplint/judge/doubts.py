@@ -58,6 +58,11 @@ UNANSWERED = _possible(
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
     "The method needs an attribute of its object that nothing in the project sets, or turns on.",
 )
+OTHER_MEMORY = _possible(
+    "other-memory",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
+    "A tensor made in the host's memory meets the device's before, or here under autocast: torch raises in any dtype.",
+)
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
     f"{_OPERANDS} {_LOW_PRECISION}",
