@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
-from amplint.finding import Applicability, FileResult, Finding, Severity, with_fingerprints
+from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from amplint.claims.suspect import Suspect
     from amplint.infer.state.facts import FileFacts
-    from amplint.project.ends import Judging
     from amplint.rule_base import Rule
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
@@ -198,6 +197,10 @@ def _judged(
             continue
         suspects.extend((rule, s) for s in found if s.standing.told or options.pedantic or options.dropped)
     followed |= facts.followed
+    if not suspects:
+        return [], facts
+    from amplint.weighing import by_file, by_memory, by_ways_in
+
     suspects = by_memory(suspects, facts)
     suspects = by_ways_in(suspects, facts, judging, followed)
     if options.scenarios is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.conflict import Conflict, conflict_of
 from amplint.claims.first_failures import Failures
 from amplint.claims.mismatch_doubts import judge
-from amplint.infer.state.facts import Confirming, Kind, Mismatch, Refused, Used
+from amplint.infer.state.facts import Confirming, Kind, Mismatch, Refused, Unmoved, Used
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
@@ -103,7 +103,7 @@ class _Judged:
             self._judge(event, event.what)
         elif isinstance(event.what, Confirming):
             self._confirm(event.what)
-        else:
+        elif not isinstance(event.what, Unmoved):
             if isinstance(event.what, (Used, Refused)) and event.own:
                 before = self.failures.scenarios_before(event, event.what.node)
                 self._before_use.setdefault(event.what.node, []).append(before)

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.infer.state.facts import BranchesMet, Called, Refused
+from amplint.infer.state.facts import BranchesMet, Called, Refused, Unmoved
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Failures:
         What raises in each of several branches raises whichever is taken.
         """
         what, found = event.what, self._in.get(event.chain[0].number, [])
-        if isinstance(what, Refused):
+        if isinstance(what, (Refused, Unmoved)):
             scenarios = frozenset(names(what.lanes))
             self._note(event, _Failure(what.node, scenarios, sure=True, maker=None))
         elif isinstance(what, BranchesMet):

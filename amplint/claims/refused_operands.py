@@ -20,7 +20,7 @@ from amplint.infer.flow.complex_values import complex_values
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import NONE, Const, Number
-from amplint.infer.torch_model.casts_by_autocast import on_host
+from amplint.infer.torch_model.memories import on_host
 from amplint.infer.torch_model.torch_ops import NUMPY, find_op
 from amplint.judge import doubts
 

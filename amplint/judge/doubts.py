@@ -75,6 +75,11 @@ FAILS_ANYHOW = _possible(
     "",
     "All that is seen to run this raises in float32 too: a name, attribute or argument is missing.",
 )
+OTHER_MEMORY = _possible(
+    "other-memory",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
+    "A tensor made in the host's memory meets the device's before, or here under autocast: torch raises in any dtype.",
+)
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
     f"{_OPERANDS} {_LOW_PRECISION}",

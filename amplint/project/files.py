@@ -42,6 +42,12 @@ def spelling(folder: Path, whole: bool, age: int, word: bytes) -> tuple[Path, ..
     return tuple(path for path, data, _ in files if word in data and anywhere.search(data))
 
 
+def matching(folder: Path, whole: bool, age: int, pattern: re.Pattern[bytes]) -> tuple[Path, ...] | None:
+    """The same of those in which a pattern is found."""
+    files = _files(folder, whole, age)
+    return tuple(path for path, data, _ in files if pattern.search(data)) if files is not None else None
+
+
 def parsed(path: Path) -> Source | None:
     """A file with its tree; None where it cannot be read or parsed, or is empty."""
     try:

@@ -57,9 +57,13 @@ class Scope(NamedTuple):
 
 def ways_in(facts: FileFacts, judging: Judging) -> Ways:
     """The ways into the code of a file."""
+    return Ways(facts, scope_of(facts), judging)
+
+
+def scope_of(facts: FileFacts) -> Scope:
+    """Where the project of a file lies."""
     folder, package = facts.root
-    scope = Scope(folder / package.partition(".")[0] if package else folder, bool(package))
-    return Ways(facts, scope, judging)
+    return Scope(folder / package.partition(".")[0] if package else folder, bool(package))
 
 
 def nowhere(ways: Ways, suspect: Suspect) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.lattice.dtypes import Autocast
     from amplint.infer.state.activation import Activation
-    from amplint.infer.state.facts import FileFacts, Refused
+    from amplint.infer.state.facts import FileFacts, Refused, Unmoved
     from amplint.source import Span
 
 _PLAIN = (
@@ -81,7 +81,7 @@ class Witness(Recorder):
     def concerns(self, frame: Activation) -> bool:
         return not self._looking and super().concerns(frame)
 
-    def happened(self, frame: Activation, what: Mismatch | Refused) -> None:
+    def happened(self, frame: Activation, what: Mismatch | Refused | Unmoved) -> None:
         super().happened(frame, what)
         if not isinstance(what, Mismatch) or not isinstance(frame, Frame) or not self.concerns(frame):
             return

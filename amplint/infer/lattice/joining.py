@@ -140,7 +140,7 @@ def join_tensors(a: Tensor, a_live: int, b: Tensor, b_live: int) -> Tensor:
         a.gradient or b.gradient,
         trait=joined_trait(a.trait, b.trait),
         unsure=a.unsure or b.unsure,
-        host=a.host and b.host,
+        host=a.host if a.host is b.host else None,
     )
 
 

@@ -233,9 +233,10 @@ class Tensor(Value):
     tensor at all (it may be None or a number) or may be an integer one. ``explicit``: made with a dtype written in the
     code, which survives in scenarios that keep explicit dtypes. ``leaf``: a parameter. ``gradient``: a gradient handed
     to ``backward``. ``optional``: None on another path. ``unsure``: on another path nothing is known of it, or of what
-    it comes from, or that is a number. ``trait``: what its values are like. ``host``: it is made in the host's memory,
-    or of what is, so autocast does not act on it but for the host's own. ``number``: the extreme number that a 0-dim
-    one was made of, in a dtype that holds it.
+    it comes from, or that is a number. ``trait``: what its values are like. ``host``: True where it is made in the
+    host's memory, or of what is, so autocast does not act on it but for the host's own; False where it lies on the
+    device that is judged, as a model's parameters and what is computed with them; None where nobody knows. ``number``:
+    the extreme number that a 0-dim one was made of, in a dtype that holds it.
     """
 
     dtypes: Dtypes
@@ -248,7 +249,7 @@ class Tensor(Value):
     optional: bool = False
     trait: Trait | None = None
     unsure: bool = False
-    host: bool = False
+    host: bool | None = None
     number: float | Limit | None = None
 
     @property

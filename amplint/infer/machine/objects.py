@@ -49,6 +49,7 @@ from amplint.infer.torch_model import (
     layer_lists,
     modules,
     optimizers,
+    placing,
     tensors,
     torch_calls,
 )
@@ -277,7 +278,7 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
         return families.member(frame, instance, name)
     frame.reads.add((id(instance), name))
     if name in instance.attributes:
-        return instance.attributes[name]
+        return _as_kept(frame, instance, name)
     if name == "__class__":
         return instance.cls
     member = classes.find_member(instance.cls, name)
@@ -309,6 +310,16 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
     if name == "device":
         return Device(None)
     return UNKNOWN
+
+
+def _as_kept(frame: Frame, instance: Instance, name: str) -> Value:
+    """What an attribute holds: a tensor that the constructor left in the host's memory is there still, unless some
+    other code sets the attribute."""
+    value = instance.attributes[name]
+    if isinstance(value, Tensor) and value.host and frame.constructing is not instance:
+        kept = not instance.open and not _set_later(instance, name)
+        return value if kept else replace(value, host=None)
+    return value
 
 
 def _bind(frame: Frame, member: Value, instance: Value, node: ast.expr) -> Value:
@@ -376,7 +387,8 @@ def _context_attribute(context: AutogradContext, name: str) -> Value:
 def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
     """``value.name = new``. In a branch, or outside the constructor, what was there stays possible.
 
-    A module that something not known takes the place of (``set_input_embeddings``) is taken to be replaced by its like.
+    A module that something not known takes the place of (``set_input_embeddings``) is taken to be replaced by its like,
+    and so is a layer that a method makes anew.
     """
     if isinstance(value, Instance) and is_family(name):
         families.set_member(frame, value, name, _kept(new))
@@ -385,6 +397,8 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
             choices.note(frame, value, name, new)
         old = value.attributes.get(name)
         if isinstance(old, (Layer, Instance)) and (new is UNKNOWN or (isinstance(new, Tensor) and new.maybe)):
+            return
+        if isinstance(old, Layer) and isinstance(new, Layer) and old.name == new.name and placing.made_later(frame):
             return
         certain = frame.constructing is value and frame.branches == 0
         if old is not None and not certain:
@@ -446,7 +460,7 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
         return UNKNOWN
     session = frame.session
     arguments = arguments.generalised()
-    adding = modules.is_added(frame)
+    adding = placing.is_added(frame)
     key = ("instance", cls.key, arguments.key, frame.in_module, adding)
     found = session.memo.get(key)
     if found is not None:
@@ -478,7 +492,7 @@ def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast
             in_module=frame.in_module,
             constructing=instance,
         )
-        inside.adding = modules.is_added(frame)
+        inside.adding = placing.is_added(frame)
         call(inside, Bound(member, instance), arguments, node)
         return
     base = classes.torch_base(instance.cls)

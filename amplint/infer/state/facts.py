@@ -127,6 +127,14 @@ class Refused(NamedTuple):
     lanes: tuple[int, ...]
 
 
+class Unmoved(NamedTuple):
+    """An operation meets a tensor of the host's memory, which nothing has moved, beside one of the device that is
+    judged: in these scenarios torch raises, whatever their dtypes."""
+
+    node: ast.expr | ast.stmt
+    lanes: tuple[int, ...]
+
+
 class Used(NamedTuple):
     """An operation that low precision may not bear was met, where something may have raised before."""
 
@@ -172,7 +180,7 @@ class Event(NamedTuple):
     checked file; ``path``: in which.
     """
 
-    what: Mismatch | Refused | Used | BranchesMet | Called | Confirming
+    what: Mismatch | Refused | Unmoved | Used | BranchesMet | Called | Confirming
     chain: tuple[Running, ...]
     callers: tuple[int, ...]
     branched: bool

@@ -28,6 +28,7 @@ from amplint.infer.state.facts import (
     Running,
     Sensitive,
     TorchCall,
+    Unmoved,
     Use,
     Used,
 )
@@ -108,12 +109,12 @@ class Recorder:
     def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
         """What an expression, or an assignment with an operator, gave: no rule asks."""
 
-    def happened(self, frame: Activation, what: Mismatch | Refused) -> None:
+    def happened(self, frame: Activation, what: Mismatch | Refused | Unmoved) -> None:
         """Note what may raise in the file that is checked, or in what that calls."""
         if self.concerns(frame) or frame.left is not None:
             self._note(frame, what)
 
-    def _note(self, frame: Activation, what: Mismatch | Refused | Called) -> None:
+    def _note(self, frame: Activation, what: Mismatch | Refused | Unmoved | Called) -> None:
         self.trace.append(_event(frame, what))
         activation: Activation | None = frame
         while activation is not None:
@@ -341,7 +342,7 @@ class _Pair(NamedTuple):
     mismatch: Mismatch
 
 
-def _event(frame: Activation, what: Mismatch | Refused | Used | BranchesMet | Called | Confirming) -> Event:
+def _event(frame: Activation, what: Mismatch | Refused | Unmoved | Used | BranchesMet | Called | Confirming) -> Event:
     """What happens where an activation is now."""
     chain, callers = [], []
     activation: Activation | None = frame

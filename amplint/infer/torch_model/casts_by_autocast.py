@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Operand
+from amplint.infer.torch_model.memories import on_host
 from amplint.infer.torch_model.torch_ops import BANNED, FP32, FP32_RESULT, PROMOTE
 
 if TYPE_CHECKING:
@@ -28,24 +29,6 @@ def after_autocast(frame: Frame, operands: list[Operand], policy: str) -> list[O
     target = FLOAT32 if policy == FP32 else None
     sure = [any(_autocast_casts(o, lane) for o in operands) for lane in range(session.lanes)]
     return [seen_as(o, session.autocast_dtypes(o.value.dtypes, autocast, target, sure)) for o in operands]
-
-
-def on_host(operands: list[Operand]) -> bool:
-    """Whether all operands lie in the host's memory."""
-    return bool(operands) and all(o.value.host for o in operands)
-
-
-def gives_host(operands: list[Operand]) -> bool:
-    """Whether a result lies in the host's memory: its operands do, as far as anybody knows what they are.
-
-    Beside a tensor there, what nobody knows is a number, or lies there too, or nothing runs.
-    """
-    there = any(o.value.host and o.value.dim == 1 for o in operands)
-    return on_host(operands) or (there and all(o.value.host or _is_unknown(o) for o in operands))
-
-
-def _is_unknown(operand: Operand) -> bool:
-    return not operand.value.leaf and not any(lane.known for lane in operand.value.dtypes)
 
 
 def left_alone(frame: Frame, operands: list[Operand]) -> bool:

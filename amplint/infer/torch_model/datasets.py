@@ -43,8 +43,9 @@ def construct(name: str, arguments: Arguments) -> Value:
         return first
     if kind == "random_split":
         return Sequence(None, first, mutable=True)
-    collate = arguments.get(_COLLATE, "collate_fn")
-    return _stacked(first) if kind == "DataLoader" and (collate is None or is_none(collate)) else UNKNOWN
+    collate, size = arguments.get(_COLLATE, "collate_fn"), arguments.get(1, "batch_size")
+    stacks = (collate is None or is_none(collate)) and not (size is not None and is_none(size))
+    return _stacked(first) if kind == "DataLoader" and stacks else UNKNOWN
 
 
 def _of_tensors(arguments: Arguments) -> Value:

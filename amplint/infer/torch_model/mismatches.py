@@ -12,15 +12,15 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.lattice.dtypes import BITS, INTEGERS, LOW, Symbol
+from amplint.infer.lattice.dtypes import BITS, FLOAT32, INTEGERS, LOW, Symbol
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
 from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
 from amplint.infer.state.record import decider
+from amplint.infer.torch_model import memories
 from amplint.infer.torch_model.autocast import switched_off
-from amplint.infer.torch_model.casts_by_autocast import on_host
 from amplint.infer.torch_model.default_dtype import may_be_low
 from amplint.infer.torch_model.elsewhere import brought_lanes
 from amplint.infer.torch_model.provenance import (
@@ -48,6 +48,12 @@ _WRITES = ("put", "index_put", "index_add", "index_copy", "index_reduce", "scatt
 INDEX_WRITES = frozenset(
     f"torch.{of}{name}{end}" for of in ("", "Tensor.") for name in (*_WRITES, "masked_scatter") for end in ("", "_")
 )
+
+_IN_ONE_DTYPE = frozenset(
+    f"torch.{of}{norm}" for norm in ("layer_norm", "group_norm") for of in ("", "native_", "nn.functional.")
+)
+"""Norms whose CUDA kernels read the parameters as the input's type (``gamma.const_data_ptr<T>()`` in their
+layer_norm_kernel.cu and group_norm_kernel.cu; pytorch#135969), where the CPU's take float32 ones beside 16 bit."""
 
 
 def check(
@@ -88,7 +94,7 @@ def check(
             record(frame, found)
             return (*found.lanes, *unmet)
     _note_callers(frame, node, op, operands)
-    return unmet
+    return (*unmet, *_wide_parameters(frame, node, op, operands))
 
 
 def record(frame: Frame, found: Mismatch) -> None:
@@ -142,7 +148,7 @@ def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
     host's memory lies there too, where the autocast of another device made nothing; in methods of modules, what they
     make on no device may follow the default one.
     """
-    apart = frame.session.device != "cpu" and left.value.host is not right.value.host
+    apart = frame.session.device != "cpu" and bool(left.value.host) is not bool(right.value.host)
     apart = apart and 0 not in (left.value.dim, right.value.dim) and not is_module(frame.owner)
     gradient = left if left.value.gradient else right if right.value.gradient else None
     lanes: dict[int, Strength] = {}
@@ -176,6 +182,28 @@ def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strengt
         for lane, found in compare(frame, given, parameter).items()
         if wide[lane] and not parameter.value.dtypes[lane].mask & ~LOW
     }
+
+
+def _wide_parameters(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> tuple[int, ...]:
+    """Note a norm that surely gets low precision beside float32 parameters, where the device's kernel does not take
+    them; no run on a CPU can show it, so that it is no finding, but nothing behind it is reached."""
+    if op.name not in _IN_ONE_DTYPE or frame.session.device != "cuda":
+        return ()
+    given = next((o.value for o in operands if o.name == "input"), None)
+    held = [o.value for o in operands if o.name in op.not_narrower]
+    if given is None or any(value.maybe or value.unsure or value.optional for value in (given, *held)):
+        return ()
+    lanes = tuple(
+        number
+        for number, lane in enumerate(given.dtypes)
+        if frame.live >> number & 1
+        and lane.exact
+        and lane.mask & LOW
+        and any(value.dtypes[number].exact and value.dtypes[number].mask == FLOAT32 for value in held)
+    )
+    if lanes:
+        frame.session.recorder.happened(frame, Refused(node, lanes))
+    return lanes
 
 
 def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
@@ -223,7 +251,7 @@ def lacks_kernel(
     ``operands`` carry the dtypes after autocast's casts. What lies in the host's memory is the host's to compute. What
     autocast made lies on the device, where ``.numpy()`` raises for every dtype.
     """
-    device = "cpu" if on_host(operands) else frame.session.device
+    device = "cpu" if memories.on_host(operands) else frame.session.device
     missing = {BITS[name] for name in op.lacking(device, bound)}
     if not missing or not operands:
         return ()
@@ -326,6 +354,7 @@ def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: V
     written = statement.value if isinstance(statement, ast.Assign) and target in statement.targets else None
     name = next((name for name in op.tensors if name != "self"), "values")
     operands = [Operand("self", target.value, container), Operand(name, written, source)]
+    memories.meet(frame, statement or target, (container, source))
     check(frame, statement or target, op, operands, out=False)
 
 

@@ -13,8 +13,8 @@ from amplint.infer.lattice.traits import trait_of
 from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Refused, Sensitive
-from amplint.infer.torch_model import drift, mismatches, upcasts, uses
-from amplint.infer.torch_model.casts_by_autocast import after_autocast, gives_host, not_cast, seen_as, select_on
+from amplint.infer.torch_model import drift, memories, mismatches, promotion, upcasts, uses
+from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, seen_as, select_on
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -33,6 +33,7 @@ from amplint.infer.torch_model.torch_ops import (
     FP32_RESULT,
     LOGARITHMS,
     LOWER,
+    PROMOTE,
     Op,
     Rule,
     Slot,
@@ -70,6 +71,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     session.recorder.torch_call(frame, op.name, node, bound)
     if op.since or op.before:
         session.changes.update(op.changes(session.device))
+    if op.together:
+        memories.compare(frame, node, op, arguments, bound)
     if op.watched is not None and session.recorder.concerns(frame):
         _watch(frame, op, arguments, bound, node)
     if op.passes and "out" not in bound:
@@ -99,7 +102,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if policy == LOWER:
         session.recorder.multiplied(operands)
         upcasts.undone_upcast(frame, node, op, operands)
-    failing: tuple[int, ...] = ()
+    failing = promotion.refuses(frame, node, op, operands) if policy == PROMOTE else ()
     strict = op.strict or (_strict_without(op, bound) if op.strict_without else ())
     if strict:
         if strict is not op.strict:
@@ -107,7 +110,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         checked = seen
         if out is not None and op.dtype_arg != "out_dtype":
             checked = [*seen, Operand("out", arguments.node(None, "out"), out)]
-        failing = mismatches.check(frame, node, op, checked, out is not None)
+        failing += mismatches.check(frame, node, op, checked, out is not None)
         if not failing:
             beside_unknown(frame, node, op, checked, bound)
     if (op.lacks or op.lacks_with) and policy != LOWER:
@@ -410,7 +413,7 @@ class _Result:
             gradient=rule == "first" and any(o.value.gradient for o in operands),
             trait=trait,
             unsure=requested is None and any(o.value.unsure for o in operands),
-            host=gives_host(operands) and "device" not in self.bound,
+            host=memories.result(frame, op, operands) if "device" not in self.bound else None,
         )
 
     def _where_it_runs(self, dtypes: Dtypes) -> Dtypes:

@@ -23,7 +23,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names.texts import spelled
-from amplint.infer.torch_model import addresses, uses
+from amplint.infer.torch_model import addresses, memories, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import PYTHON, python_result
 from amplint.infer.torch_model.torch_ops import find_method
@@ -85,7 +85,7 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
     """``tensor.name(...)``."""
     tensor, name = method.tensor, method.name
     if name in ("cpu", "cuda"):
-        return replace(tensor, leaf=False, host=name == "cpu")
+        return replace(tensor, leaf=False, host=memories.named(frame, Device(name)))
     if name in CASTS and not arguments.positional:
         return cast(frame, tensor, tuple(Lane(CASTS[name]) for _ in tensor.dtypes), node, f"cast by .{name}()", True)
     if name in KINDS:
@@ -157,21 +157,17 @@ def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> V
     if not isinstance(value, Tensor):
         return value
     given = (*arguments.positional[:2], *arguments.keywords.values())
-    if any(_named(argument) == "cpu" for argument in given):
-        return replace(value, host=True)
-    return replace(value, host=tensor.host and not arguments.unknown and all(map(_stays, given)))
+    moves = [argument for argument in given if not _stays(argument)]
+    if len(moves) > 1 or arguments.unknown:
+        return replace(value, host=None)
+    if not moves:
+        return replace(value, host=tensor.host)
+    return replace(value, host=moves[0].host if isinstance(moves[0], Tensor) else memories.named(frame, moves[0]))
 
 
 def _stays(value: Value) -> bool:
-    """Whether an argument of ``.to()`` names no memory, or a tensor in the host's."""
-    if isinstance(value, Tensor):
-        return value.host
-    return isinstance(value, DTypeValue) or isinstance(_named(value), bool)
-
-
-def _named(value: Value) -> object:
-    """What an argument of ``.to()`` is, where it names a device or is another constant."""
-    return value.type if isinstance(value, Device) else value.value if isinstance(value, Const) else None
+    """Whether an argument of ``.to()`` names no memory."""
+    return isinstance(value, DTypeValue) or (isinstance(value, Const) and isinstance(value.value, bool))
 
 
 def _converted(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:
@@ -230,6 +226,12 @@ def dtype_of_tensor_type(name: str) -> str | None:
     return _TYPE_STRINGS.get(last.removesuffix("Tensor")) if last.endswith("Tensor") else None
 
 
+def host_of_tensor_type(frame: Frame, name: str) -> bool | None:
+    """Whether a tensor of a legacy type such as ``torch.cuda.FloatTensor`` lies in the host's memory."""
+    *_, holder, _ = ("", *name.split("."))
+    return memories.named(frame, Device("cpu" if holder in ("", "torch") else holder))
+
+
 def _type(frame: Frame, tensor: Tensor, name: str, arguments: Arguments, node: ast.expr) -> Value:
     value = arguments.positional[0] if arguments.positional else arguments.keywords.get("dtype")
     if value is None:
@@ -239,26 +241,30 @@ def _type(frame: Frame, tensor: Tensor, name: str, arguments: Arguments, node: a
         moved = replace(tensor, host=alike.host)
         return cast(frame, moved, alike.dtypes, node, "cast by .type()", False, alike.origin)
     if name == "type_as" and isinstance(value, Tensor):
-        return cast(frame, tensor, value.dtypes, node, "cast by .type_as()", False, value.origin)
+        moved = replace(tensor, host=value.host)
+        return cast(frame, moved, value.dtypes, node, "cast by .type_as()", False, value.origin)
     if isinstance(value, DTypeValue):
         return cast(frame, tensor, value.dtypes, node, "cast by .type()", value.written, value.origin)
     spelled = value.value if isinstance(value, Const) else getattr(value, "name", None)
     dtype = dtype_of_tensor_type(spelled) if isinstance(spelled, str) else None
-    if dtype is not None:
+    if isinstance(spelled, str) and dtype is not None:
         lanes = tuple(Lane(BITS[dtype]) for _ in tensor.dtypes)
-        return cast(frame, tensor, lanes, node, "cast by .type()", True)
+        moved = replace(tensor, host=host_of_tensor_type(frame, spelled))
+        return cast(frame, moved, lanes, node, "cast by .type()", True)
     return Tensor(tuple(UNKNOWN_LANE for _ in tensor.dtypes), tensor.dim)
 
 
 def _new(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> Value:
     dtype = arguments.keywords.get("dtype")
+    host = tensor.host if "device" not in arguments.keywords and not arguments.unknown else None
     if dtype is None or (isinstance(dtype, Const) and dtype.value is None):
-        return Tensor(tensor.dtypes, 1, tensor.origin)
+        return Tensor(tensor.dtypes, 1, tensor.origin, host=host)
     if isinstance(dtype, DTypeValue):
         origin = frame.here(node, "created with this dtype", dtype.dtypes)
         made = Made.WRITTEN if dtype.written else None
-        return Tensor(dtype.dtypes, 1, replace(origin, cast=dtype.written, made=made), explicit=dtype.written)
-    return Tensor(frame.session.unknown, 1)
+        made_here = replace(origin, cast=dtype.written, made=made)
+        return Tensor(dtype.dtypes, 1, made_here, explicit=dtype.written, host=host)
+    return Tensor(frame.session.unknown, 1, host=host)
 
 
 def unknown_method(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:

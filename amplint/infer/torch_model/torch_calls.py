@@ -13,7 +13,6 @@ from amplint.infer.lattice.dtypes import BITS, FLOAT32, FLOATS, INTEGERS, Dtypes
 from amplint.infer.lattice.joining import is_none, number_kind, options_of
 from amplint.infer.lattice.kinds import KINDS, asked
 from amplint.infer.lattice.values import (
-    NONE,
     UNKNOWN,
     Const,
     Device,
@@ -31,15 +30,14 @@ from amplint.infer.lattice.values import (
     Trait,
     Value,
 )
-from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import spelled
 from amplint.infer.state.dispatch import call
-from amplint.infer.torch_model import autocast, datasets, distributions, modules, packed, uses
+from amplint.infer.torch_model import autocast, datasets, distributions, memories, modules, packed, placing, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import constant_of, number_result
-from amplint.infer.torch_model.tensors import cast, dtype_of_tensor_type, is_dtype_name
+from amplint.infer.torch_model.tensors import cast, dtype_of_tensor_type, host_of_tensor_type, is_dtype_name
 from amplint.infer.torch_model.torch_ops import find_op
 
 if TYPE_CHECKING:
@@ -172,11 +170,11 @@ def _custom(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Va
 
 
 def _parameter(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
-    return modules.parameter(frame, arguments.get(0, "data"), node)
+    return placing.parameter(frame, arguments.get(0, "data"), node)
 
 
 def _buffer(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
-    return modules.buffer(frame, arguments.get(0, "data"))
+    return placing.buffer(frame, arguments.get(0, "data"))
 
 
 def _device(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -262,7 +260,7 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
             dim=source.dim if source else None,
             trait=trait,
             origin=made.origin or (source.origin if source else None),
-            host=made.host and ("device" in arguments.keywords or (source is not None and source.host)),
+            host=_device_given(made, arguments, source),
         )
         uses.filled(frame, node, op, made, bound, arguments)
         return made
@@ -321,13 +319,19 @@ def _sizes(frame: Frame) -> Dtypes:
 def with_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
     """A new tensor of the ``dtype`` argument where there is one, else of the default, on the ``device`` likewise."""
     made = _of_dtype(frame, arguments, node, default, what)
-    device = arguments.keywords.get("device", NONE)
-    if isinstance(device, Device):
-        return replace(made, host=device.type == "cpu")
-    if not isinstance(device, Const) or arguments.unknown:
-        return made
-    moved = is_module(frame.owner) and (frame.making or frame.constructing is not None)
-    return replace(made, host=device.value == "cpu" or (device.value is None and not moved))
+    device = arguments.keywords.get("device")
+    if device is None:
+        return made if arguments.unknown else replace(made, host=True)
+    if is_none(device):
+        # what a variable leaves open, it may name elsewhere
+        return replace(made, host=True if isinstance(_keyword(node, "device"), ast.Constant) else None)
+    return replace(made, host=memories.named(frame, device))
+
+
+def _device_given(made: Tensor, arguments: Arguments, source: Tensor | None) -> bool | None:
+    """Where a tensor like another one lies, or one of its numbers: on the ``device``, else where that does."""
+    named = "device" in arguments.keywords or arguments.unknown
+    return made.host if named else source.host if source is not None else None
 
 
 def _of_dtype(frame: Frame, arguments: Arguments, node: ast.expr, default: Dtypes, what: str) -> Tensor:
@@ -368,8 +372,7 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
         if isinstance(dtype, DTypeValue):
             return replace(cast(frame, data, dtype.dtypes, node, f"cast by {name}()", dtype.written), dim=data.dim)
         made = with_dtype(frame, arguments, node, data.dtypes, "")
-        host = made.host and ("device" in arguments.keywords or data.host)
-        return replace(made, dim=data.dim, origin=data.origin, host=host)
+        return replace(made, dim=data.dim, origin=data.origin, host=_device_given(made, arguments, data))
     kinds: list[str | None] = []
     if isinstance(data, Sequence):
         items = data.items if data.items is not None else (data.element,)
@@ -384,6 +387,9 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     if isinstance(data, (Const, Number)):
         uses.from_number(frame, node, name, made, data, arguments)
         return replace(made, dim=0, number=uses.held(made, data))
+    if data is UNKNOWN and frame.in_module:
+        # a number has no dimensions, and lies anywhere
+        return replace(made, dim=1, host=None)
     return replace(made, dim=1)
 
 
@@ -394,7 +400,7 @@ def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -
 def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     dtypes = frame.session.constant(FLOAT32)
     origin = frame.here(node, "torch.Tensor() is always float32", dtypes)
-    return Tensor(dtypes, 1, replace(origin, made=Made.DEFAULT))
+    return Tensor(dtypes, 1, replace(origin, made=Made.DEFAULT), host=True)
 
 
 def _typed(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
@@ -407,7 +413,7 @@ def _typed(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
         cast=asked,
         made=Made.WRITTEN if asked else Made.DEFAULT,
     )
-    return Tensor(dtypes, 1, origin, explicit=True)
+    return Tensor(dtypes, 1, origin, explicit=True, host=host_of_tensor_type(frame, name))
 
 
 def _variable(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:

@@ -1,7 +1,7 @@
 """The table of torch operations: which operands must agree, what autocast casts, which dtype comes out.
 
-Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes by running torch, and ``newer.json``,
-which has what newer releases do otherwise.
+Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes by running torch, ``devices.json``, which
+says what has to lie on one device, and ``newer.json``, which has what newer releases do otherwise.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Op:
     does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
     ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
     numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device; ``lacked``:
-    those that it had none for up to a release; ``lacks_with``: arguments with which it has none on any. ``watched``:
-    when it is noted for the rules on that.
+    those that it had none for up to a release; ``lacks_with``: arguments with which it has none on any. ``together``:
+    parameters whose tensors have to lie on one device. ``watched``: when it is noted for the rules on that.
     """
 
     name: str
@@ -135,6 +135,7 @@ class Op:
     lacked: dict[str, dict[str, tuple[int, int]]]
     lacks_few: dict[str, tuple[float | str, ...]]
     lacks_with: dict[str, tuple[float | str, ...]]
+    together: tuple[str, ...]
     cases: tuple[Case, ...]
     strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
 
@@ -259,6 +260,13 @@ def _measured() -> dict[str, Any]:
     return measured
 
 
+@lru_cache(maxsize=1)
+def _devices() -> dict[str, list[str]]:
+    text = files("amplint.data").joinpath("devices.json").read_text(encoding="utf-8")
+    table: dict[str, list[str]] = json.loads(text)["ops"]
+    return table
+
+
 def _table() -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = _measured()["ops"]
     return table
@@ -330,6 +338,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         },
         lacks_few={name: tuple(values) for name, values in row.get("unsupported_but", {}).items()},
         lacks_with={name: tuple(values) for name, values in row.get("unsupported_with", {}).items()},
+        together=tuple(_devices().get(name, ())),
         cases=(),
         strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
     )

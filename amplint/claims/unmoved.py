@@ -1,0 +1,49 @@
+"""What is not reached on the device that is judged, since a tensor that was left in the host's memory is met before.
+
+There torch raises in every dtype. Whoever leaves the model on the host too gets past it: with half weights the dtypes
+then fail where the memories would have. The autocast of the device casts nothing there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from amplint.claims.conflict import Conflict
+from amplint.claims.first_failures import Failures
+from amplint.infer.state.facts import BranchesMet, Called, Mismatch, Refused, Unmoved, Used
+
+if TYPE_CHECKING:
+    from amplint.claims.suspect import Suspect
+    from amplint.infer.state.facts import FileFacts
+    from amplint.source import Span
+
+
+def behind_unmoved(facts: FileFacts, suspect: Suspect) -> frozenset[str]:
+    """The scenarios in which what a suspect is about is never reached on the device, however it is seen to be; with
+    autocast, also those in which it is the operation that meets a tensor of the host's memory."""
+    span = facts.span(suspect.data.node) if isinstance(suspect.data, Conflict) else suspect.span
+    return _behind(facts).get(span, frozenset())
+
+
+@lru_cache(maxsize=2)
+def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
+    if not any(isinstance(event.what, Unmoved) for event in facts.trace):
+        return {}
+    failures, meeting = Failures(), set[tuple[int, int]]()
+    found: dict[Span, frozenset[str]] = {}
+    autocast = frozenset(scenario.name for scenario in facts.scenarios if scenario.autocast)
+    for event in facts.trace:
+        failures.enter(event)
+        what = event.what
+        if isinstance(what, (BranchesMet, Called, Unmoved)):
+            failures.follow(event, facts.names)
+            if isinstance(what, Unmoved):
+                meeting.add((event.chain[0].number, id(what.node)))
+        elif event.own and isinstance(what, (Mismatch, Refused, Used)) and id(what.node) not in facts.unhindered:
+            before = frozenset(failures.scenarios_before(event, what.node))
+            if (event.chain[0].number, id(what.node)) in meeting:
+                before |= autocast
+            span = facts.span(what.node)
+            found[span] = found.get(span, before) & before
+    return found

@@ -1,0 +1,156 @@
+"""Parameters and buffers: the dtypes that they have in each scenario, by where and when they are made.
+
+What a constructor makes is converted with its module. What a method makes later comes after that, or before.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.dtypes import FLOAT32, UNKNOWN_LANE, Lane
+from amplint.infer.lattice.joining import options_of, unite
+from amplint.infer.lattice.origins import lineage
+from amplint.infer.lattice.values import UNKNOWN, Const, DTypeValue, Layer, Made, Origin, Tensor, Value
+from amplint.infer.names.classes import has_unknown_base, is_module
+from amplint.infer.names.retrofits import adds_to_given, given_to
+from amplint.infer.torch_model import memories
+
+if TYPE_CHECKING:
+    from amplint.infer.names.definitions import Instance
+    from amplint.infer.state.frame import Frame
+
+
+def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
+    """``nn.Parameter(data)``: a leaf that follows the module's dtype."""
+    tensor = next((o for o in options_of(data) if isinstance(o, Tensor)), None) if data is not None else None
+    if tensor is None:
+        tensor = Tensor(frame.session.unknown, 1)
+    if isinstance(data, Const) and data.value is None:
+        return UNKNOWN
+    if frame.constructing is None and not frame.making:
+        origin = replace(tensor.origin, made=None) if tensor.origin is not None else None
+        return replace(tensor, leaf=True, origin=origin, host=tensor.host if frame.in_module else None)
+    placed = place(frame, tensor, "parameters")
+    if _is_default(tensor) and _is_trained(node) and is_added(frame):
+        placed = _added(frame, placed)
+        origin = _placed_origin(frame, tensor, placed, node, "parameter")
+        return replace(placed, origin=replace(origin, made=Made.ADDED))
+    return replace(placed, origin=_placed_origin(frame, tensor, placed, node, "parameter"))
+
+
+def _is_default(tensor: Tensor) -> bool:
+    """Whether a tensor has torch's default dtype, and no other tensor or dtype a part in it."""
+    places = list(lineage(tensor.origin, 0))
+    return bool(places) and places[-1].made is Made.DEFAULT and not places[-1].parents
+
+
+def _is_trained(node: ast.expr) -> bool:
+    """Whether ``nn.Parameter(...)`` is not told that it needs no gradient."""
+    given = [*node.args[1:], *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+    return not any(isinstance(value, ast.Constant) and value.value is False for value in given)
+
+
+def is_added(frame: Frame) -> bool:
+    """Whether what is made now is put beside a layer that was there before."""
+    if not frame.in_module or frame.constructing is None:
+        return False
+    return frame.adding or (adds_to_given(frame.constructing.cls) and not _is_given_its_own(frame, frame.constructing))
+
+
+def _is_given_its_own(frame: Frame, instance: Instance) -> bool:
+    """Whether the layer that an object is given, or another object of its class was, is seen to be made by the program:
+    no model was loaded then."""
+    key = ("given its own", instance.cls.key)
+    given = (instance.attributes.get(name) for name in given_to(instance.cls))
+    if any(isinstance(value, Layer) and value.span is not None for value in given):
+        frame.session.memo[key] = instance
+    return key in frame.session.memo
+
+
+def _added(frame: Frame, tensor: Tensor) -> Tensor:
+    """A parameter made beside a layer of a loaded model: it has its own dtype where those of construction are kept."""
+    lanes = tuple(
+        Lane(FLOAT32) if scenario.keeps_explicit else lane
+        for scenario, lane in zip(frame.session.scenarios, tensor.dtypes, strict=True)
+    )
+    return replace(tensor, dtypes=lanes)
+
+
+def place(frame: Frame, tensor: Tensor, role: str) -> Tensor:
+    """A parameter or buffer under each scenario.
+
+    Outside a module's own code, a script that builds a model and feeds it decides the dtypes itself: nothing is
+    converted behind its back.
+    """
+    placed = frame.session.placed(tensor, role) if frame.in_module else tensor
+    return replace(placed, host=memories.placed(frame, tensor))
+
+
+def buffer(frame: Frame, data: Value | None, node: ast.expr | None = None) -> Value:
+    """What ``register_buffer`` stores: follows the module's dtype if floating."""
+    if data is None:
+        return UNKNOWN
+    values: list[Value] = []
+    for option in options_of(data):
+        if isinstance(option, Tensor):
+            placed = place(frame, option, "buffers")
+            if node is not None:
+                placed = replace(placed, origin=_placed_origin(frame, option, placed, node, "buffer"))
+            values.append(placed)
+        else:
+            values.append(option)
+    return unite(*values)
+
+
+def _placed_origin(frame: Frame, made: Tensor, placed: Tensor, node: ast.expr, role: str) -> Origin:
+    """The constructor where the dtype is still that of it, else the place that makes it the module's own."""
+    here = frame.here(node, f"{role} of the module", placed.dtypes, made.origin)
+    return replace(here, placed=True, parameter=role == "parameter", kept=role == "buffer")
+
+
+def layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str, *, added: bool) -> Tensor:
+    explicit = isinstance(dtype, DTypeValue) and dtype.written
+    made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
+    what = f"parameters of {name.removeprefix('torch.')}" + (" made with this dtype" if explicit else "")
+    if _in_forward(frame):
+        lanes = zip(frame.session.scenarios, made, strict=True)
+        dtypes = tuple(UNKNOWN_LANE if s.keeps_explicit and not explicit else lane for s, lane in lanes)
+        origin = frame.here(node, f"{what}, made while the model runs", dtypes)
+        return Tensor(dtypes, 1, replace(origin, made=Made.WRITTEN if explicit else Made.DEFAULT), explicit=explicit)
+    if made_later(frame):
+        lanes = zip(frame.session.scenarios, made, strict=True)
+        dtypes = tuple(
+            lane if s.parameters == "float32" and not s.keeps_explicit else UNKNOWN_LANE for s, lane in lanes
+        )
+        origin = frame.here(node, f"{what}, made by a method", dtypes)
+        return Tensor(dtypes, 1, origin, explicit=explicit, leaf=role == "parameters")
+    placed = place(frame, Tensor(made, 1, explicit=explicit), role)
+    if added and dtype is None and role == "parameters":
+        placed = _added(frame, placed)
+        origin = frame.here(node, f"{what}, made without a dtype", placed.dtypes)
+        return replace(placed, leaf=True, origin=replace(origin, placed=True, parameter=True, made=Made.ADDED))
+    origin = replace(frame.here(node, what, placed.dtypes), parameter=role == "parameters")
+    return replace(placed, leaf=role == "parameters", origin=origin)
+
+
+def _in_forward(frame: Frame) -> bool:
+    """Whether the ``forward`` of a module runs, whose conversion comes before what is made there."""
+    at: Frame | None = frame
+    while at is not None and at.constructing is None and not at.making:
+        if getattr(at.definition, "name", "") == "forward" and is_module(at.owner):
+            return True
+        at = at.caller
+    return False
+
+
+def made_later(frame: Frame) -> bool:
+    """Whether a method of a module runs that its constructor is not seen to call, nor can a base that is not known:
+    what it makes may be converted with the module, or be made after that."""
+    at: Frame | None = frame
+    later = False
+    while at is not None and at.constructing is None and not at.making:
+        later = later or (at.owner is not None and is_module(at.owner) and not has_unknown_base(at.owner))
+        at = at.caller
+    return later and at is None
