@@ -1,4 +1,7 @@
-"""What the rest of the project, and what a way runs before, leave of the suspects of a file."""
+"""What the rest of the project, and what a way runs before, leave of the suspects of a file.
+
+A file of no package may be a part of a program that is shown alone: of what is not there, nothing is concluded.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,12 @@ Suspects: TypeAlias = "list[tuple[Rule, Suspect]]"
 
 def by_memory(suspects: Suspects, facts: FileFacts) -> Suspects:
     """The suspects, without the scenarios in which a tensor left in the host's memory meets one of the device before
-    (see :mod:`amplint.claims.unmoved`); doubted where that is in all of them, and no default device is set."""
+    (see :mod:`amplint.claims.unmoved`); doubted where that is in all of them, and the package sets no default device."""
     codes = doubts.OTHER_MEMORY.codes
     asked = [s for rule, s in suspects if s.standing.told and rule.code in codes]
     behind = {id(s): names for s in asked if (names := behind_unmoved(facts, s))}
-    if not behind or sets_default_device(scope_of(facts)):
+    scope = scope_of(facts)
+    if not behind or not scope.whole or sets_default_device(scope):
         return suspects
     weighed = []
     for rule, suspect in suspects:
@@ -55,7 +59,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     if not any(s.standing.told for _, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
-    passed = Passed(ways)
+    packaged, passed = scope_of(facts).whole, Passed(ways)
     weighed = []
     for rule, suspect in suspects:
         row = suspect.span.start.row
@@ -64,8 +68,8 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
                 doubts.NO_WAY_IN: nowhere(ways, suspect),
                 doubts.UNANSWERED: ways.unusable.unanswered(row),
                 doubts.FAILS_ANYHOW: ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
-                doubts.PASSED_BY_NONE: passed_by_none(ways, suspect),
-                doubts.NOT_PASSED: passed.lack(facts.source, row),
+                doubts.PASSED_BY_NONE: packaged and passed_by_none(ways, suspect),
+                doubts.NOT_PASSED: packaged and passed.lack(facts.source, row),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))
         elif suspect.standing.told and ways.unusable.fails(facts.source, row):

@@ -92,7 +92,7 @@ class Block(nn.Module):
         left = self.left(x)
         with torch.cpu.amp.autocast():  # expect
             right = self.right(x)
-        return torch.cat([left, right])
+        return torch.cat([left, right])  # expect AMP104
 
 
 def reproduce():

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,10 +136,10 @@ def toy_pack(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy rules in the place of the built-in ones, and no inference, in this process."""
     import toy_rules
 
-    inference = types.ModuleType("amplint.infer.entry.analysis")
-    inference.analyse = no_facts  # type: ignore[attr-defined]
+    from amplint.project import ends
+
     monkeypatch.setitem(sys.modules, "amplint_rules", toy_rules)
-    monkeypatch.setitem(sys.modules, "amplint.infer.entry.analysis", inference)
+    monkeypatch.setattr(ends, "analyse", no_facts)
 
 
 def no_facts(

@@ -29,7 +29,7 @@ from .sizes import WIDTH
 
 
 def forward(x: torch.Tensor):
-    out = torch.zeros(WIDTH, WIDTH)
+    out = torch.zeros(WIDTH, WIDTH, device=x.device)
     out = torch.nn.functional.linear(out, x)
     return out
 
@@ -72,7 +72,7 @@ def clones(tmp_path: Path) -> Path:
     package.mkdir(parents=True)
     git(folder, "init", "--quiet")
     (package / "__init__.py").touch()
-    (package / "sizes.py").write_text("WIDTH = 4\n")
+    (package / "sizes.py").write_text("import torch\n\nWIDTH, DTYPE = 4, torch.bfloat16\n")
     (folder / "notes.txt").write_text("not code\n")
     for text in (BEFORE, AFTER):
         (package / "model.py").write_text(text)
@@ -170,7 +170,7 @@ def test_a_file_alone_lacks_what_its_imports_say(tmp_path: Path, clones: Path) -
     folder = clones / "someone" / "shapes"
     (folder / "shapes" / "sizes.py").write_text("import torch\n\n\ndef table():\n    return torch.zeros(4, 4)\n")
     (folder / "shapes" / "model.py").write_text(
-        BEFORE.replace("WIDTH\n", "table\n").replace("torch.zeros(WIDTH, WIDTH)", "table()")
+        BEFORE.replace("WIDTH\n", "table\n").replace("torch.zeros(WIDTH, WIDTH, device=x.device)", "table().to(x.device)")
     )
     git(folder, "commit", "--quiet", "--all", "--message", "a dtype from elsewhere")
     here = commits(clones)[-1]
@@ -196,7 +196,7 @@ def test_of_the_kept_half_only_figures_are_told(
 def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> None:
     cases = [row(clones, "made", "fp32-constant-operand", [20]), row(clones, "raises", "fp32-constant-operand", [29])]
     far = BEFORE.replace(
-        "    out = torch.zeros(WIDTH, WIDTH)\n", "    out = torch.zeros(WIDTH, WIDTH)\n" + "    print()\n" * 9
+        "    out = torch.zeros(WIDTH, WIDTH, device=x.device)\n", "    out = torch.zeros(WIDTH, WIDTH, device=x.device)\n" + "    print()\n" * 9
     )
     padded = "#\n" * 13 + far
     folder = clones / "someone" / "shapes"

@@ -91,7 +91,7 @@ def test_what_anybody_may_take_is_not(tmp_path: Path, files: dict[str, str]) -> 
         LAYERS + "\n__all__ = ['Kept', 'Left']\n",
         LAYERS + "\ndef make(name):\n    return globals()[name]()\n",
         LAYERS + "\ndef make(name):\n    return getattr(sys.modules[__name__], name)()\n",
-        LAYERS.replace("class Left", "@register\nclass Left"),
+        LAYERS.replace("class Left", "def register(cls):\n    return cls\n\n@register\nclass Left"),
         LAYERS.replace("class Left(nn.Module)", "class Left(Kept)"),
         LAYERS.replace("class Left(nn.Module)", "class Left(nn.Module, key='left')"),
     ],

@@ -334,3 +334,10 @@ def test_what_only_a_function_makes_that_raises(tmp_path: Path) -> None:
     assert not told(path)
     (tmp_path / "package" / "maker.py").write_text(maker.replace("FIRST", "print()"))
     assert told(path)
+
+
+def test_a_file_of_no_package_may_be_shown_without_what_binds_its_names(tmp_path: Path) -> None:
+    path = write(tmp_path, {}, BODY="x = x * scale")
+    assert not told(path)
+    (tmp_path / "package" / "__init__.py").unlink()
+    assert told(path)

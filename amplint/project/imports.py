@@ -62,7 +62,7 @@ def _package_fails(root: Path, package: str, torch: Release, age: int) -> bool:
     modules = [source, *(module for path in sorted(paths) if (module := parsed(path)) is not None)]
     if any(_fails(module.tree, root, package_of(module.path, root)) for module in modules[1:]):
         return True
-    if any(raises_when_run(module.tree, torch) for module in modules):
+    if any(raises_when_run(module, torch) for module in modules):
         return True
     return any(_takes_neighbour(module, root) for module in modules) and not _extends_path(root, package)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.data.newer import Release
+    from amplint.source import Source
 
 _BINDING = frozenset(("exec", "execfile", "globals", "vars", "locals", "builtins", "__builtins__"))
 """What may bind names that nobody spells."""
@@ -34,10 +35,15 @@ class Raised(NamedTuple):
     name: str
 
 
-def raising(tree: ast.Module, release: Release) -> dict[int, Raised]:
+def raising(source: Source, release: Release) -> dict[int, Raised]:
     """The names, dotted names and imports of a file that raise wherever they are run with a release of torch, by
-    ``id``."""
-    found = {id(node): Raised(NameError, node.id) for node in _unbound(tree)}
+    ``id``.
+
+    A file of no package may be a part of a program, shown without what binds its names: none of those counts.
+    """
+    tree = source.tree
+    packaged = (source.path.parent / "__init__.py").is_file()
+    found = {id(node): Raised(NameError, node.id) for node in _unbound(tree)} if packaged else {}
     asked = [reference for reference in references(tree) if missing(reference.name, release) is not None]
     given = _given_to_torch(tree) if asked else frozenset()
     for reference in asked:
@@ -52,10 +58,10 @@ def raising(tree: ast.Module, release: Release) -> dict[int, Raised]:
     return found
 
 
-def raises_when_run(tree: ast.Module, release: Release) -> bool:
+def raises_when_run(source: Source, release: Release) -> bool:
     """Whether the statements at the top level of a file raise."""
-    raised = raising(tree, release)
-    always = (part for part in parts(tree.body) if part.always and part.holds is None) if raised else ()
+    raised = raising(source, release)
+    always = (part for part in parts(source.tree.body) if part.always and part.holds is None) if raised else ()
     for part in always:
         errors = (raised[id(node)].error for node in evaluated(part.node) if id(node) in raised)
         if any(not part.is_caught(error) for error in errors):

@@ -122,7 +122,7 @@ class Unusable:
 
     def _found(self, file: Source) -> list[Rows]:
         """The lines of a file: those on every way through which something raises, again for what calls that."""
-        raised = raising(file.tree, self._release)
+        raised = raising(file, self._release)
         bodies = list(_bodies(file.tree))
         steps = {index: list(_steps(body, raised)) for index, body in enumerate(bodies)}
         found: list[Rows] = []
