@@ -34,8 +34,8 @@ Suspects: TypeAlias = "list[tuple[Rule, Suspect]]"
 
 
 def by_memory(suspects: Suspects, facts: FileFacts) -> Suspects:
-    """The suspects, without the scenarios in which a tensor left in the host's memory meets one of the device before
-    (see :mod:`amplint.claims.unmoved`); doubted where that is in all of them, and the package sets no default device."""
+    """The suspects of a package that sets no default device, without the scenarios in which a tensor left in the host's
+    memory meets one of the device before (see :mod:`amplint.claims.unmoved`); doubted where that is in all of them."""
     codes = doubts.OTHER_MEMORY.codes
     asked = [s for rule, s in suspects if s.standing.told and rule.code in codes]
     behind = {id(s): names for s in asked if (names := behind_unmoved(facts, s))}

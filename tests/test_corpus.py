@@ -23,6 +23,7 @@ from halves import HALVES, half  # noqa: E402
 
 from amplint.plugins import load_rules  # noqa: E402
 
+MADE = "torch.zeros(WIDTH, WIDTH, device=x.device)"
 BEFORE = """\
 import torch
 from .sizes import WIDTH
@@ -170,7 +171,7 @@ def test_a_file_alone_lacks_what_its_imports_say(tmp_path: Path, clones: Path) -
     folder = clones / "someone" / "shapes"
     (folder / "shapes" / "sizes.py").write_text("import torch\n\n\ndef table():\n    return torch.zeros(4, 4)\n")
     (folder / "shapes" / "model.py").write_text(
-        BEFORE.replace("WIDTH\n", "table\n").replace("torch.zeros(WIDTH, WIDTH, device=x.device)", "table().to(x.device)")
+        BEFORE.replace("WIDTH\n", "table\n").replace(MADE, "table().to(x.device)")
     )
     git(folder, "commit", "--quiet", "--all", "--message", "a dtype from elsewhere")
     here = commits(clones)[-1]
@@ -195,9 +196,7 @@ def test_of_the_kept_half_only_figures_are_told(
 
 def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> None:
     cases = [row(clones, "made", "fp32-constant-operand", [20]), row(clones, "raises", "fp32-constant-operand", [29])]
-    far = BEFORE.replace(
-        "    out = torch.zeros(WIDTH, WIDTH, device=x.device)\n", "    out = torch.zeros(WIDTH, WIDTH, device=x.device)\n" + "    print()\n" * 9
-    )
+    far = BEFORE.replace(f"    out = {MADE}\n", f"    out = {MADE}\n" + "    print()\n" * 9)
     padded = "#\n" * 13 + far
     folder = clones / "someone" / "shapes"
     (folder / "shapes" / "model.py").write_text(padded)
