@@ -201,10 +201,13 @@ def _judged(
         return [], facts
     from amplint.weighing import by_file, by_memory, by_ways_in
 
-    suspects = by_memory(suspects, facts)
-    suspects = by_ways_in(suspects, facts, judging, followed)
-    if options.scenarios is None:
-        suspects = by_file(suspects, facts)
+    try:
+        suspects = by_memory(suspects, facts)
+        suspects = by_ways_in(suspects, facts, judging, followed)
+        if options.scenarios is None:
+            suspects = by_file(suspects, facts)
+    except RecursionError as error:
+        raise SourceError("nested too deeply to be analysed") from error
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts

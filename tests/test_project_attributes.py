@@ -233,7 +233,7 @@ INNER = "return self.linear(x.float())"
         ("self.mode = 'a'", "self.mode in ('b', 'c')", False),
         ("self.mode = 'a'", "self.mode in ('b', 'a')", True),
         ("self.mode = 'a'", "self.mode not in ['a', 'b']", False),
-        ("self.mode = 'a'", "self.mode in given", True),
+        ("self.mode = 'a'", "self.mode in x.names", True),
         ("self.mode = 'a'", "x.dim() and self.mode == 'b'", False),
         ("self.mode = 'a'", "x.dim() or self.mode == 'b'", True),
         ("self.mode = given", "self.mode == 'b'", True),

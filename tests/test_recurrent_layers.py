@@ -75,6 +75,8 @@ def inferred(text: str) -> dict[str, tuple[str, ...] | None]:
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_that_torch_agrees(layer: str, region: str) -> None:
+    if region and "LSTM" in layer and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        pytest.skip("on this processor torch's CPU autocast leaves an LSTM in float32")
     found = programs(layer, region)
     assert found
     for program in found:

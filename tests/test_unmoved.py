@@ -41,8 +41,19 @@ class Cell(nn.Module):
 """
 
 
-def found(text: str, path: str = "/project/cell.py", device: str = "cuda") -> list[Finding]:
-    return list(check_file(Source(Path(path), text.encode()), Options(RULES, pedantic=True, device=device)).findings)
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package in the current folder."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def found(text: str, device: str = "cuda") -> list[Finding]:
+    path = Path("package/cell.py").absolute()
+    return list(check_file(Source(path, text.encode()), Options(RULES, pedantic=True, device=device)).findings)
 
 
 def doubted(findings: list[Finding]) -> list[bool]:
@@ -92,6 +103,11 @@ MOVED = (
 def test_behind_what_lies_on_the_host_nothing_is_reached(made: str) -> None:
     assert doubted(found(cell(made))) == [True]
     assert doubted(found(cell(made), device="cpu")) == [False]
+
+
+def test_of_a_file_of_no_package_nothing_is_concluded(package: Path) -> None:
+    (package / "__init__.py").unlink()
+    assert doubted(found(cell("torch.ones(2, 4)"))) == [False]
 
 
 @pytest.mark.parametrize("made", MOVED)
@@ -188,10 +204,7 @@ def test_where_memories_meet_only_half_weights_are_left() -> None:
         ("def set_default_device(device): ...\nset_default_device('cuda')\n", False),
     ],
 )
-def test_a_default_device_lifts_it(setting: str, lifted: bool, tmp_path: Path) -> None:
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__init__.py").touch()
+def test_a_default_device_lifts_it(setting: str, lifted: bool, package: Path) -> None:
     (package / "run.py").write_text(setting)
     (package / "cell.py").write_text(cell("torch.ones(2, 4)"))
     result = check_file(package / "cell.py", Options(RULES, pedantic=True))

@@ -60,16 +60,25 @@ Subject = Callable[[ast.expr], "str | None"]
 
 def demanded(body: list[ast.stmt], subject: Subject) -> Iterator[Demanded]:
     """What the tests in a block demand, each with the lines that are run on no other way."""
-    for statement, after in zip(body, (*body[1:], None), strict=True):
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        for block, holds in ((getattr(statement, "body", []), True), (getattr(statement, "orelse", []), False)):
-            for name, demand in _told(statement.test, subject, holds=holds) if block and _decides(statement) else ():
-                yield Demanded(name, demand, block[0].lineno, last_line(block))
-        for block in _blocks(statement):
-            yield from demanded(block, subject)
-        for name, demand in _settled(statement, subject) if after is not None else ():
-            yield Demanded(name, demand, _following(statement), last_line(body))
+    pending = [body]
+    while pending:
+        block = pending.pop()
+        for statement, after in zip(block, (*block[1:], None), strict=True):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            yield from _branched(statement, subject)
+            pending += _blocks(statement)
+            for name, demand in _settled(statement, subject) if after is not None else ():
+                yield Demanded(name, demand, _following(statement), last_line(block))
+
+
+def _branched(statement: ast.stmt, subject: Subject) -> Iterator[Demanded]:
+    """What the test of a statement demands for each of its blocks."""
+    if not _decides(statement):
+        return
+    for block, holds in ((statement.body, True), (statement.orelse, False)):
+        for name, demand in _told(statement.test, subject, holds=holds) if block else ():
+            yield Demanded(name, demand, block[0].lineno, last_line(block))
 
 
 def _following(statement: ast.stmt) -> int:

@@ -79,17 +79,31 @@ def _parts(body: list[ast.stmt], place: _Place) -> Iterator[Part]:
         elif isinstance(statement, ast.Try):
             yield from _tried(statement, place)
         elif isinstance(statement, ast.If):
-            for block, holds in ((statement.body, True), (statement.orelse, False)):
-                if block:
-                    inner = place.within(block)
-                    yield replace(inner.part(statement.test), holds=holds)
-                    yield from _parts(block, inner)
+            yield from _branches(statement, place)
         elif isinstance(statement, ast.Match):
             for case in statement.cases:
                 yield from _parts(case.body, place.within(case.body))
         elif isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             for block in (statement.body, statement.orelse):
                 yield from _parts(block, place.within(block)) if block else ()
+
+
+def _branches(statement: ast.If, place: _Place) -> Iterator[Part]:
+    """A chain of ``elif``, however long."""
+    while True:
+        inner = place.within(statement.body)
+        yield replace(inner.part(statement.test), holds=True)
+        yield from _parts(statement.body, inner)
+        rest = statement.orelse
+        if not rest:
+            return
+        place = place.within(rest)
+        yield replace(place.part(statement.test), holds=False)
+        if len(rest) > 1 or not isinstance(rest[0], ast.If):
+            yield from _parts(rest, place)
+            return
+        statement = rest[0]
+        yield place.part(statement.test)
 
 
 def _tried(statement: ast.Try, place: _Place) -> Iterator[Part]:
