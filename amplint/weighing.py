@@ -13,6 +13,7 @@ from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
+from amplint.project.default_dtypes import sets_default_dtype
 from amplint.project.devices import sets_default_device
 from amplint.project.helpers import helps_tests
 from amplint.project.imports import cannot_be_imported
@@ -55,16 +56,19 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody
     uses what they stand in (see :mod:`amplint.project.unusable`), where the project never passes the argument that they
     stand behind (see :mod:`amplint.project.passed`), or where nothing in it passes what makes them fail (see
-    :mod:`amplint.project.passing`)."""
+    :mod:`amplint.project.passing`), or where it sets another default dtype (see
+    :mod:`amplint.project.default_dtypes`)."""
     if not any(s.standing.told for _, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
-    packaged, passed = scope_of(facts).whole, Passed(ways)
+    scope, passed = scope_of(facts), Passed(ways)
+    packaged, other = scope.whole, scope.whole and sets_default_dtype(scope)
     weighed = []
     for rule, suspect in suspects:
         row = suspect.span.start.row
         if suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:
             held = {
+                doubts.OTHER_DEFAULT: other and facts.half_weights_only(suspect.scenarios),
                 doubts.NO_WAY_IN: nowhere(ways, suspect),
                 doubts.UNANSWERED: ways.unusable.unanswered(row),
                 doubts.FAILS_ANYHOW: ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),

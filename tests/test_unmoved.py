@@ -183,13 +183,12 @@ class Head(nn.Module):
 """
 
 
-def test_where_memories_meet_only_half_weights_are_left() -> None:
-    """Whoever leaves the model on the host fails there for the dtype; the device's autocast casts nothing there."""
-    told = {f.code: f.scenarios for f in found(CLASH.format(moved="")) if f.certainty.value != "possible"}
-    assert told == {"AMP103": ("fp16", "bf16", "bf16-mixed-params")}
+def test_where_memories_meet_nothing_is_told() -> None:
+    assert [f.code for f in found(CLASH.format(moved="")) if f.certainty.value != "possible"] == []
     moved = {f.code: f.scenarios for f in found(CLASH.format(moved=".to(self.rates.device)"))}
     assert moved["AMP105"] == ("autocast-fp16", "autocast-bf16")
     assert {*moved["AMP306"]} >= {"autocast-fp16", "autocast-bf16"}
+    assert {*moved["AMP103"]} >= {"fp16", "bf16"}
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,8 @@ def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.Functi
     tested = {id(node) for owner in body for node in ast.walk(getattr(owner, "test", ast.Pass()))}
     for node in body:
         if isinstance(node, ast.BinOp | ast.AugAssign):
+            if not any(isinstance(part, (ast.Name, ast.Call)) for part in ast.walk(node)):
+                continue  # (None,) * 5
             if not differentiated or isinstance(node.op, ast.MatMult | ast.Pow):
                 return False
         elif isinstance(node, ast.Call) and id(node) not in tested:

@@ -248,7 +248,17 @@ class Surroundings:
         return (self.only_value(test) or test) if isinstance(test, ast.Name) else test
 
     def version_guarded(self, node: ast.AST) -> bool:
-        """Whether the file itself chooses by torch's version or features, or falls back to this after an exception."""
+        """Whether the file itself chooses by torch's version or features, or falls back to this after an exception; or
+        what this stands in, at the top of the file, is mentioned in such places alone."""
+        if self._is_chosen(node):
+            return True
+        holder = next((outer for outer in (node, *self.ancestors(node)) if self.parent(outer) is self._tree), None)
+        if not isinstance(holder, ast.FunctionDef):
+            return False
+        mentions = [name for name in nodes_of_kind(self._tree, ast.Name) if name.id == holder.name]
+        return bool(mentions) and all(map(self._is_chosen, mentions))
+
+    def _is_chosen(self, node: ast.AST) -> bool:
         if any(isinstance(ancestor, ast.ExceptHandler) for ancestor in self.ancestors(node)):
             return True
         return self.guarded(node, self._tests_version)
@@ -256,9 +266,10 @@ class Surroundings:
     def _tests_version(self, test: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Whether an expression asks for torch's version, or whether torch has a feature.
 
-        Also by a variable, or by a flag that another module holds: such a flag is about the installation.
+        Also by a variable, by a flag that another module holds, or by what a function found that tries something with
+        torch and takes no arguments: such a flag is about the installation.
         """
-        if self._is_imported_flag(test):
+        if self._is_imported_flag(test) or self._tries_torch(test):
             return True
         for node in ast.walk(test):
             if self.torch_name(node).startswith(tuple(_VERSIONS)):
@@ -283,16 +294,27 @@ class Surroundings:
             test = test.operand
         return isinstance(test, ast.Name) and self.is_imported(test)
 
+    def _tries_torch(self, test: ast.expr) -> bool:
+        """Whether a call without arguments leads to a function of the file that asks torch for something in a `try`."""
+        if not isinstance(test, ast.Call) or test.args or test.keywords or not isinstance(test.func, ast.Name):
+            return False
+        name = test.func.id
+        made = [s for s in self._tree.body if isinstance(s, ast.FunctionDef) and s.name == name]
+        tried = (
+            statement for function in made for attempt in nodes_of_kind(function, ast.Try) for statement in attempt.body
+        )
+        return any(self.torch_name(part) for statement in tried for part in ast.walk(statement))
+
     def given(self, name: ast.Name) -> list[ast.expr]:
         """What a variable is given by its function, once, or by the module."""
         if self._of_module is None:
             self._of_module = {}
             for statement in self._tree.body:
-                if isinstance(statement, ast.Assign):
-                    for target in statement.targets:
-                        for part in ast.walk(target):
-                            if isinstance(part, ast.Name):
-                                self._of_module.setdefault(part.id, []).append(statement.value)
+                if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+                    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                    for part in (part for target in targets for part in ast.walk(target)):
+                        if isinstance(part, ast.Name):
+                            self._of_module.setdefault(part.id, []).append(statement.value)
         value = self.only_value(name)
         return [value] if value is not None else self._of_module.get(name.id, [])
 

@@ -1,7 +1,8 @@
-"""What is not reached on the device that is judged, since a tensor that was left in the host's memory is met before.
+"""What is not reached on the device that is judged, since a tensor that was left in the host's memory is met before, or
+there.
 
-There torch raises in every dtype. Whoever leaves the model on the host too gets past it: with half weights the dtypes
-then fail where the memories would have. The autocast of the device casts nothing there.
+Torch raises there in every dtype: of code that its authors run on a device nothing of this is left. Who runs it on the
+host alone, with half weights, meets the dtypes instead.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def behind_unmoved(facts: FileFacts, suspect: Suspect) -> frozenset[str]:
-    """The scenarios in which what a suspect is about is never reached on the device, however it is seen to be; with
-    autocast, also those in which it is the operation that meets a tensor of the host's memory."""
+    """The scenarios in which what a suspect is about is never reached on the device, however it is seen to be, or in
+    which it is the operation that meets a tensor of the host's memory."""
     span = facts.span(suspect.data.node) if isinstance(suspect.data, Conflict) else suspect.span
     return _behind(facts).get(span, frozenset())
 
@@ -32,7 +33,7 @@ def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
         return {}
     failures, meeting = Failures(), set[tuple[int, int]]()
     found: dict[Span, frozenset[str]] = {}
-    autocast = frozenset(scenario.name for scenario in facts.scenarios if scenario.autocast)
+    every = frozenset(scenario.name for scenario in facts.scenarios)
     for event in facts.trace:
         failures.enter(event)
         what = event.what
@@ -43,7 +44,7 @@ def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
         elif event.own and isinstance(what, (Mismatch, Refused, Used)) and id(what.node) not in facts.unhindered:
             before = frozenset(failures.scenarios_before(event, what.node))
             if (event.chain[0].number, id(what.node)) in meeting:
-                before |= autocast
+                before |= every
             span = facts.span(what.node)
             found[span] = found.get(span, before) & before
     return found

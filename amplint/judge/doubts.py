@@ -78,7 +78,12 @@ FAILS_ANYHOW = _possible(
 OTHER_MEMORY = _possible(
     "other-memory",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
-    "A tensor made in the host's memory meets the device's before, or here under autocast: torch raises in any dtype.",
+    "A tensor made in the host's memory meets the device's here or before: torch raises in any dtype.",
+)
+OTHER_DEFAULT = _possible(
+    "other-default",
+    f"{_OPERANDS} {_LOW_PRECISION}",
+    "Importing the package sets another default dtype than float32, so that nothing here is half.",
 )
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
