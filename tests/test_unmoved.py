@@ -191,6 +191,38 @@ def test_where_memories_meet_nothing_is_told() -> None:
     assert {*moved["AMP103"]} >= {"fp16", "bf16"}
 
 
+LOOP = """\
+import torch
+from torch import nn
+
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, state, x):
+        return self.inner(state) + x
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell()
+
+    def forward(self, x: torch.Tensor):
+        state = torch.zeros(2, 4{moved})
+        for _ in range(4):
+            state = self.cell(state, x)
+        return state
+"""
+
+
+@pytest.mark.parametrize(("moved", "told"), [("", False), (", device=x.device", True)])
+def test_a_loop_does_not_get_past_its_first_call(moved: str, told: bool) -> None:
+    assert any(f.certainty.value != "possible" for f in found(LOOP.format(moved=moved))) is told
+
+
 @pytest.mark.parametrize(
     ("setting", "lifted"),
     [

@@ -15,8 +15,10 @@ from amplint.claims.first_failures import Failures
 from amplint.infer.state.facts import BranchesMet, Called, Mismatch, Refused, Unmoved, Used
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from amplint.claims.suspect import Suspect
-    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.state.facts import Event, FileFacts
     from amplint.source import Span
 
 
@@ -31,7 +33,7 @@ def behind_unmoved(facts: FileFacts, suspect: Suspect) -> frozenset[str]:
 def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
     if not any(isinstance(event.what, Unmoved) for event in facts.trace):
         return {}
-    failures, meeting = Failures(), set[tuple[int, int]]()
+    failures, meeting = Failures(), set[tuple[object, int]]()
     found: dict[Span, frozenset[str]] = {}
     every = frozenset(scenario.name for scenario in facts.scenarios)
     for event in facts.trace:
@@ -40,11 +42,20 @@ def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
         if isinstance(what, (BranchesMet, Called, Unmoved)):
             failures.follow(event, facts.names)
             if isinstance(what, Unmoved):
-                meeting.add((event.chain[0].number, id(what.node)))
+                meeting |= {(came, id(what.node)) for came in _came(event)}
         elif event.own and isinstance(what, (Mismatch, Refused, Used)) and id(what.node) not in facts.unhindered:
             before = frozenset(failures.scenarios_before(event, what.node))
-            if (event.chain[0].number, id(what.node)) in meeting:
+            if any((came, id(what.node)) in meeting for came in _came(event)):
                 before |= every
             span = facts.span(what.node)
             found[span] = found.get(span, before) & before
     return found
+
+
+def _came(event: Event) -> Iterator[object]:
+    """How an operation was come to: in which activation, and from which call in what called that, which a loop makes
+    again."""
+    first, *callers = event.chain
+    yield first.number
+    if callers:
+        yield tuple((caller.number, caller.row) for caller in callers)
