@@ -300,7 +300,7 @@ class Waves(nn.Module):
 
     def plot(self):
         FIRST
-        return self.forward(torch.linspace(0, 1, 4).float())
+        return self.forward(torch.linspace(0, 1, 4, device=self.linear.weight.device).float())
 
     def show(self):
         SECOND
@@ -313,7 +313,7 @@ class Waves(nn.Module):
         ("pass", "pass", True),
         ("self.period", "pass", False),
         ("period", "pass", False),
-        ("period", "return self.forward(torch.linspace(0, 1, 4).float())", True),
+        ("period", "return self.forward(torch.linspace(0, 1, 4, device=self.linear.weight.device).float())", True),
     ],
 )
 def test_a_caller_that_raises_shows_nothing_of_what_it_calls(
