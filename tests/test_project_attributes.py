@@ -144,7 +144,7 @@ RUN = "pass\n\n    def _run(self, x):\n        return self.linear(x.float())"
     ("other", "code", "expected"),
     [
         (RUN, "", False),
-        (RUN.replace("pass", "return self._run(torch.ones(4, 4, device="cuda"))"), "", True),
+        (RUN.replace("pass", "return self._run(torch.ones(4, 4, device='cuda'))"), "", True),
         (RUN, "def use(block, x):\n    return block._run(x)\n", True),
         (RUN, "def use(block, x):\n    return getattr(block, '_run')(x)\n", True),
     ],
