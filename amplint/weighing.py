@@ -13,14 +13,13 @@ from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
-from amplint.project.default_dtypes import sets_default_dtype
-from amplint.project.devices import sets_default_device
 from amplint.project.helpers import helps_tests
 from amplint.project.imports import cannot_be_imported
 from amplint.project.leftovers import Leftovers
 from amplint.project.passed import Passed
 from amplint.project.passing import passed_by_none
 from amplint.project.precision import asks_anywhere
+from amplint.project.torch_defaults import sets_default_device, sets_default_dtype
 from amplint.project.ways import nowhere, scope_of, ways_in
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     uses what they stand in (see :mod:`amplint.project.unusable`), where the project never passes the argument that they
     stand behind (see :mod:`amplint.project.passed`), or where nothing in it passes what makes them fail (see
     :mod:`amplint.project.passing`), or where it sets another default dtype (see
-    :mod:`amplint.project.default_dtypes`)."""
+    :mod:`amplint.project.torch_defaults`)."""
     if not any(s.standing.told for _, s in suspects):
         return suspects
     ways = ways_in(facts, judging)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from amplint.cli.main import counted
 from amplint.files import display_path
-from amplint.infer.names.namespace import root_of
-from amplint.project.precision import TooLargeError, places, project_of
+from amplint.infer.names.folders import root_of
+from amplint.project.files import TooLargeError
+from amplint.project.precision import places, project_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,14 +7,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint import contents
-from amplint.infer.names.namespace import LIBRARY_FOLDERS
+from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 MAX_SEARCHED_BYTES = 64_000_000
 """Source of one project that is searched."""
+
+
+class TooLargeError(Exception):
+    """A project has more source than is searched."""
+
 
 _IMPORTS = re.compile(rb"\bimport\b(?:\s*\([^)]*|[^\n(]*)")
 
@@ -57,19 +63,27 @@ def parsed(path: Path) -> Source | None:
         return None
 
 
-@lru_cache(maxsize=1)
-def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes, bytes], ...] | None:
-    """The files with their source, and what they import."""
-    if folder.name in LIBRARY_FOLDERS:
-        return None
-    found, size = [], 0
-    for path in sorted(folder.rglob("*.py") if whole else folder.glob("*.py")):
+def read_all(paths: Iterable[Path]) -> Iterator[tuple[Path, bytes]]:
+    """What files hold, but for those that cannot be read. Raises TooLargeError."""
+    size = 0
+    for path in paths:
         try:
             data = contents.read(path)
         except OSError:
             continue
         size += len(data)
         if size > MAX_SEARCHED_BYTES:
-            return None
-        found.append((path, data, b"\n".join(_IMPORTS.findall(data))))
-    return tuple(found)
+            raise TooLargeError
+        yield path, data
+
+
+@lru_cache(maxsize=1)
+def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes, bytes], ...] | None:
+    """The files with their source, and what they import."""
+    if folder.name in LIBRARY_FOLDERS:
+        return None
+    paths = sorted(folder.rglob("*.py") if whole else folder.glob("*.py"))
+    try:
+        return tuple((path, data, b"\n".join(_IMPORTS.findall(data))) for path, data in read_all(paths))
+    except TooLargeError:
+        return None

@@ -11,15 +11,16 @@ import ast
 import operator
 import os
 import re
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint import contents
-from amplint.infer.names.namespace import LIBRARY_FOLDERS
+from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
-from amplint.project.files import MAX_SEARCHED_BYTES, parsed, spelling
+from amplint.project.files import TooLargeError, parsed, read_all, spelling
 from amplint.project.mentions import definitions
 
 if TYPE_CHECKING:
@@ -174,25 +175,20 @@ def _is_named_in_texts(package: Path, name: str) -> bool:
 @lru_cache(maxsize=1)
 def _texts(package: Path, age: int) -> tuple[bytes, ...] | None:
     """What the files of a project hold that are no source of the package; None where they are too many."""
-    found: list[bytes] = []
-    size = 0
+    try:
+        return tuple(data for _, data in read_all(_beside(package)))
+    except TooLargeError:
+        return None
+
+
+def _beside(package: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(_root(package)):
         folders[:] = [f for f in folders if not f.startswith(".") and f not in LIBRARY_FOLDERS]
         within = package == Path(folder) or package in Path(folder).parents
-        for name in names:
-            file = Path(folder, name)
-            if file.suffix not in _TEXTS or (within and file.suffix == ".py"):
-                continue
-            try:
-                if file.stat().st_size > MAX_TEXT_BYTES:
-                    continue
-                found.append(contents.read(file))
-            except OSError:
-                continue
-            size += len(found[-1])
-            if size > MAX_SEARCHED_BYTES:
-                return None
-    return tuple(found)
+        for file in (Path(folder, name) for name in names):
+            with suppress(OSError):
+                if file.suffix in _TEXTS and not (within and file.suffix == ".py"):
+                    yield from [file] if file.stat().st_size <= MAX_TEXT_BYTES else ()
 
 
 def _root(package: Path) -> Path:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
-from amplint.infer.names.namespace import LIBRARY_FOLDERS
+from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.infer.syntax.scripts import precision_asked
-from amplint.project.files import MAX_SEARCHED_BYTES, parsed
+from amplint.project.files import TooLargeError, parsed, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +31,6 @@ class Asked(NamedTuple):
     word: str
 
 
-class TooLargeError(Exception):
-    """A project has more source than is searched."""
-
-
 def asks_anywhere(root: Path, package: str) -> bool:
     """Whether anything in the project of a file asks for low precision, or may: there is too much to read, or the file
     is of no project. ``root`` and ``package`` are as :func:`project_of` has them."""
@@ -45,7 +41,7 @@ def asks_anywhere(root: Path, package: str) -> bool:
 def project_of(root: Path, package: str) -> Path | None:
     """The folder of the project of a file: the nearest above that says it is one, else the topmost package.
 
-    ``root`` and ``package`` say where the file lies, as :func:`amplint.infer.names.namespace.root_of` has them.
+    ``root`` and ``package`` say where the file lies, as :func:`amplint.infer.names.folders.root_of` has them.
     """
     topmost = root / package.partition(".")[0] if package else root
     return _stated(topmost) or (topmost if package else None)
@@ -53,15 +49,7 @@ def project_of(root: Path, package: str) -> Path | None:
 
 def places(project: Path) -> Iterator[Asked]:
     """Where a project asks for low precision: the first place of each file and word. Raises TooLargeError."""
-    size = 0
-    for path in _files(project):
-        try:
-            data = contents.read(path)
-        except OSError:
-            continue
-        size += len(data)
-        if size > MAX_SEARCHED_BYTES:
-            raise TooLargeError
+    for path, data in read_all(_files(project)):
         if not any(word in data for word in _WORDS):
             continue
         if path.suffix in _SETTINGS:

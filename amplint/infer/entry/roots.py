@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.values import TorchName
 from amplint.infer.machine.evidence import passed_by_keyword
 from amplint.infer.names.definitions import Class, Function
-from amplint.infer.names.namespace import LIBRARY_FOLDERS
+from amplint.infer.names.folders import LIBRARY_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -278,7 +278,7 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
         return families.member(frame, instance, name)
     frame.reads.add((id(instance), name))
     if name in instance.attributes:
-        return _as_kept(frame, instance, name)
+        return placing.as_kept(frame, instance, name)
     if name == "__class__":
         return instance.cls
     member = classes.find_member(instance.cls, name)
@@ -310,16 +310,6 @@ def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.e
     if name == "device":
         return Device(None)
     return UNKNOWN
-
-
-def _as_kept(frame: Frame, instance: Instance, name: str) -> Value:
-    """What an attribute holds: a tensor that the constructor left in the host's memory is there still, unless some
-    other code sets the attribute."""
-    value = instance.attributes[name]
-    if isinstance(value, Tensor) and value.host and frame.constructing is not instance:
-        kept = not instance.open and not _set_later(instance, name)
-        return value if kept else replace(value, host=None)
-    return value
 
 
 def _bind(frame: Frame, member: Value, instance: Value, node: ast.expr) -> Value:
@@ -424,7 +414,7 @@ def _kept(value: Value) -> Value:
 def stays(frame: Frame, node: ast.Attribute) -> bool:
     """Whether an attribute of a variable's object is what the constructor left: no other function there sets it."""
     instance = _object_of(frame, node)
-    return instance is not None and node.attr in instance.attributes and not _set_later(instance, node.attr)
+    return instance is not None and node.attr in instance.attributes and not classes.set_later(instance.cls, node.attr)
 
 
 def lacks(instance: Instance, name: str) -> bool:
@@ -432,7 +422,9 @@ def lacks(instance: Instance, name: str) -> bool:
     if instance.open or name in instance.attributes or classes.find_member(instance.cls, name) is not None:
         return False
     bases = [base for base in classes.ancestry(instance.cls) if isinstance(base, Class)]
-    return any(name in base.namespace.attributes_set(base.node)[0] for base in bases) and not _set_later(instance, name)
+    return any(name in base.namespace.attributes_set(base.node)[0] for base in bases) and not classes.set_later(
+        instance.cls, name
+    )
 
 
 def is_missing(frame: Frame, node: ast.Attribute, value: Value) -> bool:
@@ -447,11 +439,6 @@ def _object_of(frame: Frame, node: ast.Attribute) -> Instance | None:
     """The object that a variable holds whose attribute this is."""
     value = frame.variables.get(node.value.id) if isinstance(node.value, ast.Name) else None
     return value if isinstance(value, Instance) and not value.open else None
-
-
-def _set_later(instance: Instance, name: str) -> bool:
-    bases = (base for base in classes.ancestry(instance.cls) if isinstance(base, Class))
-    return any(name in base.namespace.attributes_set(base.node)[1] for base in bases)
 
 
 def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) -> Value:

@@ -166,3 +166,9 @@ def is_dataclass(cls: Class) -> bool:
 def _decorated_dataclass(cls: Class) -> bool:
     names = (d.func if isinstance(d, ast.Call) else d for d in cls.node.decorator_list)
     return any((n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "")) == "dataclass" for n in names)
+
+
+def set_later(cls: Class, name: str) -> bool:
+    """Whether something else than the constructors of a class and its bases sets an attribute, in their modules."""
+    bases = (base for base in ancestry(cls) if isinstance(base, Class))
+    return any(name in base.namespace.attributes_set(base.node)[1] for base in bases)

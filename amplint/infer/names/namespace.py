@@ -16,6 +16,7 @@ from amplint import contents
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
+from amplint.infer.names.folders import LIBRARY_FOLDERS, is_file, root_of
 from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
 from amplint.infer.syntax.bodies import OF_TENSORS, Body, attributes_set, body_of, globals_said
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
 MAX_PROJECT_BYTES = 24_000_000
@@ -346,23 +346,6 @@ def _outline(source: Source) -> Outline | None:
         return None
 
 
-def root_of(folder: Path) -> tuple[Path, str]:
-    """The folder that absolute imports start from in the files of a folder, and the dotted name of their package."""
-    parts: list[str] = []
-    while _is_file(folder / "__init__.py") and folder.parent != folder:
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(parts)
-
-
-def _is_file(path: Path) -> bool:
-    """Whether there is a file that can be asked for; not so under a name too long, or in a folder closed to us."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
 class Project:
     """The files that import each other: finds and parses modules on demand and keeps them."""
 
@@ -464,7 +447,7 @@ class Project:
         if key not in self._found:
             path = root.joinpath(*parts)
             candidates = (path.with_name(path.name + ".py"), path / "__init__.py")
-            self._found[key] = next((c for c in candidates if _is_file(c)), None)
+            self._found[key] = next((c for c in candidates if is_file(c)), None)
         found = self._found[key]
         if found is None:
             return None

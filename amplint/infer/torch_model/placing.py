@@ -13,7 +13,7 @@ from amplint.infer.lattice.dtypes import FLOAT32, UNKNOWN_LANE, Lane
 from amplint.infer.lattice.joining import options_of, unite
 from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import UNKNOWN, Const, DTypeValue, Layer, Made, Origin, Tensor, Value
-from amplint.infer.names.classes import has_unknown_base, is_module
+from amplint.infer.names.classes import has_unknown_base, is_module, set_later
 from amplint.infer.names.retrofits import adds_to_given, given_to
 from amplint.infer.torch_model import memories
 
@@ -154,3 +154,13 @@ def made_later(frame: Frame) -> bool:
         later = later or (at.owner is not None and is_module(at.owner) and not has_unknown_base(at.owner))
         at = at.caller
     return later and at is None
+
+
+def as_kept(frame: Frame, instance: Instance, name: str) -> Value:
+    """What an attribute holds: a tensor that the constructor left in the host's memory is there still, unless some
+    other code sets the attribute."""
+    value = instance.attributes[name]
+    if isinstance(value, Tensor) and value.host and frame.constructing is not instance:
+        kept = not instance.open and not set_later(instance.cls, name)
+        return value if kept else replace(value, host=None)
+    return value

@@ -38,6 +38,8 @@ class Cell(nn.Module):
         ("import torch\ntorch.set_default_tensor_type(torch.cuda.DoubleTensor)\n", False),
         ("import torch\ntorch.set_default_dtype(torch.float32)\n", True),
         ("import torch\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\n", True),
+        ("from torch import float64 as float32, set_default_dtype\nset_default_dtype(float32)\n", False),
+        ("import torch as t\nt.set_default_dtype(t.float)\n", True),
         ("import torch\ndef load():\n    torch.set_default_dtype(torch.float64)\n", True),
         ("import torch\n# torch.set_default_dtype(torch.float64)\n", True),
         ("def set_default_dtype(dtype): ...\nset_default_dtype('float64')\n", True),
