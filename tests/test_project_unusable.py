@@ -157,6 +157,14 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
         {"BODY": "try:\n            x = x * scale\n        except NameError:\n            pass"},
         {"BODY": "try:\n            x = x * scale\n        except:\n            pass"},
         {"BODY": "import contextlib\n        with contextlib.suppress(NameError):\n            x = x * scale"},
+        {
+            "HEAD": "from contextlib import ExitStack",
+            "BODY": "with ExitStack() as s:\n            s.push(lambda *e: True)\n            x = x * scale",
+        },
+        {
+            "HEAD": "from contextlib import suppress as trying",
+            "BODY": "with trying(NameError):\n            x = x * scale",
+        },
         {"BODY": "if x.dim() < 3:\n            return self.linear(x.float())\n        x = x * scale"},
         {"BODY": "for x in [x]:\n            break\n        else:\n            x = x * scale"},
         {"BODY": "if (scale := 2) > 1:\n            x = x * scale"},

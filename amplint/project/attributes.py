@@ -10,7 +10,7 @@ from amplint.infer.names.classes import ancestry, find_member, is_dataclass, is_
 from amplint.infer.names.definitions import Class
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
-from amplint.infer.syntax.surely import evaluated, parts
+from amplint.infer.syntax.surely import evaluated, parts, transparent
 from amplint.infer.torch_model.modules import of_every_module
 from amplint.project.demands import Demand, constants, demanded
 from amplint.project.mentions import Function
@@ -62,8 +62,9 @@ class Attributes:
         return self._missing[key]
 
     def _unused(self, cls: Class, kin: list[Class]) -> list[Rows]:
+        contexts = transparent(cls.namespace.tree)
         methods = [s for s in cls.node.body if isinstance(s, Function) and s.args.args and not is_static(s)]
-        asked = (each for method in methods for each in _asked(method))
+        asked = (each for method in methods for each in _asked(method, contexts))
         return [(each.first, each.last) for each in asked if not self._is_given(cls, kin, each)]
 
     def _is_given(self, cls: Class, kin: list[Class], asked: Asked) -> bool:
@@ -91,7 +92,7 @@ def _is_dynamic(cls: Class) -> bool:
     return any(found.intersection(_DYNAMIC) for found in names)
 
 
-def _asked(method: Function) -> Iterator[Asked]:
+def _asked(method: Function, contexts: frozenset[int]) -> Iterator[Asked]:
     """What a method reads of its object, and what its tests demand of that."""
     own = method.args.args[0].arg
 
@@ -99,7 +100,7 @@ def _asked(method: Function) -> Iterator[Asked]:
         of_object = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own
         return node.attr if isinstance(node, ast.Attribute) and of_object else None
 
-    for part in parts(method.body):
+    for part in parts(method.body, contexts):
         if part.holds is None and not part.is_caught(AttributeError):
             yield from (Asked(name, None, part.first, part.last) for name in _read(part.node, own))
     yield from (Asked(*each) for each in demanded(method.body, attribute))

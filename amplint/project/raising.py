@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references, unbound
-from amplint.infer.syntax.surely import evaluated, parts
+from amplint.infer.syntax.surely import evaluated, parts, transparent
 from amplint.infer.torch_model.torch_names import missing
 
 if TYPE_CHECKING:
@@ -61,7 +61,11 @@ def raising(source: Source, release: Release) -> dict[int, Raised]:
 def raises_when_run(source: Source, release: Release) -> bool:
     """Whether the statements at the top level of a file raise."""
     raised = raising(source, release)
-    always = (part for part in parts(source.tree.body) if part.always and part.holds is None) if raised else ()
+    always = (
+        (part for part in parts(source.tree.body, transparent(source.tree)) if part.always and part.holds is None)
+        if raised
+        else ()
+    )
     for part in always:
         errors = (raised[id(node)].error for node in evaluated(part.node) if id(node) in raised)
         if any(not part.is_caught(error) for error in errors):

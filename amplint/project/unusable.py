@@ -11,7 +11,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
-from amplint.infer.syntax.surely import Part, evaluated, last_line, parts
+from amplint.infer.syntax.surely import Part, evaluated, last_line, parts, transparent
 from amplint.project.attributes import is_static, last_name
 from amplint.project.mentions import Function
 from amplint.project.raising import Raised, raising
@@ -123,8 +123,8 @@ class Unusable:
     def _found(self, file: Source) -> list[Rows]:
         """The lines of a file: those on every way through which something raises, again for what calls that."""
         raised = raising(file, self._release)
-        bodies = list(_bodies(file.tree))
-        steps = {index: list(_steps(body, raised)) for index, body in enumerate(bodies)}
+        bodies, contexts = list(_bodies(file.tree)), transparent(file.tree)
+        steps = {index: list(_steps(body, contexts, raised)) for index, body in enumerate(bodies)}
         found: list[Rows] = []
         failing = self._failing[id(file.tree)] = {}
         done: set[int] = set()
@@ -203,8 +203,8 @@ def _bodies(tree: ast.Module) -> Iterator[_Body]:
             yield _Body(node, owners.get(id(node)), node.body)
 
 
-def _steps(body: _Body, raised: dict[int, Raised]) -> Iterator[_Step]:
-    for part in parts(body.body):
+def _steps(body: _Body, contexts: frozenset[int], raised: dict[int, Raised]) -> Iterator[_Step]:
+    for part in parts(body.body, contexts):
         for node in evaluated(part.node) if part.holds is None else ():
             if isinstance(node, ast.Call) or id(node) in raised:
                 yield _Step(part, node)

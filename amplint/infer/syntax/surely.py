@@ -7,16 +7,16 @@ import builtins
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.infer.syntax.bodies import children, nodes_below
+from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_node
+from amplint.infer.syntax.references import references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
+_WITH = (ast.With, ast.AsyncWith)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_SWALLOWING = ("suppress", "raises", "assertRaises", "assertRaisesRegex", "capture")
-"""Context managers that may keep what is raised inside them, by the last part of their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,13 @@ class Part:
         return any(_takes(handler, error) for handler in self.handlers)
 
 
-def parts(body: list[ast.stmt]) -> Iterator[Part]:
-    """What a block evaluates, each with the lines of it that are run on no way but those that come there."""
+def parts(body: list[ast.stmt], contexts: frozenset[int]) -> Iterator[Part]:
+    """What a block evaluates, each with the lines of it that are run on no way but those that come there.
+
+    ``contexts`` are those of its file that are :func:`transparent`.
+    """
     if body:
-        yield from _parts(body, _Place(body[0].lineno, last_line(body)))
+        yield from _parts(body, _Place(body[0].lineno, last_line(body), contexts))
 
 
 def last_line(body: list[ast.stmt]) -> int:
@@ -52,10 +55,11 @@ def last_line(body: list[ast.stmt]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Lines, and what stands around them, as in :class:`Part`."""
+    """Lines, and what stands around them, as in :class:`Part`; ``contexts`` as in :func:`parts`."""
 
     first: int
     last: int
+    contexts: frozenset[int]
     always: bool = True
     handlers: tuple[ast.ExceptHandler, ...] = ()
 
@@ -71,8 +75,8 @@ def _parts(body: list[ast.stmt], place: _Place) -> Iterator[Part]:
         if before is not None and any(isinstance(node, _LEAVING) for node in nodes_below(before)):
             place = replace(place, first=statement.lineno)
         yield from (place.part(head) for head in _heads(statement))
-        if isinstance(statement, (ast.With, ast.AsyncWith)):
-            if not any(map(_swallows, statement.items)):
+        if isinstance(statement, _WITH):
+            if all(id(item.context_expr) in place.contexts for item in statement.items):
                 yield from _parts(statement.body, place)
         elif isinstance(statement, ast.ClassDef):
             yield from _parts(statement.body, place)
@@ -124,7 +128,7 @@ def _heads(statement: ast.stmt) -> Iterable[ast.expr | ast.stmt]:
         return (statement.iter,)
     if isinstance(statement, ast.Match):
         return (statement.subject,)
-    if isinstance(statement, (ast.With, ast.AsyncWith)):
+    if isinstance(statement, _WITH):
         return [item.context_expr for item in statement.items]
     if isinstance(statement, _DEFINITIONS):
         given = (*statement.args.defaults, *statement.args.kw_defaults)
@@ -136,11 +140,16 @@ def _heads(statement: ast.stmt) -> Iterable[ast.expr | ast.stmt]:
     return () if hasattr(statement, "body") else (statement,)
 
 
-def _swallows(item: ast.withitem) -> bool:
-    made = item.context_expr
-    called = made.func if isinstance(made, ast.Call) else made
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-    return name in _SWALLOWING
+@once_for_each_node
+def transparent(tree: ast.Module) -> frozenset[int]:
+    """By ``id``, the contexts of a file that surely let through what is raised inside them: torch's, and open files.
+
+    Any other may keep it, as ``contextlib.suppress`` does.
+    """
+    torch = {id(reference.node) for reference in references(tree)}
+    contexts = [item.context_expr for node in nodes_below(tree) if isinstance(node, _WITH) for item in node.items]
+    called = [(made, made.func if isinstance(made, ast.Call) else made) for made in contexts]
+    return frozenset(id(made) for made, callee in called if id(callee) in torch or getattr(callee, "id", "") == "open")
 
 
 def _takes(handler: ast.ExceptHandler, error: type[Exception]) -> bool:
