@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from amplint.claims.caught import has_substitute
 from amplint.claims.seen_ways import only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
@@ -85,8 +86,9 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
 
 def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
     """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
-    :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), or the
-    project has no part in what they are about (see :mod:`amplint.project.precision`)."""
+    :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), the
+    project has no part in what they are about (see :mod:`amplint.project.precision`), or the file handles what is
+    raised (see :mod:`amplint.claims.caught`)."""
     if not any(s.standing.told for _, s in suspects):
         return suspects
     tree = facts.source.tree
@@ -101,7 +103,9 @@ def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
             of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
             unused = rule.code in doubts.LEFT_OVER.codes and left.hold(suspect.span.start.row)
             unasked = of_accuracy and not asks_anywhere(*facts.root)
-            held |= {doubts.LEFT_OVER: unused, doubts.UNASKED_PRECISION: unasked}
+            raises = rule.code in doubts.SUBSTITUTED.codes and suspect.severity is Severity.ERROR
+            substituted = raises and has_substitute(facts.source, suspect.span)
+            held |= {doubts.LEFT_OVER: unused, doubts.UNASKED_PRECISION: unasked, doubts.SUBSTITUTED: substituted}
             suspect = suspect.doubted(*holding(held))
         weighed.append((rule, suspect))
     return weighed

@@ -46,6 +46,46 @@ CASES = {
             gs.step(optimizer)
             gs.update()
     """,
+    "a helper that returns what it is passed": """
+        class Trainer:
+            def __init__(self, model, optimizer):
+                self.model, self.optimizer, self.scaler = model, optimizer, GradScaler()
+
+            def restore(self, states):
+                def loaded(state, thing):
+                    thing.load_state_dict(state)
+                    return thing
+
+                self.optimizer = loaded(states["optimizer"], self.optimizer)
+                self.scaler = loaded(states["scaler"], self.scaler)
+
+            def step(self, loss):
+                if self.scaler is None:
+                    loss.backward()
+                    self.optimizer.step()
+                else:
+                    self.scaler.scale(loss).backward()
+                    self.scaler.step(self.optimizer)
+                    self.scaler.update()
+
+            def stepping_too_early(self, loss):
+                self.scaler.scale(loss).backward()
+                self.optimizer.step()  # AMP402
+    """,
+    "a helper that returns another thing under the name of its parameter": """
+        class Trainer:
+            def __init__(self, model, optimizer):
+                self.model, self.optimizer = model, optimizer
+                self.scaler = self.made(optimizer)
+
+            def made(self, thing):
+                thing = GradScaler()
+                return thing
+
+            def step(self, loss):
+                loss.backward()
+                self.scaler.step(self.optimizer)  # AMP402
+    """,
     "unscaled in a helper": """
         class Trainer:
             def __init__(self, model, optimizer):

@@ -85,6 +85,11 @@ OTHER_DEFAULT = _possible(
     f"{_OPERANDS} {_LOW_PRECISION}",
     "Importing the package sets another default dtype than float32, so that nothing here is half.",
 )
+SUBSTITUTED = _possible(
+    "substituted",
+    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
+    "The code catches what is raised here, and computes the same in another way.",
+)
 UNKNOWN_ON_A_PATH = _likely(
     "unknown-on-a-path",
     f"{_OPERANDS} {_LOW_PRECISION}",

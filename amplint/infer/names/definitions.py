@@ -110,10 +110,7 @@ class Class(Value):
 
 @dataclass(slots=True, eq=False)
 class Instance(Value):
-    """An object of a project class. ``attributes`` is what its methods assigned so far.
-
-    ``converted`` is the dtype the whole module was converted to (``.half()``), None for the scenario's own.
-    """
+    """An object of a project class. ``attributes`` is what its methods assigned so far."""
 
     cls: Class
     attributes: dict[str, Value] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
-from amplint.infer.lattice.dtypes import BITS, FLOATS, UNKNOWN_LANE, Lane
+from amplint.infer.lattice.dtypes import BITS, FLOATS, Lane
 from amplint.infer.lattice.joining import element_of, unite
 from amplint.infer.lattice.values import (
     NONE,
@@ -28,7 +28,7 @@ from amplint.infer.names.definitions import Instance
 from amplint.infer.names.texts import attribute_name
 from amplint.infer.state.dispatch import get_attribute, set_attribute
 from amplint.infer.syntax.templates import is_family
-from amplint.infer.torch_model import layer_lists, packed
+from amplint.infer.torch_model import conversions, layer_lists, packed
 from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.placing import buffer, is_added, layer_tensor, place
@@ -187,31 +187,6 @@ def _stacked(frame: Frame, stacked: Layer, norm: Value | None, arguments: Argume
     return call_layer(frame, norm, Arguments([value]), node) if isinstance(norm, Layer) else value
 
 
-def converted(frame: Frame, layer: Layer, dtype: DTypeValue | None) -> Layer:
-    """A layer after ``.half()``, ``.to(dtype)`` and the like, where nothing later converts the whole model."""
-    if dtype is None:
-        return layer
-    frame.session.spend(1)
-    tensors: dict[str, Value] = {}
-    for name, value in layer.tensors.items():
-        if isinstance(value, Tensor) and any(lane.mask & FLOATS or not lane.mask for lane in value.dtypes):
-            lanes = []
-            for scenario, lane, wanted in zip(frame.session.scenarios, value.dtypes, dtype.dtypes, strict=True):
-                follows = frame.in_module and scenario.parameters != "float32" and not scenario.keeps_explicit
-                lanes.append(lane if follows else Lane(wanted.mask) if wanted.known else UNKNOWN_LANE)
-            value = replace(value, dtypes=tuple(lanes), explicit=True)
-        tensors[name] = value
-    children = layer.children
-    if isinstance(children, Mapping):
-        inner = {k: converted(frame, v, dtype) if isinstance(v, Layer) else v for k, v in children.items.items()}
-        children = Mapping(inner, children.other)
-    elif isinstance(children, Sequence) and children.items is not None:
-        items = tuple(converted(frame, v, dtype) if isinstance(v, Layer) else v for v in children.items)
-        children = Sequence(items, children.element, children.mutable)
-    repeated = {n: converted(frame, v, dtype) for n in _REPEATED if isinstance(v := layer.options.get(n), Layer)}
-    return replace(layer, tensors=tensors, children=children, options={**layer.options, **repeated})
-
-
 _MODULE_SAME = frozenset(
     [
         "eval",
@@ -288,9 +263,9 @@ def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Argu
         return receiver
     if name in _MODULE_CASTS or name in ("to", "type"):
         dtype = frame.session.dtype(_MODULE_CASTS[name]) if name in _MODULE_CASTS else _dtype_argument(arguments)
-        if isinstance(receiver, Layer):
-            return converted(frame, receiver, dtype)
-        return receiver if dtype is None and _only_devices(arguments) else UNKNOWN
+        if dtype is not None:
+            return conversions.convert(frame, receiver, dtype, node)
+        return receiver if isinstance(receiver, Layer) or _only_devices(arguments) else UNKNOWN
     if name in _GETTING:
         return _named_inside(frame, receiver, first, node)
     if name in ("add_module", "register_module") and isinstance(receiver, Layer):

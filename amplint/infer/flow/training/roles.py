@@ -8,9 +8,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from amplint.infer.flow.training.program import Place, Program, Scope
 
 
@@ -164,12 +167,7 @@ class Roles:
             callee = cls.method("__init__") if cls is not None else None
         if callee is None or isinstance(callee.node, ast.Module):
             return
-        parameters = [argument.arg for argument in callee.parameters()]
-        given = list(zip(parameters, call.args, strict=False))
-        given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
-        for name, value in given:
-            if isinstance(value, ast.Starred):
-                break
+        for name, value in _given(call, callee):
             things = frozenset(t for t in self.of(value, scope) if t.role is not Role.OTHER)
             if name in callee.names:
                 self._add((id(callee), name), things)
@@ -229,8 +227,16 @@ class Roles:
             return frozenset({Thing(Role.AUTOCAST, call)}) | self.of(func, scope, depth + 1) & {OTHER}
         callee = self.program.callee(call, scope)
         if callee is not None:
-            return frozenset().union(*(self.of(value, callee, depth + 1) for value in callee.returned))
+            return frozenset().union(*(self._returned(value, callee, call, scope, depth) for value in callee.returned))
         return frozenset()
+
+    def _returned(self, value: ast.expr, callee: Scope, call: ast.Call, scope: Scope, depth: int) -> frozenset[Thing]:
+        """What a call gives that returns an expression: of a parameter that nothing rebinds, what this call passes."""
+        if isinstance(value, ast.Name) and not any(_binds(target, value.id) for target, _ in callee.assignments):
+            passed = dict(_given(call, callee)).get(value.id)
+            if passed is not None:
+                return self.of(passed, scope, depth + 1)
+        return self.of(value, callee, depth + 1)
 
     def _own_class_role(self, call: ast.Call, scope: Scope) -> Role | None:
         """A class of this file that is a GradScaler by inheritance."""
@@ -282,6 +288,18 @@ class Roles:
 
     def _known(self, place: Place) -> bool:
         return any(thing.role is not Role.OTHER for thing in self.things.get(place, ()))
+
+
+def _given(call: ast.Call, callee: Scope) -> Iterator[tuple[str, ast.expr]]:
+    """What a call passes to which parameter of a function, up to what ``*`` spreads."""
+    parameters = [argument.arg for argument in callee.parameters()]
+    given = list(zip(parameters, call.args, strict=False))
+    given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
+    return takewhile(lambda passed: not isinstance(passed[1], ast.Starred), given)
+
+
+def _binds(target: ast.expr, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target))
 
 
 def _switched_off(call: ast.Call) -> bool:

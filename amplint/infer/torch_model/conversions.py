@@ -1,0 +1,113 @@
+"""``.half()``, ``.float()`` and ``.to(dtype)`` of modules, which convert in place.
+
+In a constructor a conversion holds until the whole model is converted. What a method converts has the new dtype from
+there on in that method; elsewhere the method may have run before or not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from amplint.infer.lattice.dtypes import FLOATS, UNKNOWN_LANE, Lane
+from amplint.infer.lattice.values import UNKNOWN, DTypeValue, Layer, Mapping, Sequence, Tensor, Value
+from amplint.infer.names.definitions import Instance
+from amplint.infer.state.dispatch import set_attribute
+from amplint.infer.torch_model.placing import made_later
+
+if TYPE_CHECKING:
+    from amplint.infer.state.frame import Frame
+
+_Change: TypeAlias = Callable[[Tensor], Tensor]
+
+
+def convert(frame: Frame, module: Value, dtype: DTypeValue, node: ast.expr) -> Value:
+    """Convert a module in place by the call ``node``; what the call gives."""
+    at = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if isinstance(module, Layer):
+        made = _changed(frame, module, partial(_converted, frame, dtype=dtype))
+        _put(frame, at, module, made, dtype)
+        return made
+    if isinstance(module, Instance):
+        _convert_attributes(frame, at, module, dtype)
+    return UNKNOWN
+
+
+def _put(frame: Frame, at: ast.expr | None, module: Layer, made: Layer, dtype: DTypeValue) -> None:
+    """Put a converted layer where it was found."""
+    if isinstance(at, ast.Name) and frame.variables.get(at.id) is module:
+        frame.bind(at.id, made)
+    elif isinstance(at, ast.Attribute) and isinstance(at.value, ast.Name):
+        owner = frame.variables.get(at.value.id)
+        if not isinstance(owner, Instance) or owner.attributes.get(at.attr) is not module:
+            return
+        if not made_later(frame):
+            set_attribute(frame, owner, at.attr, made)
+        else:
+            _may_hold(frame, owner, at.attr, _changed(frame, module, partial(_either, frame, dtype=dtype)))
+            frame.note(f"{at.value.id}.{at.attr}", made)
+
+
+def _convert_attributes(frame: Frame, at: ast.expr | None, module: Instance, dtype: DTypeValue) -> None:
+    """What an object of a project's class holds: to other methods of itself it is what it was."""
+    for name, value in tuple(module.attributes.items()):
+        if isinstance(at, ast.Name) and isinstance(value, (Layer, Instance, Tensor)):
+            frame.note(f"{at.id}.{name}", _of_attribute(frame, value, partial(_converted, frame, dtype=dtype)))
+        if module is not frame.receiver and frame.constructing is not module:
+            _may_hold(frame, module, name, _of_attribute(frame, value, partial(_either, frame, dtype=dtype)))
+
+
+def _may_hold(frame: Frame, owner: Instance, name: str, value: Value) -> None:
+    """Set an attribute to what it holds before a conversion as well as after it."""
+    if value.key != owner.attributes[name].key:
+        owner.attributes[name] = value
+        frame.session.changed((id(owner), name))
+
+
+def _of_attribute(frame: Frame, value: Value, change: _Change) -> Value:
+    if isinstance(value, Layer):
+        return _changed(frame, value, change)
+    return change(value) if isinstance(value, Tensor) and value.leaf else value
+
+
+def _changed(frame: Frame, layer: Layer, change: _Change) -> Layer:
+    """A layer with its tensors changed, and those of the layers inside it."""
+    frame.session.spend(1)
+
+    def inside(value: Value) -> Value:
+        return _changed(frame, value, change) if isinstance(value, Layer) else value
+
+    tensors = {name: change(v) if isinstance(v, Tensor) else v for name, v in layer.tensors.items()}
+    children = layer.children
+    if isinstance(children, Mapping):
+        children = Mapping({name: inside(value) for name, value in children.items.items()}, children.other)
+    elif isinstance(children, Sequence) and children.items is not None:
+        children = Sequence(tuple(map(inside, children.items)), children.element, children.mutable)
+    options = {name: inside(value) for name, value in layer.options.items()}
+    return replace(layer, tensors=tensors, children=children, options=options)
+
+
+def _is_floating(tensor: Tensor) -> bool:
+    return any(lane.mask & FLOATS or not lane.mask for lane in tensor.dtypes)
+
+
+def _converted(frame: Frame, tensor: Tensor, dtype: DTypeValue) -> Tensor:
+    """A tensor of a module that is converted; a model that is made in low precision is converted after its parts."""
+    if not _is_floating(tensor):
+        return tensor
+    before = frame.in_module and not made_later(frame)
+    lanes = []
+    for scenario, lane, wanted in zip(frame.session.scenarios, tensor.dtypes, dtype.dtypes, strict=True):
+        follows = before and scenario.parameters != "float32" and not scenario.keeps_explicit
+        lanes.append(lane if follows else Lane(wanted.mask) if wanted.known else UNKNOWN_LANE)
+    return replace(tensor, dtypes=tuple(lanes), explicit=True)
+
+
+def _either(frame: Frame, tensor: Tensor, dtype: DTypeValue) -> Tensor:
+    """A tensor of a module that may have been converted: its dtype is known where both are the same."""
+    made = _converted(frame, tensor, dtype)
+    lanes = (old if old.mask == new.mask else UNKNOWN_LANE for old, new in zip(tensor.dtypes, made.dtypes, strict=True))
+    return replace(tensor, dtypes=tuple(lanes))
