@@ -57,3 +57,42 @@ def test_one_test_makes_both_raise_or_neither() -> None:
     with pytest.raises(RuntimeError, match="dtype") as caught:
         namespace["Net"](8).to(torch.bfloat16)(x)
     assert [e.lineno + 1 for e in caught.traceback if str(e.path).endswith("net.py")] == [15]
+
+
+NAMED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        if {test}:
+            self.rnn = getattr(nn, kind)(8, 8)
+        else:
+            raise ValueError(kind)
+
+    def forward(self, x: torch.Tensor):
+        return self.rnn(x, torch.zeros(1, 2, 8, device=x.device))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("kind == 'GRU'", [14]),
+        ("kind in ('GRU', 'RNN')", [14]),
+        ("kind in ['RNN']", [14]),
+        ("kind != 'LSTM'", []),
+        ("kind in ('GRU', len(kind))", []),
+        ("kind", []),
+    ],
+)
+def test_layers_by_a_name_that_was_tested(test: str, told: list[int]) -> None:
+    code = NAMED.format(test=test)
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "net.py", "exec"), namespace)
+    with pytest.raises((RuntimeError, ValueError), match="dtype") as caught:
+        namespace["Net"]("RNN" if "RNN" in test else "GRU").to(torch.bfloat16)(torch.ones(3, 2, 8).bfloat16())
+    assert [e.lineno + 1 for e in caught.traceback if str(e.path).endswith("net.py")] == [14]
+    assert told_in(code) == told

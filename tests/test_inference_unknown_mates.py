@@ -65,3 +65,26 @@ def test_a_module_of_which_only_that_is_known_is_unknown(first: str, annotation:
 def test_what_is_hardly_reached_is_not_told(first: str, raises: int, told: list[int]) -> None:
     assert run(first) == [raises]
     assert told_in(CODE.format(first=first)) == told
+
+
+@pytest.mark.parametrize(
+    ("write", "raises", "told"),
+    [
+        ("wide[:, at[:, 0]] = x", 14, [14]),
+        ("wide[:, at[:, 0]] = self.given(x)", 14, []),
+        ("wide[at[:, 0], 0] = x[:, 0]", 14, [14]),
+        ("wide[:, at[:, 0]] = x.float()", 15, [15]),
+        ("wide[:, at[0, 0]] = x[:, 0]", 15, [15]),
+        ("wide[:, at[:, 0]] = 0.0", 15, [15]),
+    ],
+)
+def test_rows_that_a_tensor_chooses_take_their_own_dtype(write: str, raises: int, told: list[int]) -> None:
+    code = CODE.format(first=f"first = x\n        {write}").replace("mask", "at")
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "net.py", "exec"), namespace)
+    net = namespace["Net"](nn.Linear(8, 8)).to(torch.bfloat16)
+    with pytest.raises(RuntimeError, match="dtype") as caught:
+        net(torch.ones(8, 8, dtype=torch.bfloat16), torch.arange(8)[:, None])
+    lines = [entry.lineno + 1 for entry in caught.traceback if str(entry.path).endswith("net.py")]
+    assert lines == [raises]
+    assert told_in(code) == told

@@ -77,6 +77,7 @@ UNMOVED = (
     "torch.ones(4).new_zeros(4)",
     "x.new_zeros(4).cpu()",
     "torch.zeros(4, device='cpu')",
+    "torch.from_numpy(self.gate.detach().cpu().numpy())",
 )
 MOVED = (
     "torch.tensor(2.0)",
@@ -128,7 +129,7 @@ def faked(text: str) -> None:
         module(torch.empty(2, 4, device="cuda"))
 
 
-@pytest.mark.parametrize("made", [made for made in UNMOVED if "new_zeros" not in made])
+@pytest.mark.parametrize("made", [made for made in UNMOVED if "new_zeros" not in made and "numpy" not in made])
 def test_torch_takes_no_two_memories(made: str) -> None:
     with pytest.raises(RuntimeError, match="device"):
         faked(cell(made))

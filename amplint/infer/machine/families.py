@@ -6,6 +6,7 @@ A family holds the join of all that was set under it, beside the attributes with
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import merge, options_of, unite
@@ -68,7 +69,11 @@ def _computed(frame: Frame, node: ast.expr) -> str:
 
 def read_by_name(frame: Frame, arguments: Arguments, node: ast.expr) -> Value:
     """``getattr(value, name)``."""
-    value, name = arguments.positional[0], texts.attribute_name(arguments.positional[1])
+    value, named = arguments.positional[0], options_of(arguments.positional[1])
+    if len(named) > 1:
+        each = [replace(arguments, positional=[value, one, *arguments.positional[2:]]) for one in named]
+        return unite(*(read_by_name(frame, one, node) for one in each))
+    name = texts.attribute_name(named[0])
     if name is None:
         return UNKNOWN
     if not is_family(name):

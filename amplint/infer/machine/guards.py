@@ -295,6 +295,8 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
                     narrow(frame, operand, truth)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
+        if isinstance(test.ops[0], (ast.Eq, ast.In)) is truth and isinstance(test.left, ast.Name):
+            _narrow_text(frame, test.left, test.comparators[0])
     elif isinstance(test, ast.Name):
         held = held_test(frame, test.id)
         if held is not None:
@@ -355,6 +357,16 @@ def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.e
     narrowed = _equal_lane if equal else _unlike_lane
     lanes = tuple(narrowed(lane, [option[number] for option in options]) for number, lane in enumerate(tensor.dtypes))
     frame.note(name, _with_dtypes(tensor, lanes))
+
+
+def _narrow_text(frame: Frame, name: ast.Name, right: ast.expr) -> None:
+    """What a variable is of which nothing is known, or that was taken for a tensor, where it equals a string, or is one
+    of several."""
+    given = right.elts if isinstance(right, (ast.List, ast.Tuple, ast.Set)) else [right]
+    texts = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    value = frame.variables.get(name.id)
+    if (value is UNKNOWN or isinstance(value, Tensor)) and texts and len(texts) == len(given):
+        frame.note(name.id, unite(*map(Const, texts)))
 
 
 def _tensor_of(frame: Frame, expression: ast.expr) -> tuple[str, Tensor] | None:

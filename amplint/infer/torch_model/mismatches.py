@@ -33,6 +33,7 @@ from amplint.infer.torch_model.provenance import (
     was_added,
 )
 from amplint.infer.torch_model.torch_ops import LOWER, NUMPY, Op, find_op
+from amplint.infer.torch_model.unknown_mates import indexes_by_array, into_rows
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -346,15 +347,16 @@ def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: V
     """``container[index] = value``: casts silently where the index is a slice or a number, raises for a tensor."""
     op = find_op("torch.Tensor.index_put_")
     source = next((option for option in options_of(value) if isinstance(option, Tensor)), None)
-    if op is None or source is None or source.maybe or container.maybe:
-        return
-    if not _indexes_by_tensor(index) or source.dim == 0:
+    if op is None or container.maybe or not (_indexes_by_tensor(index) or indexes_by_array(target.slice)):
         return
     statement = frame.statement
+    memories.meet(frame, statement or target, (container, value))
+    into_rows(frame, statement or target, container, value)
+    if source is None or source.maybe or source.dim == 0:
+        return
     written = statement.value if isinstance(statement, ast.Assign) and target in statement.targets else None
     name = next((name for name in op.tensors if name != "self"), "values")
     operands = [Operand("self", target.value, container), Operand(name, written, source)]
-    memories.meet(frame, statement or target, (container, source))
     check(frame, statement or target, op, operands, out=False)
 
 

@@ -394,7 +394,8 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
 
 
 def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
-    return Tensor(frame.session.unknown, None, host=True)
+    """``torch.from_numpy``, which takes arrays alone, no numbers."""
+    return Tensor(frame.session.unknown, 1, host=True)
 
 
 def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:

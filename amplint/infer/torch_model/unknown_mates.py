@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.values import UNKNOWN, Tensor
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Instance
@@ -53,6 +54,25 @@ def into_unknown(frame: Frame, arguments: Arguments, node: ast.expr) -> None:
         return
     if frame.variables.get(held.id) is receiver:
         _note(frame, node, [value for value in arguments.positional[:1] if isinstance(value, Tensor)])
+
+
+def into_rows(frame: Frame, node: ast.expr | ast.stmt, container: Tensor, value: Value) -> None:
+    """Note that something unknown, or low precision as a caller passes it, is written to rows of float32 that a tensor
+    chooses."""
+    if _is_unknown(value) or (isinstance(value, Tensor) and _is_half(frame, value)):
+        _note(frame, node, [container])
+
+
+def _is_half(frame: Frame, tensor: Tensor) -> bool:
+    lanes = zip(frame.session.scenarios, tensor.dtypes, strict=True)
+    return all(lane.mask & LOW for scenario, lane in lanes if scenario.parameters != "float32")
+
+
+def indexes_by_array(index: ast.expr) -> bool:
+    """Whether a part of an index is taken from something with several dimensions, as a number never is: ``at[:, 0]``."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    inner = (part.slice for part in parts if isinstance(part, ast.Subscript))
+    return any(isinstance(of, ast.Tuple) and any(isinstance(one, ast.Slice) for one in of.elts) for of in inner)
 
 
 def _note(frame: Frame, node: ast.expr | ast.stmt, tensors: Iterable[Tensor]) -> None:
