@@ -448,7 +448,7 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
     session = frame.session
     arguments = arguments.generalised()
     adding = placing.is_added(frame)
-    key = ("instance", cls.key, arguments.key, frame.in_module, adding)
+    key = ("instance", cls.key, arguments.key, frame.in_module, adding, placing.stage(frame))
     found = session.memo.get(key)
     if found is not None:
         return found
@@ -479,7 +479,7 @@ def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast
             in_module=frame.in_module,
             constructing=instance,
         )
-        inside.adding = placing.is_added(frame)
+        inside.adding, inside.stage = placing.is_added(frame), placing.stage(frame)
         call(inside, Bound(member, instance), arguments, node)
         return
     base = classes.torch_base(instance.cls)

@@ -111,7 +111,8 @@ def is_autograd_function(cls: Class) -> bool:
 
 
 def has_unknown_base(cls: Class) -> bool:
-    return any(not isinstance(base, (Class, TorchName, Builtin)) for base in ancestry(cls))
+    """Whether a class derives from one that is not seen, and may give it attributes."""
+    return any(not isinstance(base, (Class, TorchName, Builtin)) and not _is_bare(base) for base in ancestry(cls))
 
 
 def is_plain(cls: Class) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +32,14 @@ class Returned(NamedTuple):
     node: ast.expr | None = None
 
 
+class Stage(Enum):
+    """When something is made that a module holds."""
+
+    BEFORE = "before the model is converted"
+    BY_METHOD = "by a method, before that or after it"
+    RUNNING = "while the model runs, after that"
+
+
 class Frame(Activation):
     """An activation that runs."""
 
@@ -39,6 +48,8 @@ class Frame(Activation):
 
     parts: Mapping[int, Value] = MappingProxyType({})
     """What the sides of the conditional that was evaluated last gave, by ``id``."""
+    stage = Stage.BEFORE
+    """Of the activation that begins to construct an object: when that is made."""
     adding = False
     """Whether what is constructed here becomes part of an object that is put around a layer of a loaded model."""
     definition: FunctionNode | None = None

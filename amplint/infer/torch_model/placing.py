@@ -15,9 +15,11 @@ from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import UNKNOWN, Const, DTypeValue, Layer, Made, Origin, Tensor, Value
 from amplint.infer.names.classes import has_unknown_base, is_module, set_later
 from amplint.infer.names.retrofits import adds_to_given, given_to
+from amplint.infer.state.frame import Stage
 from amplint.infer.torch_model import memories
 
 if TYPE_CHECKING:
+    from amplint.infer.lattice.dtypes import Dtypes
     from amplint.infer.names.definitions import Instance
     from amplint.infer.state.frame import Frame
 
@@ -85,7 +87,19 @@ def place(frame: Frame, tensor: Tensor, role: str) -> Tensor:
     converted behind its back.
     """
     placed = frame.session.placed(tensor, role) if frame.in_module else tensor
+    if frame.in_module and (frame.constructing is not None or frame.making) and made_later(frame):
+        placed = replace(placed, dtypes=_made(frame, tensor.dtypes, explicit=tensor.explicit))
     return replace(placed, host=memories.placed(frame, tensor))
+
+
+def _made(frame: Frame, dtypes: Dtypes, *, explicit: bool) -> Dtypes:
+    """What is made while a model runs, or by a method of it, under each scenario; a method may run before the model is
+    converted."""
+    running = stage(frame) is Stage.RUNNING
+    lanes = zip(frame.session.scenarios, dtypes, strict=True)
+    if running:
+        return tuple(UNKNOWN_LANE if s.keeps_explicit and not explicit else lane for s, lane in lanes)
+    return tuple(lane if s.parameters == "float32" and not s.keeps_explicit else UNKNOWN_LANE for s, lane in lanes)
 
 
 def buffer(frame: Frame, data: Value | None, node: ast.expr | None = None) -> Value:
@@ -114,16 +128,11 @@ def layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, n
     explicit = isinstance(dtype, DTypeValue) and dtype.written
     made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
     what = f"parameters of {name.removeprefix('torch.')}" + (" made with this dtype" if explicit else "")
-    if _in_forward(frame):
-        lanes = zip(frame.session.scenarios, made, strict=True)
-        dtypes = tuple(UNKNOWN_LANE if s.keeps_explicit and not explicit else lane for s, lane in lanes)
+    dtypes = _made(frame, made, explicit=explicit)
+    if stage(frame) is Stage.RUNNING:
         origin = frame.here(node, f"{what}, made while the model runs", dtypes)
         return Tensor(dtypes, 1, replace(origin, made=Made.WRITTEN if explicit else Made.DEFAULT), explicit=explicit)
     if made_later(frame):
-        lanes = zip(frame.session.scenarios, made, strict=True)
-        dtypes = tuple(
-            lane if s.parameters == "float32" and not s.keeps_explicit else UNKNOWN_LANE for s, lane in lanes
-        )
         origin = frame.here(node, f"{what}, made by a method", dtypes)
         return Tensor(dtypes, 1, origin, explicit=explicit, leaf=role == "parameters")
     placed = place(frame, Tensor(made, 1, explicit=explicit), role)
@@ -135,25 +144,27 @@ def layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, n
     return replace(placed, leaf=role == "parameters", origin=origin)
 
 
-def _in_forward(frame: Frame) -> bool:
-    """Whether the ``forward`` of a module runs, whose conversion comes before what is made there."""
+def stage(frame: Frame) -> Stage:
+    """When what an activation makes is made, by the conversion of the model."""
     at: Frame | None = frame
-    while at is not None and at.constructing is None and not at.making:
-        if getattr(at.definition, "name", "") == "forward" and is_module(at.owner):
-            return True
+    while at is not None and (at.constructing is not None or at.making):
+        if at.caller is None:
+            return at.stage
         at = at.caller
-    return False
+    found = Stage.BEFORE
+    while at is not None and at.constructing is None and not at.making:
+        if at.owner is not None and is_module(at.owner):
+            if getattr(at.definition, "name", "") == "forward":
+                return Stage.RUNNING
+            found = found if has_unknown_base(at.owner) else Stage.BY_METHOD
+        at = at.caller
+    return found if at is None else Stage.BEFORE
 
 
 def made_later(frame: Frame) -> bool:
     """Whether a method of a module runs that its constructor is not seen to call, nor can a base that is not known:
     what it makes may be converted with the module, or be made after that."""
-    at: Frame | None = frame
-    later = False
-    while at is not None and at.constructing is None and not at.making:
-        later = later or (at.owner is not None and is_module(at.owner) and not has_unknown_base(at.owner))
-        at = at.caller
-    return later and at is None
+    return stage(frame) is not Stage.BEFORE
 
 
 def as_kept(frame: Frame, instance: Instance, name: str) -> Value:

@@ -69,7 +69,7 @@ def _is_half(frame: Frame, tensor: Tensor) -> bool:
 
 
 def indexes_by_array(index: ast.expr) -> bool:
-    """Whether a part of an index is taken from something with several dimensions, as a number never is: ``at[:, 0]``."""
+    """Whether a part of an index is taken from an array with several dimensions, and is one itself: ``at[:, 0]``."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     inner = (part.slice for part in parts if isinstance(part, ast.Subscript))
     return any(isinstance(of, ast.Tuple) and any(isinstance(one, ast.Slice) for one in of.elts) for of in inner)
