@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import version_info
 from typing import TYPE_CHECKING
 
 from amplint.claims.suspect import Suspect
@@ -34,7 +35,8 @@ class UnparsableFile(Rule):
 
     How it shows
     ------------
-    `SyntaxError` when the file is imported, or source of a newer Python than the one that runs amplint.
+    `SyntaxError` when the file is imported. Source of a newer Python than the one that runs amplint is reported too, and
+    the message names that one.
 
     Example
     -------
@@ -60,7 +62,9 @@ class UnparsableFile(Rule):
         """The finding that stands for a whole file, where the parser stopped."""
         start = error.location
         span = Span(start, Location(start.row, start.column + 1))
-        message = f"cannot be parsed, so this file was not checked: {error.message}"
+        refused = f"Python {version_info.major}.{version_info.minor} cannot parse this"
+        why = refused if isinstance(error.__cause__, SyntaxError) else "this cannot be read as Python source"
+        message = f"{why}, so the file was not checked: {error.message}"
         return finding_of(self, Suspect(span, span, message, (), FORCED), path, device)
 
 
