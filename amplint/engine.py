@@ -234,8 +234,9 @@ def _weighed(
     """A suspect, doubted where no scenario reaches it.
 
     That is what only a script or a test runs (see :mod:`amplint.infer.syntax.scripts`), and where only half weights
-    show it and nothing that owns weights leads there (see :mod:`amplint.infer.entry.weight_reach`); and where its kind
-    is in preview (see :mod:`amplint.judge.preview`). Who names the scenarios means them everywhere.
+    show it and nothing that owns weights leads there, or no call of such a module (see
+    :mod:`amplint.infer.entry.weight_reach`); and where its kind is in preview (see :mod:`amplint.judge.preview`). Who
+    names the scenarios means them everywhere.
     """
     from amplint.claims.conflicts import unreached, unused
 
@@ -250,8 +251,11 @@ def _weighed(
     if options.scenarios is not None:
         return suspect
     row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)
+    weights = half and rule.of_weights and suspect.of_weights
+    owned = not weights or facts.runs_on_weights(row)
+    if weights and rule.code in doubts.FOR_USERS.codes and not facts.runs_when_called(row):
+        suspect = suspect.doubted(doubts.FOR_USERS)
     told = rule.code in options.asked or not in_preview(rule.code, half, suspect.standing.certainty)
-    owned = not (half and rule.of_weights and suspect.of_weights) or facts.runs_on_weights(row)
     held = {
         doubts.RUN_IN_FULL_PRECISION: any(first <= row <= last for first, last in blocks),
         doubts.PREVIEW: not told,

@@ -35,8 +35,8 @@ class UnparsableFile(Rule):
 
     How it shows
     ------------
-    `SyntaxError` when the file is imported. Source of a newer Python than the one that runs amplint is reported too, and
-    the message names that one.
+    `SyntaxError` when the file is imported. Source of a newer Python than the one that runs amplint is reported too,
+    and the message names that one.
 
     Example
     -------

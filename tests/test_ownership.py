@@ -201,6 +201,36 @@ def test_a_communication_hook_works_on_gradients_of_weights(static: bool, tmp_pa
     assert facts.runs_on_weights(len(source.lines))
 
 
+CALLED = """
+class Net({base}):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return {forward}
+
+    def encode(self, x):
+        return self.proj(torch.ones(2, 4, device=x.device))
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "forward", "certainty"),
+    [
+        ("nn.Module", "self.encode(x)", "proven"),
+        ("nn.Module", "getattr(self, 'proj')(x)", "likely"),
+        ("base.Framework", "self.proj(x)", "proven"),
+    ],
+)
+def test_what_only_users_of_a_module_call_is_likely(base: str, forward: str, certainty: str, tmp_path: Path) -> None:
+    (tmp_path / "base.py").write_text("from framework import Framework\n")
+    text = HEAD + "import base\n" + CALLED.format(base=base, forward=forward)
+    (finding,) = found(tmp_path, text)
+    assert finding.certainty.value == certainty
+    assert ["for-users" in held.doubt.name for held in finding.doubts] == [True] * (certainty == "likely")
+
+
 def test_in_torch_the_weights_decide() -> None:
     names: dict[str, Any] = {}
     exec(HEAD + MIXED + owner("self.proj = nn.Linear(4, 4)", "mixed(self.proj(x))"), names)

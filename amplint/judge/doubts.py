@@ -44,6 +44,11 @@ LEFT_OVER = _possible(
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."
 )
+FOR_USERS = _likely(
+    "for-users",
+    f"{_OPERANDS} {_LOW_PRECISION}",
+    "Only half weights make this fail, and calling the module is not seen to lead here: its users have to do so.",
+)
 PREVIEW = _possible(
     "preview",
     " ".join(dict.fromkeys(kind.code for kind in kinds())),

@@ -39,10 +39,17 @@ class WeightReach:
     """
 
     def __init__(
-        self, session: Session, namespace: Namespace, local: Iterable[Class], *, any_module: bool = False
+        self,
+        session: Session,
+        namespace: Namespace,
+        local: Iterable[Class],
+        *,
+        any_module: bool = False,
+        by_calling: bool = False,
     ) -> None:
         self._session = session
         self._any_module = any_module
+        self._by_calling = by_calling
         self._owners = Owners(session)
         self._namespace = namespace
         self._local = tuple(cls for cls in local if cls.namespace is namespace)
@@ -66,6 +73,12 @@ class WeightReach:
     def of_modules(self) -> WeightReach:
         """The same of all modules, those without weights too: what a model or its loss runs."""
         return WeightReach(self._session, self._namespace, self._local, any_module=True)
+
+    @cached_property
+    def of_calls(self) -> WeightReach:
+        """The same of what calling a module runs, or a base that is not seen may: no method that is there for the
+        module's users alone."""
+        return WeightReach(self._session, self._namespace, self._local, by_calling=True)
 
     def of_module(self, row: int) -> bool:
         """Whether a line stands in a class that is a module, with weights or without."""
@@ -122,9 +135,9 @@ class WeightReach:
         if id(cls.node) in self._held:
             return
         self._held[id(cls.node)] = cls
-        unseen = classes.has_unknown_base(cls) and classes.find_member(cls, "forward") is None
+        unseen = classes.has_unknown_base(cls) and (self._by_calling or classes.find_member(cls, "forward") is None)
         whole = _is_for_training(cls) or unseen
-        if self._owners.owns(cls):
+        if self._owners.owns(cls) and not self._by_calling:
             for method in methods(cls):
                 if self._owners.works_on_weights(method, cls):
                     self._reach(cls.members.get(method.name))

@@ -371,10 +371,14 @@ class AutogradFunction:
 
 
 class Reach(Protocol):
-    """What runs on weights in one file, by line; ``of_modules``: what modules run, those without weights too."""
+    """What runs on weights in one file, by line; ``of_modules``: what modules run, those without weights too;
+    ``of_calls``: what calling a module that owns weights runs."""
 
     @property
     def of_modules(self) -> Reach: ...
+
+    @property
+    def of_calls(self) -> Reach: ...
 
     def holds(self, row: int) -> bool: ...
 
@@ -450,6 +454,10 @@ class FileFacts:
     def runs_on_weights(self, row: int) -> bool:
         """Whether something that owns weights is seen to lead to a line, or that was not asked of this file."""
         return self.weight_reach is None or self.weight_reach.holds(row)
+
+    def runs_when_called(self, row: int) -> bool:
+        """Whether calling something that owns weights is seen to lead to a line, or that was not asked of this file."""
+        return self.weight_reach is None or self.weight_reach.of_calls.holds(row)
 
     def runs_in_a_module(self, row: int) -> bool:
         """Whether a module, with weights or without, is seen to lead to a line, or that was not asked of this file."""
