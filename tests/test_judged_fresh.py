@@ -41,9 +41,9 @@ class Writes(torch.nn.Module):
 OLD = "import torch\n\n\ndef step(model, x):\n    with torch.cuda.amp.autocast():\n        return model(x)\n"
 
 
-def wheel(index: Path, name: str, source: str) -> None:
+def wheel(index: Path, name: str, source: str, *, top: str = "") -> None:
     with zipfile.ZipFile(index / f"{name}-1.0-py3-none-any.whl", "w") as archive:
-        archive.writestr(f"{name}/model.py", source)
+        archive.writestr(f"{top or name}/model.py", source)
         info = {
             "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
             "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -106,6 +106,15 @@ def test_a_round_is_drawn_from_what_nothing_has_used(
     assert "there is a round first already" in said.err
     assert "used before, in drawn.txt: made-up-one, made-up-two" in said.err
     assert "the pool is too small: 0 of 120 findings, from 0 packages of 1 that were checked" in said.err
+
+
+def test_a_fork_of_what_was_used_is_left_out(rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheel(tmp_path / "index", "made_up_fork", WRITES, top="timm")
+    (rounds / "pool.txt").write_text("made-up-fork\n")
+    assert fresh(rounds, "--draw", str(tmp_path / "first"), "--jobs", "1") == 2
+    said = capsys.readouterr().err
+    assert "made-up-fork-1.0 holds the modules of what was used before: timm" in said
+    assert "from 0 packages of 0 that were checked" in said
 
 
 def test_kinds_in_preview_are_a_round_of_their_own(

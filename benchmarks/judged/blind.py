@@ -8,7 +8,7 @@
 
 ``--draw`` makes a round, named by the day: packages of ``pool.txt`` that no list of the project has used
 (``benchmarks/used.py``) are downloaded as wheels and checked at default settings, in a random order, until they give
-the findings asked for; rules take turns, and within a rule the packages. FOLDER, outside of any project, gets the
+the findings asked for; forks of what was used are left out, rules take turns, and within a rule the packages. FOLDER, outside of any project, gets the
 unpacked packages and ``rows.jsonl``, to which readers add a verdict and a reason; a draw that was interrupted goes on
 when it is called again. ``fresh/NAME.jsonl`` gets the round, ``drawn.txt`` its releases, which no later round takes.
 With ``--figures``, what was found in all packages that were checked is kept for ``docs/figures.md``.
@@ -147,7 +147,8 @@ def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
         chosen.preview,
     )
     folder = chosen.draw.resolve()
-    drawn = pool.draw(pool.candidates(rounds), folder, how)
+    taken = pool.taken(rounds)
+    drawn = pool.draw(pool.candidates(rounds, taken), folder, how, taken)
     parts = {name: (drawn.told, "rows.jsonl")}
     if chosen.preview:
         parts[f"{name}{PREVIEW}"] = drawn.preview, "preview.jsonl"

@@ -8,6 +8,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ecosystem import drawing, result
@@ -24,7 +25,7 @@ from judged.rounds import Drawn
 from judged.rows import RowsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -51,10 +52,14 @@ class Draw:
     """How many findings of kinds in preview to draw besides, from the same packages."""
 
 
-def candidates(rounds: Rounds) -> list[str]:
-    """The names of the pool that no list of the project uses; what is left out is said on standard error."""
+def taken(rounds: Rounds) -> dict[str, str]:
+    """The projects that a list of the project names, and the list that does."""
     pool = (rounds.pool,)
-    taken = {**used(rounds.pool.parent, besides=pool), **used(besides=pool)}
+    return {**used(rounds.pool.parent, besides=pool), **used(besides=pool)}
+
+
+def candidates(rounds: Rounds, taken: Mapping[str, str]) -> list[str]:
+    """The names of the pool that no list of the project uses; what is left out is said on standard error."""
     lines = (line.strip() for line in rounds.pool.read_text(encoding="utf-8").splitlines())
     names = [line for line in lines if line and not line.startswith("#")]
     for where in sorted({taken[project(name)] for name in names if project(name) in taken}):
@@ -72,8 +77,9 @@ class Round:
     checked: list[Checked]
 
 
-def draw(names: Sequence[str], folder: Path, how: Draw) -> Round:
-    """Draw from packages, checked one by one in a random order until they are enough.
+def draw(names: Sequence[str], folder: Path, how: Draw, taken: Mapping[str, str] = MappingProxyType({})) -> Round:
+    """Draw from packages, checked one by one in a random order until they are enough, but for those that hold the
+    modules of a project in ``taken``: forks of what was used.
 
     ``folder`` gets the unpacked packages, what was found in each (a draw that was interrupted goes on from there),
     ``rows.jsonl`` for the readers, and ``preview.jsonl`` where findings of kinds in preview are drawn too. Raises
@@ -82,7 +88,7 @@ def draw(names: Sequence[str], folder: Path, how: Draw) -> Round:
     amplint = _same_version(folder)
     checked: list[Checked] = []
     every: list[Checked] = []
-    for one in _checked(random.Random(how.seed).sample(sorted(names), len(names)), folder, how):
+    for one in _checked(random.Random(how.seed).sample(sorted(names), len(names)), folder, how, taken):
         every.append(one)
         checked.append(_only(one, preview=False) if how.preview else one)
         drawn = drawing.draw(checked, how.count, how.seed, how.most)
@@ -121,7 +127,7 @@ def _same_version(folder: Path) -> str:
     return now
 
 
-def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]:
+def _checked(names: Sequence[str], folder: Path, how: Draw, taken: Mapping[str, str]) -> Iterator[Checked]:
     """What is found in each package, of one finding of a rule on a line only the first. The order is that of the names,
     though as many packages as there are jobs are checked at once."""
     kept = folder / "checked.json"
@@ -135,7 +141,7 @@ def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]
         try:
             while True:
                 for name in islice(waiting, 2 * how.jobs - len(ahead)):
-                    ahead.append(executor.submit(_check, name, packages, known.get(name), how.seconds, extra))
+                    ahead.append(executor.submit(_check, name, packages, known.get(name), how.seconds, extra, taken))
                 if not ahead:
                     return
                 try:
@@ -154,9 +160,15 @@ def _checked(names: Sequence[str], folder: Path, how: Draw) -> Iterator[Checked]
                 one_ahead.cancel()
 
 
-def _check(name: str, packages: Path, known: Checked | None, seconds: float, extra: Sequence[str]) -> Checked:
+def _check(
+    name: str, packages: Path, known: Checked | None, seconds: float, extra: Sequence[str], taken: Mapping[str, str]
+) -> Checked:
     """Download and check one package, by one process. Raises DownloadError and CheckError."""
     if known is not None:
         return known
     release = Release(name, newest(name, packages))
-    return check(release, packages / str(release), 1, extra, seconds)
+    folder = packages / str(release)
+    forked = [top.name for top in sorted(folder.iterdir()) if project(top.name) in taken.keys() - {project(name)}]
+    if forked:
+        raise CheckError(f"{release} holds the modules of what was used before: {', '.join(forked)}")
+    return check(release, folder, 1, extra, seconds)
