@@ -8,9 +8,10 @@
 
 ``--draw`` makes a round, named by the day: packages of ``pool.txt`` that no list of the project has used
 (``benchmarks/used.py``) are downloaded as wheels and checked at default settings, in a random order, until they give
-the findings asked for; forks of what was used are left out, rules take turns, and within a rule the packages. FOLDER, outside of any project, gets the
-unpacked packages and ``rows.jsonl``, to which readers add a verdict and a reason; a draw that was interrupted goes on
-when it is called again. ``fresh/NAME.jsonl`` gets the round, ``drawn.txt`` its releases, which no later round takes.
+the findings asked for; forks of what was used are left out. Rules take turns, and within a rule the packages. FOLDER,
+outside of any project, gets the unpacked packages and ``rows.jsonl``, to which readers add a verdict and a reason; a
+draw that was interrupted goes on when it is called again. ``fresh/NAME.jsonl`` gets the round, ``drawn.txt`` its
+releases, which no later round takes.
 With ``--figures``, what was found in all packages that were checked is kept for ``docs/figures.md``.
 
 Two readers judge each finding. They see the row and the package, and neither each other nor amplint's code:
