@@ -129,3 +129,27 @@ def test_an_old_name_is_to_be_replaced_in_what_is_left_too(tmp_path: Path) -> No
         "return self.proj(x.float())", "with torch.cuda.amp.autocast():\n            return self.proj(x)"
     )
     assert doubts(tmp_path, TAKEN, old, code="AMP601") == []
+
+
+OTHERS_OWN = (
+    "from .layers import Kept\n\nclass Left:\n    pass\n\ndef make():\n    return Left()\n",
+    "from .layers import Kept\nfrom elsewhere import Left\n\ndef make():\n    return Left()\n",
+    "from .layers import Kept\nfrom elsewhere import Other as Left\n\ndef make():\n    return Left()\n",
+)
+
+
+@pytest.mark.parametrize("other", OTHERS_OWN)
+def test_a_name_that_another_file_has_from_elsewhere_is_another(tmp_path: Path, other: str) -> None:
+    assert doubts(tmp_path, {"package/model.py": other}) == ["left-over"]
+
+
+def test_a_name_that_another_file_takes_and_defines_is_taken(tmp_path: Path) -> None:
+    other = "try:\n    from .layers import Kept, Left\nexcept ImportError:\n    class Left:\n        pass\n"
+    assert doubts(tmp_path, {"package/model.py": other}) == []
+    assert doubts(tmp_path, {"package/model.py": OTHERS_OWN[0] + "\nmake.layers.Left()\n"}) == []
+
+
+@pytest.mark.parametrize(("kept", "expected"), [("Kept", ["left-over"]), ("Base", [])])
+def test_what_derives_from_the_left_is_left(tmp_path: Path, kept: str, expected: list[str]) -> None:
+    layers = LAYERS.replace("class Left(nn.Module)", "class Base(nn.Module):\n    pass\n\nclass Left(Base)")
+    assert doubts(tmp_path, {"package/model.py": f"from .layers import Kept, {kept}\n"}, layers) == expected

@@ -80,17 +80,26 @@ class Leftovers:
             users = self._users(definition) if self._is_plain(definition) else None
             if users is None or self._is_mentioned_elsewhere(definition.name):
                 return False
-            pending += [user for user in users if user.name not in seen]
-            seen |= {user.name for user in users}
+            leading = [*users, *self._bases(definition)]
+            pending += [other for other in leading if other.name not in seen]
+            seen |= {other.name for other in leading}
         return True
 
     def _is_plain(self, definition: Definition) -> bool:
-        """Whether a definition is a function or a class all of whose bases are torch's, and nothing decorates it."""
+        """Whether a definition is a function or a class all of whose bases are torch's or the file's own, and nothing
+        decorates it."""
         if definition.decorator_list:
             return False
         if not isinstance(definition, ast.ClassDef):
             return True
-        return not definition.keywords and all(id(base) in self._torch for base in definition.bases)
+        others = [base for base in definition.bases if id(base) not in self._torch]
+        return not definition.keywords and len(self._bases(definition)) == len(others)
+
+    def _bases(self, definition: Definition) -> list[Definition]:
+        """The classes of the file that one derives from."""
+        bases = definition.bases if isinstance(definition, ast.ClassDef) else []
+        named = (self._found.get(base.id) for base in bases if isinstance(base, ast.Name))
+        return [base for base in named if isinstance(base, ast.ClassDef)]
 
     def _users(self, definition: Definition) -> list[Definition] | None:
         """The other definitions of the file that mention one; None where anything else in it does."""
@@ -114,9 +123,19 @@ class Leftovers:
         if paths is None or len(paths) > MAX_PARSED:
             return True
         others = (parsed(path) for path in paths if path != self._path)
-        if any(o is not None and any(name in _named(node) for node in ast.walk(o.tree)) for o in others):
+        if any(other is not None and self._is_mentioned_in(other.tree, name) for other in others):
             return True
         return _is_named_in_texts(self._scope, name)
+
+    def _is_mentioned_in(self, tree: ast.Module, name: str) -> bool:
+        """Whether a file mentions a name, other than a variable that it defines or imports from elsewhere."""
+        nodes = [*ast.walk(tree)]
+        imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
+        strange = [node for node in imports if (node.module or "").rpartition(".")[2] != self._path.stem]
+        aliases = {id(alias): alias.asname or alias.name for node in strange for alias in node.names}
+        own = name in definitions(tree) or name in aliases.values()
+        skipped = (ast.Name,) if own else ()
+        return any(name in _named(node) for node in nodes if not isinstance(node, skipped) and id(node) not in aliases)
 
     @cached_property
     def _is_shared(self) -> bool:
