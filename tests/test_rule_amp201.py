@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -11,6 +12,9 @@ from amplint.engine import Options, check_file
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RULES = tuple(rule for rule in load_rules() if rule.code == "AMP201")
 OPTIONS = Options(RULES, DEFAULT_SCENARIOS, "cuda", (2, 13))
@@ -56,3 +60,33 @@ def test_decorators_change_nothing_in_torch(returned: str) -> None:
         loss.backward()
         gradients.append(x.grad)
     assert torch.equal(*gradients)
+
+
+LEGACY = """\
+import torch
+
+
+class Product(torch.autograd.Function):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x):
+        return x @ self.weight
+
+    def backward(self, grad):
+        return grad @ self.weight.t()
+
+
+def product(x: torch.Tensor, weight: torch.Tensor):
+    return {called}
+"""
+
+
+def test_a_function_that_is_an_object_is_never_run() -> None:
+    code = LEGACY.format(called="Product(weight)(x)")
+    assert not check_file(Source(Path("/project/product.py"), code.encode()), OPTIONS).findings
+    names: dict[str, Callable[..., object]] = {}
+    exec(code, names)
+    with pytest.raises(RuntimeError, match="non-static forward"):
+        names["product"](torch.ones(2, 2), torch.ones(2, 2))

@@ -258,6 +258,10 @@ def test_nested_uses() -> None:
         "def f():\n    if version.parse(torch.__version__) >= V:\n        return 1\n    torch.cuda.amp.custom_fwd",
         "def f():\n    if compare_version('torch', operator.ge, V):\n        return 1\n    torch.cuda.amp.custom_fwd",
         "if hasattr(torch.amp, 'custom_fwd'):\n    pass\nelse:\n    f = torch.cuda.amp.custom_fwd(g)",
+        "m = getattr(torch, 'amp', None)\nif m is None:\n    torch.cuda.amp.autocast()",
+        "def f():\n    m = getattr(torch, 'amp', None)\n    if m is not None and hasattr(m, 'autocast'):\n"
+        "        try:\n            return m.autocast('cuda')\n        except TypeError:\n            return None\n"
+        "    return torch.cuda.amp.autocast()",
         "from .a import new\nif new:\n    pass\nelse:\n    from torch.cuda.amp import custom_fwd\n    custom_fwd(g)",
         "torch.cuda.amp.autocast = None",
         "def f(s: torch.cuda.amp.GradScaler):\n    s.update()\n    self.s: torch.cuda.amp.GradScaler = None",
@@ -269,7 +273,13 @@ def test_silent(code: str) -> None:
     assert rows(RULE, f"import torch\n{code}\n") == []
 
 
-@pytest.mark.parametrize("code", ["torch.cuda.is_available()", "conversion", "config.use_amp", "hasattr(self, 'x')"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("torch.cuda.is_available()", "conversion", "config.use_amp", "hasattr(self, 'x')"),
+        *("getattr(torch, 'float16')", "getattr(self, 'amp', None)"),
+    ],
+)
 def test_not_a_version_guard(code: str) -> None:
     assert rows(RULE, f"import torch\nif {code}:\n    torch.cuda.amp.autocast()\n") == [3]
 

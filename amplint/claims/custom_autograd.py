@@ -119,7 +119,8 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
     """Functions that autocast reaches and that have neither of the two decorators.
 
     Autocast decides about an operand of forward whose dtype is known, and rounds something that gets into backward, or
-    writes it into what does. What asks for autocast's state itself has its own way with it.
+    writes it into what does. What asks for autocast's state itself has its own way with it. Torch no longer runs a
+    Function that is an object, as all were before torch 1.3.
     """
     decorated = {r.decorates for r in facts.references if role_of(r.name) is not None} - {None}
     for function in facts.autograd_functions:
@@ -130,6 +131,8 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
         if function.setup_context in decorated or _regions_in(facts, function.backward):
             continue
         if _only_raises(function.backward) or _asks_for_autocast(facts, function.forward):
+            continue
+        if _is_made_only(facts, function):
             continue
         if not function.sensitive_backward and _is_settled(facts, function.forward, function.backward):
             continue
@@ -191,6 +194,16 @@ def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.Functi
 def _is_left_alone(name: str, op: Op | None, device: str) -> bool:
     """Whether autocast has no say in a call."""
     return name in _MAKERS or (op is not None and device not in op.policy)
+
+
+def _is_made_only(facts: FileFacts, function: AutogradFunction) -> bool:
+    """Whether the file makes objects of a Function whose forward is a method of theirs, and never applies it."""
+    static = any(isinstance(d.node, ast.Name) and d.node.id == "staticmethod" for d in function.forward_decorators)
+    name = function.node.name
+    made = any(getattr(call.func, "id", "") == name for call in nodes_of_kind(facts.source.tree, ast.Call))
+    nodes = nodes_of_kind(facts.source.tree, ast.Attribute) if made and not static else ()
+    applied = any(node.attr == "apply" and getattr(node.value, "id", "") == name for node in nodes)
+    return made and not static and not applied
 
 
 def _only_raises(method: ast.FunctionDef) -> bool:

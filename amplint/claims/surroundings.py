@@ -274,8 +274,7 @@ class Surroundings:
         for node in ast.walk(test):
             if self.torch_name(node).startswith(tuple(_VERSIONS)):
                 return True
-            asked = node.args[:1] if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hasattr" else []
-            if any(map(self.is_torch, asked)):
+            if isinstance(node, ast.Call) and _asks_for_name(node) and self.is_torch(node.args[0]):
                 return True
             if (
                 isinstance(node, ast.Constant)
@@ -352,6 +351,11 @@ def _blocks(owner: ast.AST | None) -> list[list[ast.stmt]]:
     """The lists of statements of a node."""
     found = (getattr(owner, name, None) for name in ("body", "orelse", "finalbody"))
     return [block for block in found if isinstance(block, list)]
+
+
+def _asks_for_name(call: ast.Call) -> bool:
+    """Whether a call asks whether something has an attribute: ``hasattr(x, name)`` or ``getattr(x, name, default)``."""
+    return {"hasattr": 2, "getattr": 3}.get(getattr(call.func, "id", "")) == len(call.args)
 
 
 def _settles(statement: ast.stmt) -> bool:
