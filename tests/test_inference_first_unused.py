@@ -81,7 +81,8 @@ class Net(nn.Module):
     ("between", "row"),
     [
         ("pass", 13),
-        ("for step in steps: h = mix(h, step)", 13),
+        ("for step in steps: h = mix(h, step)", 14),
+        ("for step in steps: h = h * 2", 13),
         ("if steps: h = mix(h, steps)", 13),
         ("h = mix(h, steps)", 14),
         ("h = h.half() if steps else h.bfloat16()", 14),

@@ -12,7 +12,7 @@ from amplint.infer.lattice.values import UNKNOWN
 from amplint.infer.machine.answers import ask, branches_left
 from amplint.infer.machine.guards import narrow, split, usually
 from amplint.infer.machine.handling import entered
-from amplint.infer.machine.looping import grows, rounds_of
+from amplint.infer.machine.looping import grows, rounds_of, unknown_behind
 from amplint.infer.machine.matching import capture
 from amplint.infer.machine.refusals import refused
 from amplint.infer.machine.statements import HANDLERS, assign
@@ -96,6 +96,16 @@ class _Following(Control[Frame]):
 
     def again(self, frame: Frame, statement: ast.For | ast.AsyncFor, rounds: Rounds) -> Rounds:
         return rounds_of(frame, statement) if grows(statement) else rounds
+
+    def skipped(self, frame: Frame, before: Env, after: Env) -> Env:
+        """What a pass leaves unknown is unknown: a loop hardly ever has nothing to run over."""
+        found = frame.met(before, after)
+        if not before.live or not after.live:
+            return found
+        left = {name: unknown_behind(found.variables.get(name), value) for name, value in after.variables.items()}
+        return Env(
+            found.live, {**found.variables, **{name: value for name, value in left.items() if value is not None}}
+        )
 
     def enter(self, frame: Frame, item: ast.withitem) -> bool:
         return entered(frame, item)

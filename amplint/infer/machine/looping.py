@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import element_of
@@ -13,6 +14,7 @@ from amplint.infer.syntax.control import Rounds
 from amplint.infer.torch_model.layer_lists import iterated
 
 if TYPE_CHECKING:
+    from amplint.infer.lattice.values import Value
     from amplint.infer.state.frame import Frame
 
 MAX_UNROLLED = 8
@@ -48,3 +50,16 @@ def rounds_of(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
     if isinstance(source, Tensor) and not source.maybe:
         return Rounds(None, source.part, False)
     return Rounds(None, UNKNOWN, False)
+
+
+def unknown_behind(joined: Value | None, left: Value) -> Value | None:
+    """What a variable holds behind a loop of which a pass leaves ``left`` unknown, in some scenario; else None.
+
+    ``joined``: that or what it held before the loop.
+    """
+    if left is UNKNOWN:
+        return left if joined is not None else None
+    if not isinstance(left, Tensor) or not isinstance(joined, Tensor) or all(lane.mask for lane in left.dtypes):
+        return None
+    lanes = zip(left.dtypes, joined.dtypes, strict=True)
+    return replace(joined, dtypes=tuple(own if not own.mask else both for own, both in lanes))

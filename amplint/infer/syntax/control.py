@@ -189,6 +189,10 @@ class Control(Generic[F]):
         """What a ``for`` runs over after a pass."""
         return rounds
 
+    def skipped(self, f: F, before: Any, after: Any) -> Any:
+        """Where a ``for`` ends that may have had nothing to run over: before its passes, or after one."""
+        return f.met(before, after)
+
     def back(self, f: F, statement: Loop) -> None:
         """A pass has come to the head of its loop again, which may raise there."""
         if f.catches:
@@ -325,7 +329,7 @@ class Control(Generic[F]):
         if isinstance(statement, ast.While):
             end = ended
         elif not rounds.some:
-            end = f.met(head, end)
+            end = self.skipped(f, head, end)
         f.go_on(end)
 
     def _with(self, f: F, statement: ast.With | ast.AsyncWith) -> None:
