@@ -55,10 +55,18 @@ def rounds_of(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
 def unknown_behind(joined: Value | None, left: Value) -> Value | None:
     """What a variable holds behind a loop of which a pass leaves ``left`` unknown, in some scenario; else None.
 
-    ``joined``: that or what it held before the loop.
+    ``joined``: that or what it held before the loop. Of a tuple, each item is looked at.
     """
     if left is UNKNOWN:
         return left if joined is not None else None
+    if isinstance(left, Sequence) and isinstance(joined, Sequence) and left.items and joined.items:
+        if len(left.items) != len(joined.items):
+            return None
+        items = [unknown_behind(both, own) for both, own in zip(joined.items, left.items, strict=True)]
+        if all(item is None for item in items):
+            return None
+        found = (both if own is None else own for both, own in zip(joined.items, items, strict=True))
+        return replace(joined, items=tuple(found))
     if not isinstance(left, Tensor) or not isinstance(joined, Tensor) or all(lane.mask for lane in left.dtypes):
         return None
     lanes = zip(left.dtypes, joined.dtypes, strict=True)
