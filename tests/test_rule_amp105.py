@@ -83,3 +83,31 @@ def test_an_integer_tensor_without_dimensions_is_a_number(index: str, value: str
         module["Columns"]().bfloat16()(torch.ones(8).bfloat16())
     found = check_file(Source(Path("columns.py"), source.encode()), Options(RULES, DEFAULT_SCENARIOS)).findings
     assert bool(found) is raises
+
+
+INVERTED = """\
+import torch
+from torch import nn
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, given=None):
+        m = torch.eye(4, device=x.device) if given is None else self.proj(given)
+        rows = {made}
+        rows[torch.tensor([0, 1], device=x.device)] = torch.eye(4, device=x.device)[:2]
+        return rows
+"""
+
+
+@pytest.mark.parametrize(("made", "count"), [("torch.linalg.inv(m)", 0), ("m * 2", 1)])
+def test_what_has_no_kernel_for_low_precision_gives_none(made: str, count: int) -> None:
+    source = Source(Path("/project/steps.py"), INVERTED.format(made=made).encode())
+    assert len(check_file(source, Options(RULES, DEFAULT_SCENARIOS, pedantic=True)).findings) == count
+    names: dict[str, Any] = {}
+    exec(INVERTED.format(made=made), names)
+    with pytest.raises(RuntimeError, match="Low precision" if count == 0 else "source and destination dtypes"):
+        names["Steps"]().to(torch.bfloat16)(torch.ones(2, 4).bfloat16(), torch.ones(4, 4).bfloat16())

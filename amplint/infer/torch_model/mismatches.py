@@ -252,15 +252,35 @@ def lacks_kernel(
     ``operands`` carry the dtypes after autocast's casts. What lies in the host's memory is the host's to compute. What
     autocast made lies on the device, where ``.numpy()`` raises for every dtype.
     """
-    device = "cpu" if memories.on_host(operands) else frame.session.device
-    missing = {BITS[name] for name in op.lacking(device, bound)}
-    if not missing or not operands:
+    missing = _missing(frame, op, operands, bound)
+    if not missing:
         return ()
+    device = "cpu" if memories.on_host(operands) else frame.session.device
     if op.name == NUMPY and device != "cpu" and "force" not in bound:
         first = operands[0]
         made = tuple(n for n, lane in enumerate(first.value.dtypes) if lane.exact and autocast_made(first, n))
         frame.session.recorder.happened(frame, Refused(node, made))
     return refuse(frame, node, operands[0].value, missing)
+
+
+def with_kernel(frame: Frame, op: Op, operands: list[Operand], bound: dict[str, Value]) -> list[Operand]:
+    """The operands where the device computes the operation: the first has none of the dtypes for which it raises."""
+    missing = _missing(frame, op, operands, bound)
+    gone = sum(missing)
+    if not any(lane.mask & gone and lane.mask & ~gone for operand in operands[:1] for lane in operand.value.dtypes):
+        return operands
+    first, *others = operands
+    lanes = (
+        lane._replace(mask=lane.mask & ~gone, symbol=None) if lane.mask & gone and lane.mask & ~gone else lane
+        for lane in first.value.dtypes
+    )
+    return [replace(first, value=replace(first.value, dtypes=tuple(lanes))), *others]
+
+
+def _missing(frame: Frame, op: Op, operands: list[Operand], bound: dict[str, Value]) -> frozenset[int]:
+    """The dtypes of the first operand for which an operation has no kernel where it is computed."""
+    device = "cpu" if memories.on_host(operands) else frame.session.device
+    return frozenset(BITS[name] for name in op.lacking(device, bound)) if operands else frozenset()
 
 
 def refuse(frame: Frame, node: ast.expr | ast.stmt, tensor: Tensor, dtypes: Container[int]) -> tuple[int, ...]:

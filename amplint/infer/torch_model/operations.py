@@ -115,6 +115,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
             beside_unknown(frame, node, op, checked, bound)
     if (op.lacks or op.lacks_with) and policy != LOWER:
         failing += mismatches.lacks_kernel(frame, node, op, seen, bound)
+        seen = mismatches.with_kernel(frame, op, seen, bound)
     if out is not None:
         return out
     if strict and not frame.backward:
