@@ -241,3 +241,23 @@ def test_a_tensor_without_elements_meets_no_layer_that_asks_for_some(
     exec(code, scope)
     with pytest.raises(RuntimeError, match="dtype") if told else nullcontext():
         scope["Block"]().half()(torch.ones(2, 4).half())
+
+
+READ_BY_ADDRESS = """\
+import ctypes
+
+import torch
+
+
+def largest(x: torch.Tensor, read):
+    out = torch.zeros(1, device=x.device)
+    read(ctypes.c_void_p(out.data_ptr()))
+    return out
+"""
+BUILDS = "\n\ndef build(make):\n    torch.set_default_dtype(torch.bfloat16)\n    return make()\n"
+
+
+@pytest.mark.parametrize(("code", "certainty"), [(READ_BY_ADDRESS, "possible"), (READ_BY_ADDRESS + BUILDS, "likely")])
+def test_a_default_of_16_bit_has_to_be_set_somewhere(code: str, certainty: str) -> None:
+    found = check_file(Source(Path("/project/kernels.py"), code.encode()), Options(RULES, pedantic=True)).findings
+    assert [finding.certainty.value for finding in found] == [certainty]

@@ -11,6 +11,7 @@ from amplint.claims.round_trips import round_trips
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.finding import Cause
+from amplint.judge import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,8 @@ def _addressed(facts: FileFacts) -> Iterator[Suspect]:
             f"{made.what.split(' ', 1)[0]} has torch's default dtype, which may be 16 bit; "
             "compiled code that reads it does not ask: pass dtype="
         )
-        yield replace(likely_loss(facts, made.node, message, scenarios, made.causes, made), of_weights=False)
+        found = replace(likely_loss(facts, made.node, message, scenarios, made.causes, made), of_weights=False)
+        yield found if made.low_default else found.doubted(doubts.DEFAULT_UNSEEN)
 
 
 def _following(facts: FileFacts) -> Iterator[Suspect]:

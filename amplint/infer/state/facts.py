@@ -243,12 +243,14 @@ class Apart:
 class Addressed:
     """A tensor of torch's default dtype whose memory address the program takes, for compiled code to read.
 
-    ``node`` makes it, ``causes`` show where the address is taken.
+    ``node`` makes it, ``causes`` show where the address is taken. ``low_default``: something says that the default
+    dtype may be 16 bit there.
     """
 
     node: ast.expr | ast.stmt
     what: str
     causes: tuple[Cause, ...]
+    low_default: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from amplint.finding import Cause
 from amplint.infer.lattice.dtypes import FLOAT32
 from amplint.infer.lattice.values import Made
 from amplint.infer.state.facts import Addressed
+from amplint.infer.torch_model.default_dtype import may_be_low
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,8 @@ def taken(frame: Frame, tensor: Tensor, node: ast.expr) -> None:
     for origin in _makers(tensor.origin):
         if origin.source.path == session.project.own and not isinstance(origin.node, ast.arg):
             place = Cause(Path(frame.namespace.path), frame.namespace.source.span(node), "its address is taken")
-            session.recorder.addressed(Addressed(origin.node, origin.what, (place,)))
+            low_default = may_be_low(session, frame.namespace)
+            session.recorder.addressed(Addressed(origin.node, origin.what, (place,), low_default))
 
 
 def _identifies(statement: ast.stmt, address: ast.expr) -> bool:
