@@ -46,7 +46,7 @@ def rounds_of(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
         return Rounds(None, items[0], True)
     source = iterated(frame, source)
     if isinstance(source, Sequence):
-        return Rounds(None, element_of(frame.session, source), bool(source.items))
+        return Rounds(None, element_of(frame.session, source), bool(source.items or source.head or source.tail))
     if isinstance(source, Tensor) and not source.maybe:
         return Rounds(None, source.part, False)
     return Rounds(None, UNKNOWN, False)

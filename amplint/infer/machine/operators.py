@@ -111,16 +111,21 @@ def _literal(value: Value) -> float | None:
 
 
 def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Value) -> Value:
-    """``left op= right``: a tensor keeps its dtype, everything else is the plain operator."""
+    """``left op= right``: a tensor keeps its dtype, everything else is the plain operator.
+
+    What a tensor is added to, or the like, is hardly a number.
+    """
     if isinstance(left, Union):
         return unite(*(in_place_operator(frame, node, option, right) for option in left.options))
+    if left is UNKNOWN and isinstance(right, Tensor):
+        return UNKNOWN
     if not isinstance(left, Tensor) or isinstance(node.op, ast.MatMult):
         return binary_operator(frame, node, node.op, left, right, node.target, node.value)
     name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
     arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
     result = apply_named(frame, name, arguments, node)
     kept = result if result is not UNKNOWN else left
-    if not left.maybe or left.dim == 1:
+    if not left.maybe or left.dim == 1 or isinstance(right, Tensor):
         return kept
     number = binary_operator(frame, node, node.op, left, right, node.target, node.value)
     return unite(kept, number)
