@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from amplint.infer.flow.complex_values import complex_parameters
 from amplint.infer.lattice.arguments import Arguments, generalised
-from amplint.infer.lattice.dtypes import BITS, UNKNOWN_LANE, Dtypes, Lane, Symbol
+from amplint.infer.lattice.dtypes import BITS, Lane, Symbol
 from amplint.infer.lattice.joining import unite
 from amplint.infer.lattice.values import (
     UNKNOWN,
@@ -117,16 +117,9 @@ def _passed(frame: Frame, function: Function, parameter: ast.arg, *, annotated: 
         tensor = replace(tensor, dtypes=frame.session.unknown)
     if function.name == "__init__":
         frame.session.given.add(id(parameter))
-        tensor = replace(tensor, dtypes=_given_before(frame.session, tensor.dtypes))
     what = f"`{parameter.arg}` has what the caller passes"
     dim = 1 if annotated or _has_dimensions(function, parameter) else None
     return replace(tensor, dim=dim, origin=Origin(function.namespace.source, parameter, what, tensor.dtypes))
-
-
-def _given_before(session: Session, dtypes: Dtypes) -> Dtypes:
-    """What a constructor gets: it runs before the model is converted, and only parameters and buffers are."""
-    lanes = zip(session.scenarios, dtypes, strict=True)
-    return tuple(lane if scenario.parameters == "float32" else UNKNOWN_LANE for scenario, lane in lanes)
 
 
 def _has_dimensions(function: Function, parameter: ast.arg) -> bool:

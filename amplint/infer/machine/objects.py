@@ -384,6 +384,7 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
         families.set_member(frame, value, name, _kept(new))
     elif isinstance(value, Instance):
         if frame.constructing is value:
+            new = placing.as_given(frame, new) if classes.is_module(value.cls) else new
             choices.note(frame, value, name, new)
         old = value.attributes.get(name)
         if isinstance(old, (Layer, Instance)) and (new is UNKNOWN or (isinstance(new, Tensor) and new.maybe)):

@@ -167,6 +167,15 @@ def made_later(frame: Frame) -> bool:
     return stage(frame) is not Stage.BEFORE
 
 
+def as_given(frame: Frame, value: Value) -> Value:
+    """What a constructor stores in a plain attribute of its module: no conversion of that reaches what was given."""
+    if not isinstance(value, Tensor) or value.leaf:
+        return value
+    lanes = zip(frame.session.scenarios, value.dtypes, strict=True)
+    given = tuple(UNKNOWN_LANE if lane.assumed and s.parameters != "float32" else lane for s, lane in lanes)
+    return replace(value, dtypes=given)
+
+
 def as_kept(frame: Frame, instance: Instance, name: str) -> Value:
     """What an attribute holds: a tensor that the constructor left in the host's memory is there still, unless some
     other code sets the attribute."""
