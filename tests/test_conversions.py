@@ -23,12 +23,23 @@ import torch
 from torch import nn
 
 
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.inner = nn.Linear(4, 4)
         self.fc = nn.Linear(4, 4)
         self.both = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        self.register_buffer("table", torch.eye(4))
+        self.part = Part()
 {constructed}
 
 {methods}
@@ -49,6 +60,16 @@ FITTING = {
         def forward(self, x):
             self.float()
             return self.fc(x.float())
+    """,
+    "a buffer of the module itself": """
+        def forward(self, x):
+            self.float()
+            return torch.matmul(x.float(), self.table)
+    """,
+    "an object inside the module itself": """
+        def forward(self, x):
+            self.float()
+            return self.part(x.float())
     """,
     "a variable": """
         def forward(self, x):
@@ -130,7 +151,7 @@ def test_a_model_converted_where_it_was_made(tmp_path: Path) -> None:
         def run():
             model = Net()
             model.half()
-            return model(torch.ones(2, 4).half())
+            return model(torch.ones(2, 4).half()), model.part(torch.ones(2, 4).half())
         """
     )
     found = check_file(Source(tmp_path / "net.py", code.encode()), Options(RULES)).findings

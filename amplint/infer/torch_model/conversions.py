@@ -52,11 +52,19 @@ def _put(frame: Frame, at: ast.expr | None, module: Layer, made: Layer, dtype: D
 
 
 def _convert_attributes(frame: Frame, at: ast.expr | None, module: Instance, dtype: DTypeValue) -> None:
-    """What an object of a project's class holds: to other methods of itself it is what it was."""
+    """What an object of a project's class holds: to other methods of itself it is what it was.
+
+    Of an object inside it nothing is known in the method that converts.
+    """
+    elsewhere = module is not frame.receiver and frame.constructing is not module
     for name, value in tuple(module.attributes.items()):
-        if isinstance(at, ast.Name) and isinstance(value, (Layer, Instance, Tensor)):
+        if isinstance(at, ast.Name) and isinstance(value, Instance):
+            frame.note(f"{at.id}.{name}", UNKNOWN)
+        elif isinstance(at, ast.Name) and isinstance(value, (Layer, Tensor)):
             frame.note(f"{at.id}.{name}", _of_attribute(frame, value, partial(_converted, frame, dtype=dtype)))
-        if module is not frame.receiver and frame.constructing is not module:
+        if elsewhere and isinstance(value, Instance):
+            _convert_attributes(frame, None, value, dtype)
+        elif elsewhere:
             _may_hold(frame, module, name, _of_attribute(frame, value, partial(_either, frame, dtype=dtype)))
 
 
@@ -68,9 +76,11 @@ def _may_hold(frame: Frame, owner: Instance, name: str, value: Value) -> None:
 
 
 def _of_attribute(frame: Frame, value: Value, change: _Change) -> Value:
+    """A layer, parameter or buffer with its tensors changed; another tensor is no part of the module's state."""
     if isinstance(value, Layer):
         return _changed(frame, value, change)
-    return change(value) if isinstance(value, Tensor) and value.leaf else value
+    kept = isinstance(value, Tensor) and (value.leaf or (value.origin is not None and value.origin.placed))
+    return change(value) if isinstance(value, Tensor) and kept else value
 
 
 def _changed(frame: Frame, layer: Layer, change: _Change) -> Layer:
