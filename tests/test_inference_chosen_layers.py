@@ -84,6 +84,8 @@ class Net(nn.Module):
         ("kind in ('GRU', 'RNN')", [14]),
         ("kind in ['RNN']", [14]),
         ("kind != 'LSTM'", []),
+        ("not kind < 'GRU'", []),
+        ("not kind != 'GRU'", [14]),
         ("kind in ('GRU', len(kind))", []),
         ("kind", []),
     ],

@@ -295,7 +295,7 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
                     narrow(frame, operand, truth)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
-        if isinstance(test.ops[0], (ast.Eq, ast.In)) is truth and isinstance(test.left, ast.Name):
+        if isinstance(test.ops[0], (ast.Eq, ast.In) if truth else (ast.NotEq, ast.NotIn)):
             _narrow_text(frame, test.left, test.comparators[0])
     elif isinstance(test, ast.Name):
         held = held_test(frame, test.id)
@@ -359,13 +359,13 @@ def _narrow_comparison(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.e
     frame.note(name, _with_dtypes(tensor, lanes))
 
 
-def _narrow_text(frame: Frame, name: ast.Name, right: ast.expr) -> None:
+def _narrow_text(frame: Frame, name: ast.expr, right: ast.expr) -> None:
     """What a variable is of which nothing is known, or that was taken for a tensor, where it equals a string, or is one
     of several."""
     given = right.elts if isinstance(right, (ast.List, ast.Tuple, ast.Set)) else [right]
     texts = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    value = frame.variables.get(name.id)
-    if (value is UNKNOWN or isinstance(value, Tensor)) and texts and len(texts) == len(given):
+    value = frame.variables.get(name.id) if isinstance(name, ast.Name) else None
+    if isinstance(name, ast.Name) and (value is UNKNOWN or isinstance(value, Tensor)) and len(texts) == len(given) > 0:
         frame.note(name.id, unite(*map(Const, texts)))
 
 
