@@ -64,7 +64,12 @@ class Net(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("added", "told"), [("a += torch.eye(4, device=x.device)", []), ("a = a + torch.eye(4, device=x.device)", [12])]
+    ("added", "told"),
+    [
+        ("a += torch.eye(4, device=x.device)", []),
+        ("a = a + torch.eye(4, device=x.device)", [12]),
+        ("a @= torch.eye(4, device=x.device)", [11]),
+    ],
 )
 def test_what_a_tensor_is_added_to_keeps_its_dtype(added: str, told: list[int]) -> None:
     code = ADDED.format(added=added)

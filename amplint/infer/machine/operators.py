@@ -117,9 +117,10 @@ def in_place_operator(frame: Frame, node: ast.AugAssign, left: Value, right: Val
     """
     if isinstance(left, Union):
         return unite(*(in_place_operator(frame, node, option, right) for option in left.options))
-    if left is UNKNOWN and isinstance(right, Tensor):
+    plain = isinstance(node.op, ast.MatMult)
+    if left is UNKNOWN and isinstance(right, Tensor) and not plain:
         return UNKNOWN
-    if not isinstance(left, Tensor) or isinstance(node.op, ast.MatMult):
+    if not isinstance(left, Tensor) or plain:
         return binary_operator(frame, node, node.op, left, right, node.target, node.value)
     name = "torch.Tensor." + _BINARY[type(node.op)] + "_"
     arguments = Arguments([left, right], {}, {0: node.target, 1: node.value})
