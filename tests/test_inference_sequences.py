@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from test_inference_first_raise import told_in
 
 from amplint.claims.conflicts import conflicts
 from amplint.infer.entry.analysis import analyse
@@ -177,3 +178,37 @@ def test_integers_that_an_annotation_promises_are_assumed(kept: str, certainty: 
     source = Source(Path("/project/module.py"), (HEADER + code).encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     assert {str(conflict.standing.certainty.value) for conflict in conflicts(facts)} == {certainty}
+
+
+RUN_OVER = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, words):
+        h = torch.ones(4, 4, device=x.device)
+        for _ in {over}:
+            h = self.layer(x)
+        return torch.matmul(self.layer.weight, h)
+"""
+
+
+@pytest.mark.parametrize(
+    ("over", "told"), [("[*words, 1]", []), ("[len(w) for w in words] + [1]", []), ("words", [14])]
+)
+def test_a_list_with_an_item_is_run_over_once_at_least(over: str, told: list[int]) -> None:
+    code = RUN_OVER.format(over=over)
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "net.py", "exec"), namespace)
+    net, x = namespace["Net"]().half(), torch.ones(4, 4).half()
+    if told:
+        with pytest.raises(RuntimeError, match="dtype"):
+            net(x, [])
+    else:
+        assert net(x, []).dtype is torch.float16
+    assert told_in(code) == told

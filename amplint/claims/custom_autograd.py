@@ -120,7 +120,7 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
 
     Autocast decides about an operand of forward whose dtype is known, and rounds something that gets into backward, or
     writes it into what does. What asks for autocast's state itself has its own way with it. Torch no longer runs a
-    Function that is an object, as all were before torch 1.3.
+    Function that is an object.
     """
     decorated = {r.decorates for r in facts.references if role_of(r.name) is not None} - {None}
     for function in facts.autograd_functions:

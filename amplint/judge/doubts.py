@@ -47,7 +47,7 @@ NO_WEIGHTS = _possible(
 FOR_USERS = _likely(
     "for-users",
     f"{_OPERANDS} {_LOW_PRECISION}",
-    "Only half weights make this fail, and calling the module is not seen to lead here: its users have to do so.",
+    "Only half weights make this fail, and no call of a module that owns weights is seen to run it: a user has to.",
 )
 PREVIEW = _possible(
     "preview",

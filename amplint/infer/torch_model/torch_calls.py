@@ -394,7 +394,7 @@ def _from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
 
 
 def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
-    """``torch.from_numpy``, which takes arrays alone, no numbers."""
+    """``torch.from_numpy``: an array without dimensions would have been made a tensor as the number that it is."""
     return Tensor(frame.session.unknown, 1, host=True)
 
 
