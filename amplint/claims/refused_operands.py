@@ -62,8 +62,9 @@ class Refusal:
 
 
 def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
-    op = find_op(use.op, facts.torch_version)
     device = device_of(facts, use)
+    found = find_op(use.op, facts.torch_version)
+    op = found.on(device) if found is not None else None
     refused = op.lacking(device, use.arguments) if op is not None else ()
     older = op.lacked_from(device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}

@@ -58,7 +58,7 @@ def _uniform(operands: Iterable[Operand], dtype: torch.dtype) -> dict[Operand, t
     return dict.fromkeys(operands, dtype)
 
 
-def _splits(operands: Sequence[Operand]) -> list[Split]:
+def splits(operands: Sequence[Operand]) -> list[Split]:
     """Sets of operands to make narrow while the others stay wide."""
     count = len(operands)
     sizes = range(1, count) if count <= EXHAUSTIVE else sorted({1, 2, count - 1})
@@ -92,7 +92,7 @@ def _measure_floating(call: Call, operands: dict[Operand, int]) -> Facts | None:
         return None
     facts = Facts(call, operands, (wide, narrow), True, [Observation(*pair) for pair in outcomes])
     failed: dict[Split, bool] = {}
-    for split in _splits(names):
+    for split in splits(names):
         dtypes = {name: narrow if name in split else wide for name in names}
         outcome = call.run(dtypes)
         failed[split] = isinstance(outcome, Failure)

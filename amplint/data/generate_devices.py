@@ -56,7 +56,7 @@ def together(calls: list[Call], devices: tuple[str, ...]) -> list[str]:
     """The parameters whose tensors have to lie where those of the others do, in each call that has them and runs."""
     refused: dict[str, bool] = {}
     for call in calls:
-        for name, apart in _apart(call):
+        for name, apart in each_apart(call):
             running = [device for device in devices if _error(call, apart, device, device) is None]
             if running:
                 raises = any("device" in (_error(call, apart, device, "cpu") or "") for device in running)
@@ -64,7 +64,7 @@ def together(calls: list[Call], devices: tuple[str, ...]) -> list[str]:
     return [name for name, always in refused.items() if always]
 
 
-def _apart(call: Call) -> Iterator[tuple[str, frozenset[int]]]:
+def each_apart(call: Call) -> Iterator[tuple[str, frozenset[int]]]:
     """By parameter, the tensors of it that are put elsewhere, by ``id``: all, or the first of several."""
     given = {name: [*tensors_in(value)] for name, value in call.named()}
     for name, tensors in given.items():

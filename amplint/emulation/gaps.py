@@ -29,7 +29,7 @@ _NAMED = re.compile(r"(?:CPU)?(?:c10::)?(ComplexHalf|BFloat16|Half)(?:Type)?")
 _SHAPE = re.compile(r"\[[\d, ]*\]")
 _NUMBER = re.compile(r"\b\d+\b")
 _KERNEL = re.compile(r'"([^"]+)" not implemented for')
-_SUPPORT = re.compile(
+SUPPORT = re.compile(
     r"not implemented for '?<dtype>|Unsupported dtype <dtype>|doesn't support tensors of type: <dtype>"
     r"|Low precision dtypes not supported|not supported for <dtype>|not support(?:ed)? <dtype>"
 )
@@ -91,7 +91,7 @@ def gap(error: BaseException | str, op: str | None = None, device: str = "cuda")
     if _ABSENT.search(text):
         return Gap.CPU_ONLY
     known = [row for row in _table()["refusals"] if row["text"] == template(text)]
-    if not known and not _SUPPORT.search(template(text)):
+    if not known and not SUPPORT.search(template(text)):
         return None
     if device != "cuda":
         return Gap.CPU_ONLY

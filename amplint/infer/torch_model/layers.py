@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from amplint.infer.lattice.values import Const, Value
-from amplint.infer.torch_model.torch_ops import Op, find_op, op_of
+from amplint.infer.torch_model.torch_ops import Op, find_op, op_of, support_of, with_kernels
 
 PARAMETERS = "parameters"
 """The operand that stands for all tensors of a layer that has many."""
@@ -115,10 +115,14 @@ def _otherwise(text: str, names: list[str], tensors: list[str]) -> Otherwise:
 
 
 def _call(name: str, row: dict[str, Any]) -> Op | None:
-    """A call as an operation: under the name of the one that it applies, unless its tensors go together there."""
+    """A call as an operation: under the name of the one that it applies, unless its tensors go together there.
+
+    It lacks the kernels that the one that it applies lacks.
+    """
     entry = row.get("call")
     if entry is None:
         return None
     together = f"{PARAMETERS}*" in entry["tensors"]
     applied = find_op(row.get("applies", ""))
-    return op_of(applied.name if applied is not None and not together else name, entry)
+    entry = {**support_of(row.get("applies", "")), **entry}
+    return with_kernels(op_of(applied.name if applied is not None and not together else name, entry), name, entry)

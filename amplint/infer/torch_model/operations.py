@@ -59,6 +59,7 @@ def apply_named(frame: Frame, name: str, arguments: Arguments, node: ast.expr | 
 
 def apply(frame: Frame, op: Op, arguments: Arguments, node: ast.expr | ast.stmt) -> Value:
     """Apply an operation: what autocast casts, whether the operands agree, what comes out."""
+    op = op.on(frame.session.device)
     bound = arguments.bind(op.params)
     if not op.cases:
         return _apply(frame, op, arguments, bound, node)

@@ -1,7 +1,8 @@
 """The table of torch operations: which operands must agree, what autocast casts, which dtype comes out.
 
-Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes by running torch, ``devices.json``, which
-says what has to lie on one device, and ``newer.json``, which has what newer releases do otherwise.
+Read from ``amplint/data/ops.json``, which ``amplint.data.generate_ops`` makes by running torch on a CPU, ``cuda.json``,
+which has what a GPU's kernels do otherwise, ``devices.json``, which says what has to lie on one device, and
+``newer.json``, which has what newer releases do otherwise.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from amplint.data.newer import entry_in
+from amplint.data.newer import entry_in, merged
 from amplint.infer.lattice.scenarios import DEVICES
 from amplint.infer.lattice.traits import GIVING
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Union, Value
@@ -103,6 +104,7 @@ class Op:
     numbers, or like another one. ``lacks``: the low-precision dtypes that it has no kernel for, by device; ``lacked``:
     those that it had none for up to a release; ``lacks_with``: arguments with which it has none on any. ``together``:
     parameters whose tensors have to lie on one device. ``watched``: when it is noted for the rules on that.
+    ``on_cuda``: the operation as CUDA's kernels have it, where they differ.
     """
 
     name: str
@@ -138,6 +140,11 @@ class Op:
     together: tuple[str, ...]
     cases: tuple[Case, ...]
     strict_without: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    on_cuda: Op | None
+
+    def on(self, device: str) -> Op:
+        """The operation as a device's kernels have it."""
+        return self.on_cuda if self.on_cuda is not None and device == "cuda" else self
 
     def policy_on(self, device: str, torch_version: tuple[int, int]) -> str | None:
         """What autocast on a device does with the operands in a release of torch."""
@@ -267,6 +274,13 @@ def _devices() -> dict[str, list[str]]:
     return table
 
 
+@lru_cache(maxsize=1)
+def _cuda() -> dict[str, dict[str, Any]]:
+    text = files("amplint.data").joinpath("cuda.json").read_text(encoding="utf-8")
+    table: dict[str, dict[str, Any]] = json.loads(text)["ops"]
+    return table
+
+
 def _table() -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = _measured()["ops"]
     return table
@@ -285,12 +299,23 @@ def find_op(name: str, release: tuple[int, int] | None = None) -> Op | None:
     As it is in a release of torch, by default the one that the table was measured on.
     """
     row = entry_in(release or measured_release(), "ops", name, _table().get(name))
-    return None if row is None else op_of(name, row)
+    return None if row is None else with_kernels(op_of(name, row), name, row)
+
+
+def with_kernels(op: Op, entry: str, row: dict[str, Any]) -> Op:
+    """An operation of the table's row, with what CUDA's kernels do otherwise by the entry of that name."""
+    change = _cuda().get(entry)
+    return op if change is None else replace(op, on_cuda=op_of(op.name, merged(row, change)))
 
 
 def names() -> list[str]:
     """The qualified names of all operations of the table."""
     return list(_table())
+
+
+def support_of(name: str) -> dict[str, Any]:
+    """What an entry says of kernels that the operation lacks."""
+    return {key: value for key, value in _table().get(name, {}).items() if key.startswith("unsupported")}
 
 
 @cache
@@ -341,6 +366,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         together=tuple(_devices().get(name, ())),
         cases=(),
         strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
+        on_cuda=None,
     )
     cases = tuple(_case(op, case) for case in row.get("cases", ()))
     return replace(op, cases=cases) if cases else op
