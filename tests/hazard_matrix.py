@@ -112,7 +112,8 @@ def _(m: Base, x: Tensor, bad: bool) -> Tensor:
 def _(m: Base, x: Tensor, bad: bool) -> Tensor:
     h = m.q(x)[0]
     out = torch.zeros(8, D, device=x.device, dtype=torch.float32 if bad else h.dtype)
-    return out.scatter_(0, torch.zeros(h.shape, dtype=torch.long, device=x.device), h)
+    rows = torch.arange(8, device=x.device).flip(0)[:, None].expand(h.shape)
+    return out.scatter_(0, rows, h)
 
 
 @hazard("masked_scatter of embeddings")

@@ -9,18 +9,20 @@ gives.  What differs between the two entries are the keys that the entry has for
 torch may be another release than this one's: calls that this one's CPU answers otherwise than that one's did are left
 as they are.
 
-``unsupported`` of an entry is what OpInfo declares, unless all calls on the GPU say otherwise.  Operands of integers
-are left out: what CUDA does not multiply is another question than precision.
+``unsupported`` of an entry is what OpInfo declares, unless all calls on the GPU say otherwise; ``together`` is the list
+of ``devices.json`` with what the GPU said of each argument that lay on the host.  Operands of integers are left out:
+what CUDA does not multiply is another question than precision.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
+import lzma
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -37,23 +39,36 @@ from amplint.data.generate_policy import dump
 from amplint.emulation import policies as policies_of
 from amplint.emulation.gaps import SUPPORT, template
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LAYERS = "torch.nn."
 LOW = ("float16", "bfloat16")
 Outcomes = dict[int, dict[Key, Any]]
 """By number of the call."""
 
 
-def read(path: Path) -> tuple[str, dict[str, dict[str, Outcomes]]]:
-    """The release of torch of a record, and what calls gave: by callable, side (``gpu``, ``emulated``) and number."""
-    found: dict[str, dict[str, Outcomes]] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as file:
+@dataclass
+class Sides:
+    """What the calls of one callable gave; ``apart``: by parameter, whether each raised where that lay on the host."""
+
+    gpu: Outcomes = field(default_factory=dict)
+    emulated: Outcomes = field(default_factory=dict)
+    apart: dict[str, list[bool]] = field(default_factory=dict)
+
+
+def read(path: Path) -> tuple[str, dict[str, Sides]]:
+    """The release of torch of a record, and what it holds by callable."""
+    found: dict[str, Sides] = {}
+    with lzma.open(path, "rt", encoding="utf-8") as file:
         head = json.loads(next(file))
         for line in map(json.loads, file):
-            outcomes: Outcomes = {}
+            sides = found.setdefault(line["name"], Sides())
+            outcomes = sides.gpu if line["side"] == "gpu" else sides.emulated
             for number, region, operands, outcome in line["ran"]:
                 outcomes.setdefault(number, {})[(region, operands)] = outcome
-            found.setdefault(line["name"], {})[line["side"]] = outcomes
-    return head["torch"].partition("+")[0], {name: sides for name, sides in found.items() if len(sides) > 1}
+            sides.apart.update(line.get("apart", {}))
+    return head["torch"].partition("+")[0], found
 
 
 def otherwise(gpu: dict[Key, Any], emulated: dict[Key, Any]) -> dict[Key, Any]:
@@ -66,12 +81,12 @@ def otherwise(gpu: dict[Key, Any], emulated: dict[Key, Any]) -> dict[Key, Any]:
     }
 
 
-def with_records(calls: list[Call], sides: dict[str, Outcomes]) -> list[Call]:
+def with_records(calls: list[Call], sides: Sides) -> list[Call]:
     """The calls, with what the GPU gave otherwise of those that this torch's CPU answers as that torch's did."""
     found: list[Call] = []
     for number, call in enumerate(calls):
-        emulated = sides["emulated"].get(number, {})
-        there = otherwise(sides["gpu"].get(number, {}), emulated)
+        emulated = sides.emulated.get(number, {})
+        there = otherwise(sides.gpu.get(number, {}), emulated)
         plain = with_record(call, {})
         found.append(with_record(call, there) if there and _answers(plain, emulated) else plain)
     return found
@@ -135,6 +150,36 @@ def _alike(there: dict[Key, Any], dtype: str) -> Any:
     )
 
 
+def _unsupported(recorded: dict[str, Sides]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """``unsupported`` of each operation for which all calls on the GPU say otherwise."""
+    table = _table("ops.json")
+    for name in sorted(recorded.keys() & table.keys()):
+        unsupported = table[name].get("unsupported", {})
+        lacks = lacking(recorded[name].gpu, unsupported.get("cuda", []))
+        if lacks != unsupported.get("cuda", []):
+            changed = {**unsupported, "cuda": lacks}
+            yield name, {"unsupported": {device: found for device, found in changed.items() if found}}
+
+
+def _together(recorded: dict[str, Sides]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """``together`` of each operation whose calls on the GPU say otherwise than those on fake tensors.
+
+    What was not tried there stays.
+    """
+    before = _table("devices.json")
+    for name, sides in sorted(recorded.items()):
+        said = before.get(name, [])
+        now = [*(p for p in said if all(sides.apart.get(p, ()))), *(p for p in sides.apart if p not in said)]
+        now = [parameter for parameter in now if all(sides.apart.get(parameter, ()))]
+        if now != said:
+            yield name, {"together": now}
+
+
+def _table(name: str) -> dict[str, Any]:
+    entries: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text())["ops"]
+    return entries
+
+
 def generate(record: Path) -> dict[str, Any]:
     """The whole table."""
     torch.set_num_threads(1)
@@ -143,11 +188,7 @@ def generate(record: Path) -> dict[str, Any]:
     differing = {
         name
         for name, sides in recorded.items()
-        if any(
-            otherwise(sides["gpu"][number], found)
-            for number, found in sides["emulated"].items()
-            if number in sides["gpu"]
-        )
+        if any(otherwise(sides.gpu.get(number, {}), found) for number, found in sides.emulated.items())
     }
     progress(f"{len(differing)} of {len(recorded)} callables give something else on the GPU")
     targets, _ = catalog(differing.__contains__)
@@ -158,13 +199,8 @@ def generate(record: Path) -> dict[str, Any]:
     plain = entries(calls)
     there = entries({name: with_records(found, recorded[name]) for name, found in calls.items()})
     ops = {name: changes(plain[name], there[name]) for name in sorted(plain.keys() & there.keys())}
-    table = json.loads(Path(__file__).with_name("ops.json").read_text())["ops"]
-    for name in sorted(recorded.keys() & table.keys()):
-        unsupported = table[name].get("unsupported", {})
-        lacks = lacking(recorded[name]["gpu"], unsupported.get("cuda", []))
-        if lacks != unsupported.get("cuda", []):
-            changed = {**unsupported, "cuda": lacks}
-            ops.setdefault(name, {})["unsupported"] = {device: found for device, found in changed.items() if found}
+    for name, change in (*_unsupported(recorded), *_together(recorded)):
+        ops.setdefault(name, {}).update(change)
     found = {name: change for name, change in ops.items() if change}
     progress(f"{len(found)} entries differ")
     return {"torch": release, "generator": "python -m amplint.data.generate_cuda", "ops": found}

@@ -23,7 +23,8 @@ from amplint.emulation.policy import policies, release
 
 _KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
 _FULL = torch.float32
-#: libtorch_cuda wraps ``_cudnn_rnn`` (inputs, hidden state, weights to low precision); a CPU build lacks that kernel.
+#: libtorch_cuda wraps ``_cudnn_rnn``, which a CPU build lacks: inputs, states and weights are cast to float16, whatever
+#: dtype autocast is set to (measured on a GPU with torch 2.11).
 _CUDNN_RNN = [f"{kind}.{form}" for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu") for form in ("input", "data")]
 #: The CPU's own switch; the module-level names are replaced while a device is emulated.
 _dispatch_dtype = torch.get_autocast_dtype
@@ -244,7 +245,9 @@ def install(device: str) -> tuple[str, ...]:
             if overload is None:
                 continue
             if name in wanted:
-                kernel = _logged(name, wanted[name], _kernel(overload, wanted[name]))
+                half = device == "cuda" and name in _CUDNN_RNN
+                cast = _casting(overload, lambda _values: torch.float16) if half else _kernel(overload, wanted[name])
+                kernel = _logged(name, wanted[name], cast)
                 done.append(name)
             else:
                 kernel = torch.library.fallthrough_kernel

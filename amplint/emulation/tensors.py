@@ -17,6 +17,8 @@ import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device
 
+from amplint.emulation import agreement
+
 if TYPE_CHECKING:
     from amplint.emulation.patches import Patches
 
@@ -123,7 +125,18 @@ class Believed(TorchFunctionMode):
             handlers[torch.get_device] = answer(0)
         if device in ("cuda", "xpu"):
             handlers[getattr(_Tensor, device)] = self._to_device
+        if device == "cuda":
+            handlers.update({function: self._asked(check) for function, check in agreement.checks().items()})
         return handlers
+
+    def _asked(self, check: agreement.Check) -> Handler:
+        """The function after a check of its arguments."""
+
+        def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            check(args, kwargs)
+            return self._mapped(function, args, kwargs)
+
+        return handler
 
     def patch(self, patches: Patches) -> None:
         """Replace what function modes do not see: the default device, callbacks of the engine, generators."""

@@ -4,15 +4,15 @@
 
 Runs every call that ``ops.json`` and ``layers.json`` are measured on, on a CUDA GPU and emulated, without autocast and
 under float16's and bfloat16's, with operands alike, unlike and integer, and with one argument in the host's memory.
-What came out is written to a file of gzipped JSON lines, one for each callable and side.
+What came out is written to a file of JSON lines, compressed with xz, one for each callable and side.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import itertools
 import json
+import lzma
 import subprocess
 import sys
 import time
@@ -83,7 +83,7 @@ def main() -> int:
     names = arguments.names or calls.names()
     shares = [names[start :: arguments.jobs * 2] for start in range(arguments.jobs * 2)]
     tasks = [(side, share) for share, side in itertools.product(shares, SIDES) if share]
-    with ThreadPoolExecutor(arguments.jobs) as pool, gzip.open(arguments.out, "wt") as file:
+    with ThreadPoolExecutor(arguments.jobs) as pool, lzma.open(arguments.out, "wt") as file:
         file.write(json.dumps({"torch": torch.__version__, "gpu": torch.cuda.get_device_name()}) + "\n")
         for lines in pool.map(lambda task: measured(*task, until), tasks):
             file.writelines(line + "\n" for line in lines)

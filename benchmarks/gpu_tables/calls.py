@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import warnings
 from dataclasses import dataclass, replace
@@ -73,6 +74,8 @@ def calls_by_name(wanted: Iterable[str], side: str) -> dict[str, list[Call]]:
 def _moved(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.cuda()
+    if isinstance(value, torch.nn.Module):
+        return copy.deepcopy(value).cuda()
     if isinstance(value, dict):
         return {key: _moved(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)) and any(True for _ in tensors_in(value)):
@@ -107,21 +110,21 @@ def raises_apart(calls: list[Call]) -> dict[str, list[bool]]:
     found: dict[str, list[bool]] = {}
     for call in calls:
         for parameter, chosen in each_apart(call):
-            if _error(call, chosen, "cuda") is None:
-                found.setdefault(parameter, []).append("device" in (_error(call, chosen, "cpu") or ""))
+            if _runs(call, chosen, "cuda"):
+                found.setdefault(parameter, []).append(not _runs(call, chosen, "cpu"))
     return found
 
 
-def _error(call: Call, chosen: frozenset[int], elsewhere: str) -> str | None:
+def _runs(call: Call, chosen: frozenset[int], elsewhere: str) -> bool:
     args = tuple(_placed(value, chosen, elsewhere) for value in call.args)
     kwargs = {name: _placed(value, chosen, elsewhere) for name, value in call.kwargs.items()}
     try:
         with torch.no_grad():
             call.function(*args, **kwargs)
         torch.cuda.synchronize()
-    except Exception as raised:
-        return str(raised).partition("\n")[0].lower()
-    return None
+    except Exception:
+        return False
+    return True
 
 
 def _placed(value: Any, chosen: frozenset[int], elsewhere: str) -> Any:

@@ -363,7 +363,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         },
         lacks_few={name: tuple(values) for name, values in row.get("unsupported_but", {}).items()},
         lacks_with={name: tuple(values) for name, values in row.get("unsupported_with", {}).items()},
-        together=tuple(_devices().get(name, ())),
+        together=tuple(_cuda().get(name, {}).get("together", _devices().get(name, ()))),
         cases=(),
         strict_without=tuple((param, _groups(groups)) for param, groups in row.get("strict_without", {}).items()),
         on_cuda=None,
