@@ -6,14 +6,15 @@
         assert_autocast_safe(Block(64), torch.randn(2, 16, 64))
 
 Needs torch. CUDA's cast policy is put over the CPU's kernels in a forked process, so no GPU is needed and nothing of
-this process changes.
+this process changes. Where a process cannot be forked (a GPU is there and a backward pass has run), module and inputs
+are pickled into a new one.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,8 @@ def assert_autocast_safe(
 
     Raises ValueError for what cannot be run: an unknown scenario, a module that fails in float32 already, or one of
     which only a GPU can tell anything.
-    RuntimeError where the run ends its process or takes longer than ``timeout`` seconds.
+    RuntimeError where the run ends its process or takes longer than ``timeout`` seconds, or where this process can
+    neither be forked nor the example be pickled.
     """
     __tracebackhide__ = True  # pytest shows the caller's line
     make = _maker(module, inputs, keywords, example)
@@ -81,13 +83,22 @@ def _maker(
     if (module is None) == (example is None):
         raise ValueError("give a module with its inputs, or example=")
 
-    def copies() -> Any:
+    return example or _Copies(module, inputs, keywords)
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Module, inputs and keywords, anew on every call."""
+
+    module: nn.Module | None
+    inputs: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+    def __call__(self) -> Any:
         from amplint.verify.tensors import replaced
 
-        called_with = replaced((inputs, keywords), lambda tensor: tensor.detach(), objects=False)
-        return copy.deepcopy((module, *called_with))
-
-    return example or copies
+        called_with = replaced((self.inputs, self.keywords), lambda tensor: tensor.detach(), objects=False)
+        return copy.deepcopy((self.module, *called_with))
 
 
 def _scenarios(names: Sequence[str] | None, *, rebuilds: bool) -> tuple[Scenario, ...]:

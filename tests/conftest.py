@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.source import Source
 
+# What the tests say holds without a GPU, which a machine that has one need not show; benchmarks ask a real one.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
 ROOT = Path(__file__).parent.parent
 TOY_RULES = Path(__file__).with_name("toy_rules.py")
 
