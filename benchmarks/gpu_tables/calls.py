@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import itertools
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -85,10 +84,11 @@ def _moved(value: Any) -> Any:
 
 
 def ran(calls: list[Call], side: str) -> Iterator[Ran]:
-    """Every call in every region and choice of dtypes."""
-    with emulated("cuda") if side == EMULATED else contextlib.nullcontext():
-        for number, call in enumerate(calls):
-            for (region, dtype), dtypes in itertools.product(REGIONS.items(), _choices(call)):
+    """Every call in every region and choice of dtypes; emulated without autocast by the CPU's kernels as they are."""
+    for region, dtype in REGIONS.items():
+        emulates = side == EMULATED and dtype is not None
+        with emulated("cuda") if emulates else contextlib.nullcontext():
+            for (number, call), dtypes in ((one, dtypes) for one in enumerate(calls) for dtypes in _choices(one[1])):
                 with torch.autocast("cuda", dtype=dtype or LOW[0], enabled=dtype is not None):
                     outcome = call.run(dtypes)
                 yield Ran(number, region, written(dtypes), said(outcome))

@@ -50,12 +50,6 @@ INDEX_WRITES = frozenset(
     f"torch.{of}{name}{end}" for of in ("", "Tensor.") for name in (*_WRITES, "masked_scatter") for end in ("", "_")
 )
 
-_IN_ONE_DTYPE = frozenset(
-    f"torch.{of}{norm}" for norm in ("layer_norm", "group_norm") for of in ("", "native_", "nn.functional.")
-)
-"""Norms whose CUDA kernels read the parameters as the input's type (``gamma.const_data_ptr<T>()`` in their
-layer_norm_kernel.cu and group_norm_kernel.cu; pytorch#135969), where the CPU's take float32 ones beside 16 bit."""
-
 
 def check(
     frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand], out: bool, *, cited: bool = False
@@ -186,13 +180,13 @@ def _narrowing(frame: Frame, pair: tuple[Operand, Operand]) -> dict[int, Strengt
 
 
 def _wide_parameters(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> tuple[int, ...]:
-    """Note a norm that surely gets low precision beside float32 parameters, where the device's kernel does not take
-    them; no run on a CPU can show it, so that it is no finding, but nothing behind it is reached."""
-    if op.name not in _IN_ONE_DTYPE or frame.session.device != "cuda":
-        return ()
+    """Note a norm that gets low precision beside float32 parameters, where the device's kernel does not take them.
+
+    Where that is no finding, since callers decide what it gets, nothing behind it is reached all the same.
+    """
     given = next((o.value for o in operands if o.name == "input"), None)
-    held = [o.value for o in operands if o.name in op.not_narrower]
-    if given is None or any(value.maybe or value.unsure or value.optional for value in (given, *held)):
+    held = [o.value for o in operands if o.name in op.as_wide]
+    if given is None or not held or any(value.maybe or value.unsure or value.optional for value in (given, *held)):
         return ()
     lanes = tuple(
         number

@@ -97,7 +97,8 @@ class Op:
     ``params``: positional parameters in order. ``tensors``: those whose dtype matters; a trailing ``*`` marks a list of
     tensors. ``result``: the dtype of the result, as a function of the operands' as the kernel sees them. ``holds``: the
     operands that it is known for. ``strict``: groups of parameters whose floating dtypes must be equal, else torch
-    raises. ``not_narrower``: parameters of a norm that may be wider than its input, but raise where they are narrower.
+    raises. ``not_narrower``: parameters of a norm that may be wider than its input, but raise where they are narrower;
+    ``as_wide``: those that may be wider on the CPU, and not on this device.
     ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
     does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
     ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
@@ -117,6 +118,7 @@ class Op:
     variadic: str | None
     strict: tuple[tuple[str, ...], ...]
     not_narrower: tuple[str, ...]
+    as_wide: tuple[str, ...]
     policy: dict[str, str]
     since: dict[str, tuple[int, int]]
     under: dict[str, Rule]
@@ -305,7 +307,12 @@ def find_op(name: str, release: tuple[int, int] | None = None) -> Op | None:
 def with_kernels(op: Op, entry: str, row: dict[str, Any]) -> Op:
     """An operation of the table's row, with what CUDA's kernels do otherwise by the entry of that name."""
     change = _cuda().get(entry)
-    return op if change is None else replace(op, on_cuda=op_of(op.name, merged(row, change)))
+    if change is None:
+        return op
+    there = op_of(op.name, merged(row, change))
+    with_input = {name for group in there.strict if "input" in group for name in group}
+    as_wide = tuple(name for name in op.not_narrower if name in with_input)
+    return replace(op, on_cuda=replace(there, as_wide=as_wide))
 
 
 def names() -> list[str]:
@@ -339,6 +346,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         variadic=row.get("variadic"),
         strict=_groups(row.get("strict", ())),
         not_narrower=tuple(b for a, b in row.get("one_way", ()) if a == "input" and b in ("weight", "bias")),
+        as_wide=(),
         policy=row.get("policy", {}),
         since={device: v for device, text in row.get("since", {}).items() if (v := _version(text)) > _FIRST_ON_RECORD},
         under={device: _rule(rule) for device, rule in row.get("under", {}).items()},
