@@ -10,17 +10,29 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import FLOAT32, UNKNOWN_LANE, Lane
-from amplint.infer.lattice.joining import options_of, unite
+from amplint.infer.lattice.joining import element_of, options_of, unite
 from amplint.infer.lattice.origins import lineage
-from amplint.infer.lattice.values import UNKNOWN, Const, DTypeValue, Layer, Made, Origin, Tensor, Value
-from amplint.infer.names.classes import has_unknown_base, is_module, set_later
+from amplint.infer.lattice.values import (
+    UNKNOWN,
+    Const,
+    DTypeValue,
+    Layer,
+    Made,
+    Mapping,
+    Origin,
+    Sequence,
+    Tensor,
+    Value,
+)
+from amplint.infer.names.classes import ancestry, has_unknown_base, is_module, set_later
+from amplint.infer.names.definitions import Class, Instance
 from amplint.infer.names.retrofits import adds_to_given, given_to
 from amplint.infer.state.frame import Stage
+from amplint.infer.syntax.unregistered import plain_lists
 from amplint.infer.torch_model import memories
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.dtypes import Dtypes
-    from amplint.infer.names.definitions import Instance
     from amplint.infer.state.frame import Frame
 
 
@@ -178,9 +190,33 @@ def as_given(frame: Frame, value: Value) -> Value:
 
 def as_kept(frame: Frame, instance: Instance, name: str) -> Value:
     """What an attribute holds: a tensor that the constructor left in the host's memory is there still, unless some
-    other code sets the attribute."""
+    other code sets the attribute. Of layers in a plain list nothing is known: no conversion of the module reaches them,
+    and on a device they meet its tensors in the host's memory."""
     value = instance.attributes[name]
+    if isinstance(value, (Sequence, Mapping)) and frame.constructing is not instance and is_module(instance.cls):
+        return _without_layers(frame, value) if _is_unregistered(instance.cls, name) else value
     if isinstance(value, Tensor) and value.host and frame.constructing is not instance:
         kept = not instance.open and not set_later(instance.cls, name)
         return value if kept else replace(value, host=None)
     return value
+
+
+def _is_unregistered(cls: Class, name: str) -> bool:
+    """Whether the classes of a module make a list that nothing of theirs hands on to be registered."""
+    bases = [base for base in ancestry(cls) if isinstance(base, Class)]
+    if has_unknown_base(cls):
+        return False
+    found = [plain_lists(base.node) for base in bases]
+    made = any(name in lists.made for lists in found)
+    return made and not any(lists.registers or name in lists.handed for lists in found)
+
+
+def _without_layers(frame: Frame, value: Sequence | Mapping) -> Value:
+    """A list or dict as it is, or with items of which nothing is known where layers are among them."""
+    if isinstance(value, Sequence):
+        items = options_of(element_of(frame.session, value))
+    else:
+        items = options_of(unite(*value.items.values(), *([value.other] if value.other is not None else [])))
+    if not any(isinstance(o, Layer) or (isinstance(o, Instance) and is_module(o.cls)) for o in items):
+        return value
+    return Sequence(None, UNKNOWN, mutable=True) if isinstance(value, Sequence) else Mapping({}, UNKNOWN)

@@ -1,0 +1,88 @@
+"""Lists of layers that a module keeps as plain Python lists: torch neither converts nor moves what only they hold."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint.infer.syntax.bodies import once_for_each_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_REGISTERING = frozenset(("add_module", "register_module", "setattr", "__setattr__"))
+_ADDING = frozenset(("append", "insert", "extend"))
+_LOOKING = frozenset(("enumerate", "zip", "len", "reversed", "iter"))
+
+
+class PlainLists(NamedTuple):
+    """What a class does with the attributes of its objects.
+
+    ``made``: it sets them to a list, tuple or dict of what it makes there, or that is empty, and to nothing else.
+    ``handed``: it does more with them than look through them, call an item, and add what it makes there: others may
+    register the items. ``registers``: it registers something by a call.
+    """
+
+    made: frozenset[str]
+    handed: frozenset[str]
+    registers: bool
+
+
+@once_for_each_node
+def plain_lists(cls: ast.ClassDef) -> PlainLists:
+    """What a class does with lists of layers."""
+    own = {f.args.args[0].arg for f in cls.body if isinstance(f, ast.FunctionDef) and f.args.args}
+
+    def attribute(node: ast.AST) -> str | None:
+        of = node.value if isinstance(node, ast.Attribute) else None
+        return node.attr if isinstance(node, ast.Attribute) and isinstance(of, ast.Name) and of.id in own else None
+
+    nodes = list(ast.walk(cls))
+    harmless = {id(place) for node in nodes for place in _harmless(node)}
+    stored = [(name, value) for node in nodes for target, value in _stores(node) if (name := attribute(target))]
+    return PlainLists(
+        frozenset(name for name, _ in stored) - {name for name, value in stored if not _is_made(value)},
+        frozenset(name for node in nodes if id(node) not in harmless and (name := attribute(node))),
+        any(isinstance(node, ast.Call) and _called(node) in _REGISTERING for node in nodes),
+    )
+
+
+def _stores(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """What a statement assigns to, each with the value."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+        yield node.target, node.value if isinstance(node, ast.AnnAssign) else None
+
+
+def _harmless(node: ast.AST) -> Iterator[ast.expr]:
+    """The places of a list that is only set, looked through, called by item, or added to."""
+    yield from (target for target, _ in _stores(node))
+    if isinstance(node, (ast.For, ast.comprehension)):
+        yield node.iter
+    if not isinstance(node, ast.Call):
+        return
+    name = _called(node)
+    if name in _LOOKING and isinstance(node.func, ast.Name):
+        yield from node.args
+    elif (
+        name in _ADDING and isinstance(node.func, ast.Attribute) and all(_is_made(a, item=True) for a in node.args)
+    ) or isinstance(node.func, ast.Subscript):
+        yield node.func.value
+
+
+def _is_made(node: ast.expr | None, *, item: bool = False) -> bool:
+    """Whether an expression makes a list anew of what it makes itself; ``item``: or is one item, or a position."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return all(isinstance(one, ast.Call) for one in node.elts)
+    if isinstance(node, ast.ListComp):
+        return isinstance(node.elt, ast.Call)
+    if isinstance(node, (ast.Dict, ast.DictComp)):
+        values = node.values if isinstance(node, ast.Dict) else [node.value]
+        return all(isinstance(one, ast.Call) for one in values)
+    return item and isinstance(node, (ast.Call, ast.Constant))
+
+
+def _called(node: ast.Call) -> str:
+    function = node.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
