@@ -136,6 +136,7 @@ def reproduce():
 def _suspect(facts: FileFacts, banned: BannedCall, scenarios: tuple[str, ...]) -> Suspect:
     span = facts.span(banned.node)
     regions = [Cause(facts.path, facts.span(region), "autocast is on from here on") for region in banned.regions]
+    made = [Cause(facts.path, facts.span(banned.made), "this layer is what is called")] if banned.made else []
     operation = short_name(banned.operation)
     cure = "leave autocast for it"
     if banned.takes_logits:
@@ -149,7 +150,7 @@ def _suspect(facts: FileFacts, banned: BannedCall, scenarios: tuple[str, ...]) -
         message=f"{refused}, whatever the dtypes",
         scenarios=scenarios,
         standing=Standing(forced=bool(regions)),
-        causes=(*dict.fromkeys(regions), Cause(facts.path, span, cure)),
+        causes=(*made, *dict.fromkeys(regions), Cause(facts.path, span, cure)),
         data=banned,
     )
 

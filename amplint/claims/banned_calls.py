@@ -23,8 +23,8 @@ class BannedCall:
     """A banned call, and where the regions that it runs in are entered.
 
     ``name`` is its function where the code names that itself, None where it calls a layer or alias; ``takes_logits``
-    says whether torch has a form of it that does. ``sigmoid`` is the call that gives its input, a method where
-    ``method`` says so.
+    says whether torch has a form of it that does. ``made`` is where the file constructs the layer that is called.
+    ``sigmoid`` is the call that gives its input, a method where ``method`` says so.
     """
 
     node: ast.Call
@@ -32,6 +32,7 @@ class BannedCall:
     regions: tuple[ast.expr, ...]
     name: str | None
     takes_logits: bool
+    made: ast.Call | None
     sigmoid: ast.Call | None
     method: bool
 
@@ -61,12 +62,14 @@ def _described(facts: FileFacts, calls: list[TorchCall]) -> BannedCall:
     given = next((keyword.value for keyword in call.node.keywords if keyword.arg == "input"), None)
     given = given or next(iter(call.node.args), None)
     sigmoid = next((c for c in facts.calls if c.node is given and short_name(c.name) in _SIGMOIDS), None)
+    layer = facts.layers_called.get(id(call.node))
     return BannedCall(
         node=call.node,
         operation=call.name,
         regions=tuple(region.node for region in regions),
         name=call.name if direct else None,
         takes_logits=find_op(call.name + SUFFIX) is not None,
+        made=facts.constructor(layer) if layer is not None else None,
         sigmoid=sigmoid.node if sigmoid is not None else None,
         method=sigmoid is not None and sigmoid.name.startswith("torch.Tensor."),
     )

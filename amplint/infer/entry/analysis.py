@@ -118,6 +118,7 @@ def analyse(
         unhindered=recorder.unhindered,
         activations=recorder.activations,
         entered=recorder.entered,
+        layers_called=recorder.layers_called,
         aligned=tuple(recorder.aligned()),
         oldest=oldest_torch,
         changes=frozenset(session.changes),

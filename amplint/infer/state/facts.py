@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.dtypes import Autocast, Dtypes
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.lattice.strength import Strength
-    from amplint.infer.lattice.values import Limit, Origin, Tensor, Value
+    from amplint.infer.lattice.values import Layer, Limit, Origin, Tensor, Value
     from amplint.infer.names.definitions import Class
     from amplint.source import Source, Span
 
@@ -419,6 +419,8 @@ class FileFacts:
     """The activations of each function of the file whose body was followed, by the line of its definition."""
     entered: Set[int] = frozenset()
     """``id`` of the functions of the file whose body was followed as called from outside of all functions."""
+    layers_called: Mapping[int, Layer] = field(default_factory=dict)
+    """By ``id`` of a call in the file, the layer that it calls: the first of several."""
     aligned: tuple[Aligned, ...] = ()
     oldest: tuple[int, int] | None = None
     changes: frozenset[tuple[int, int]] = frozenset()
@@ -437,6 +439,11 @@ class FileFacts:
         """The oldest release of torch that the file has to run with, that of the facts where nothing says: what is
         written must exist there."""
         return self.oldest or self.torch_version
+
+    def constructor(self, layer: Layer) -> ast.Call | None:
+        """Where the file constructs a layer; None for one that is made elsewhere."""
+        made = (r.call for r in self.references if r.name == layer.name and r.call is not None)
+        return next((call for call in made if self.span(call) == layer.span), None)
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:

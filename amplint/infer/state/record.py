@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
     from amplint.infer.lattice.dtypes import Dtypes, Lane
-    from amplint.infer.lattice.values import Origin, Tensor, Value
+    from amplint.infer.lattice.values import Layer, Origin, Tensor, Value
     from amplint.infer.state.activation import Activation
 
 
@@ -79,6 +79,7 @@ class Recorder:
         self._ended: set[int] = set()
         self.regions: dict[int, Region] = {}
         self.calls: dict[int, TorchCall] = {}
+        self.layers_called: dict[int, Layer] = {}
         self.casts: dict[int, CastCall] = {}
         self._promotions: dict[int, Promotion] = {}
         self.addresses_taken: dict[int, Addressed] = {}
@@ -161,6 +162,11 @@ class Recorder:
         old = self.calls.get(id(node))
         if old is None or _under_autocast(call) > _under_autocast(old):
             self.calls[id(node)] = call
+
+    def layer_call(self, frame: Activation, node: ast.expr, layer: Layer) -> None:
+        """Note which layer a call in the file that is checked calls: the first of several."""
+        if self.concerns(frame):
+            self.layers_called.setdefault(id(node), layer)
 
     def cast(
         self,

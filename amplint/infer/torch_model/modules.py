@@ -131,6 +131,7 @@ def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr)
     data = packed.held(first)
     if data is not None:
         given.keywords[found.forward[0]] = data
+    frame.session.recorder.layer_call(frame, node, layer)
     result = apply(frame, found.call, given, node)
     return result if data is None else packed.packed_again(result, first)
 

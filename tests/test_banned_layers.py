@@ -1,0 +1,43 @@
+"""Where a layer that autocast refuses is constructed is said, and `verify` looks for a way that constructs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conftest import amplint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOSS = '''\
+import torch
+from torch import nn
+
+
+class Loss(nn.Module):
+    def __init__(self, kind: str = "mse"):
+        super().__init__()
+        if kind == "bce":
+            self.loss = nn.BCELoss()
+        else:
+            self.loss = nn.MSELoss()
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor):
+        return self.loss(torch.sigmoid(x), torch.sigmoid(target))
+'''
+
+
+def test_the_finding_names_the_constructor(project: Path) -> None:
+    (project / "loss.py").write_text(LOSS)
+    done = amplint("check", "loss.py", "--no-cache")
+    assert "loss.py:14:16" in done.stdout
+    assert "9 |             self.loss = nn.BCELoss()" in done.stdout
+    assert "this layer is what is called" in done.stdout
+    assert "certainty: likely" in done.stdout
+
+
+def test_verify_constructs_the_layer(project: Path) -> None:
+    (project / "loss.py").write_text(LOSS)
+    done = amplint("verify", "loss.py", "--run-on", "cpu", "--scenario", "autocast-fp16")
+    assert "confirmed" in done.stdout
+    assert "kind='bce'" in done.stdout
