@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from conftest import amplint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOSS = '''\
+LOSS = """\
 import torch
 from torch import nn
 
@@ -24,7 +25,12 @@ class Loss(nn.Module):
 
     def forward(self, x: torch.Tensor, target: torch.Tensor):
         return self.loss(torch.sigmoid(x), torch.sigmoid(target))
-'''
+"""
+
+
+MEMBER = LOSS.replace("import torch\n", "import enum\nimport torch\n", 1)
+MEMBER = MEMBER.replace("class Loss", 'class Kind(str, enum.Enum):\n    BCE = "bce"\n    MSE = "mse"\n\n\nclass Loss')
+MEMBER = MEMBER.replace('kind: str = "mse"', "kind: Kind = Kind.MSE").replace('kind == "bce"', "kind == Kind.BCE")
 
 
 def test_the_finding_names_the_constructor(project: Path) -> None:
@@ -36,8 +42,9 @@ def test_the_finding_names_the_constructor(project: Path) -> None:
     assert "certainty: likely" in done.stdout
 
 
-def test_verify_constructs_the_layer(project: Path) -> None:
-    (project / "loss.py").write_text(LOSS)
+@pytest.mark.parametrize(("code", "option"), [(LOSS, "kind='bce'"), (MEMBER, "kind=Kind.BCE")])
+def test_verify_constructs_the_layer(project: Path, code: str, option: str) -> None:
+    (project / "loss.py").write_text(code)
     done = amplint("verify", "loss.py", "--run-on", "cpu", "--scenario", "autocast-fp16")
     assert "confirmed" in done.stdout
-    assert "kind='bce'" in done.stdout
+    assert option in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -28,13 +29,15 @@ def called_with(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """One value, short: a tensor by dtype and shape, a module or another object by its class."""
+    """One value, short: a tensor by dtype and shape, a module or another object by its class, a member by its name."""
     if isinstance(value, torch.Tensor):
         return f"{dtype_name(value.dtype)}{list(value.shape)}"
     if isinstance(value, (list, tuple, dict)) and type(value).__module__ == "builtins":
         return _container(value)
     if isinstance(value, functools.partial):
         return f"partial({', '.join(value_text(part) for part in (value.func, *value.args))})"
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
         text = repr(value)
         return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"

@@ -7,8 +7,11 @@ the constructor's parameters from which that attribute is made.
 from __future__ import annotations
 
 import ast
+import copy
+import enum
 import inspect
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,7 @@ from amplint.verify.build.signatures import source_tree
 from amplint.verify.targets import self_attribute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 TRUE, FALSE, NONE, SOME, EQUAL = "true", "false", "none", "some", "equal"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -65,7 +68,7 @@ class Sources:
                 continue
             node = tree.body[0] if tree is not None and tree.body else None
             if isinstance(node, ast.ClassDef) and file is not None:
-                found.append((node, file, row))
+                found.append((_with_members(node, vars(sys.modules[base.__module__])), file, row))
         return cls(tuple(found))
 
     def methods(self) -> Iterator[_Function]:
@@ -127,6 +130,29 @@ class Sources:
                     found += [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
                     found += [wish.name for wish in _tests_before(method.body, value.lineno) if not wish.attribute]
         return list(dict.fromkeys(found))
+
+
+def _with_members(node: ast.ClassDef, names: Mapping[str, Any]) -> ast.ClassDef:
+    """A class whose comparisons have the values of enumerations' members, and of constants of its file, in the place of
+    their names."""
+    copied = copy.deepcopy(node)
+    for test in ast.walk(copied):
+        if isinstance(test, ast.Compare):
+            test.comparators = [_as_constant(part, names) for part in test.comparators]
+    return copied
+
+
+def _as_constant(node: ast.expr, names: Mapping[str, Any]) -> ast.expr:
+    value: Any = None
+    if isinstance(node, ast.Name):
+        value = names.get(node.id)
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        owner = names.get(node.value.id)
+        value = owner.__members__.get(node.attr) if isinstance(owner, enum.EnumMeta) else None
+    if not isinstance(value, (enum.Enum, str, int)):
+        return node
+    constant: Any = value
+    return ast.copy_location(ast.Constant(constant), node)
 
 
 def _assigned(node: ast.AST, attribute: str) -> Iterator[ast.expr]:
