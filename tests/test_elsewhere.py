@@ -79,7 +79,7 @@ def findings(path: Path) -> list[Finding]:
     [
         ("x = self.encoder(x).mul(255).byte() / 255.0", "self.decoder(x)", "AMP103"),
         ("x = self.encoder(x).float()", "self.decoder(x)", "AMP102"),
-        ("kernel = torch.ones(4, 8, 1)", "filtered(self.encoder(x), kernel)", "AMP103"),
+        ("kernel = torch.ones(4, 8, 1, device=x.device)", "filtered(self.encoder(x), kernel)", "AMP103"),
     ],
 )
 def test_what_is_handed_over_is_told_at_the_call(tmp_path: Path, first: str, last: str, code: str) -> None:

@@ -183,6 +183,7 @@ def _add_odd(
         rule = UNKNOWN
     if not needs:
         under[device] = rule
+    if under.get(device) == rule:
         return
     for names in needs:
         cases = entry.setdefault("cases", [])
