@@ -149,3 +149,33 @@ def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -
 )
 def test_what_a_package_imports_may_be_there(tmp_path: Path, others: dict[str, str]) -> None:
     assert doubts(project(tmp_path, "", {"own/own_parts.py": PARTS, **others})) == []
+
+
+DEEPER = {"own/deep.py": "from .deeper import Model\n", "own/deeper.py": "from torch._six import Model\n"}
+
+
+@pytest.mark.parametrize(
+    ("imports", "others"),
+    [
+        ("", {"own/__init__.py": "from .deep import Model\n", **DEEPER}),
+        ("", {"own/__init__.py": "from . import whole\n", "own/whole/__init__.py": "from ..deep import *\n", **DEEPER}),
+        ("from own.deep import Model", DEEPER),
+        ("import own.whole.part", {"own/whole/__init__.py": "import torch._six\n", "own/whole/part.py": PARTS}),
+    ],
+)
+def test_what_is_imported_on_the_way_raises(tmp_path: Path, imports: str, others: dict[str, str]) -> None:
+    assert doubts(project(tmp_path, imports, others)) == ["not-importable"]
+    assert not is_imported(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("imports", "others"),
+    [
+        ("", DEEPER),
+        ("", {"own/__init__.py": "try:\n    from .deep import Model\nexcept ImportError:\n    pass\n", **DEEPER}),
+        ("", {"own/__init__.py": "def model():\n    from .deep import Model\n    return Model\n", **DEEPER}),
+        ("from own.deep import Model", {**DEEPER, "own/deeper.py": "from own.deep import *\n\nModel = 1\n"}),
+    ],
+)
+def test_what_is_not_imported_on_the_way_may_raise(tmp_path: Path, imports: str, others: dict[str, str]) -> None:
+    assert doubts(project(tmp_path, imports, others)) == []

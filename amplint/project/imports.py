@@ -21,7 +21,7 @@ from amplint.project.files import parsed
 from amplint.project.raising import raises_when_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from amplint.data.newer import Release
@@ -34,12 +34,20 @@ _EXTENDING = re.compile(rb"sys\.path\b|\baddsitedir\b|\b__path__\b")
 _GENERATED = re.compile(r"_pb2(_grpc)?$")
 
 
+MAX_IMPORTED = 120
+"""Files that are followed from one that is imported."""
+
+
 def cannot_be_imported(tree: ast.Module, root: Path, package: str, torch: Release) -> bool:
     """Whether importing a file raises with a release of torch; ``root`` is the folder of its distribution, ``package``
     what holds the file."""
     if not package or not _is_complete(root):
         return False
-    return _fails(tree, root, package) or _package_fails(root, package, torch, contents.age())
+    age = contents.age()
+    if _fails(tree, root, package) or _package_fails(root, package, torch, age):
+        return True
+    paths = _imported(_own_modules(tree, package), root, package, age)
+    return any(_file_fails(path, root, torch, age) for path in paths)
 
 
 @lru_cache(maxsize=256)
@@ -49,22 +57,47 @@ def _is_complete(root: Path) -> bool:
 
 @lru_cache(maxsize=1024)
 def _package_fails(root: Path, package: str, torch: Release, age: int) -> bool:
-    """Whether the ``__init__`` of a package or of one around it fails, or a file that these import."""
+    """Whether the ``__init__`` of a package or of one around it fails, or a file that is imported with it."""
     outer = package.rpartition(".")[0]
     if outer and _package_fails(root, outer, torch, age):
         return True
-    source = parsed(root.joinpath(*package.split("."), "__init__.py"))
-    if source is None:
+    path = root.joinpath(*package.split("."), "__init__.py")
+    if not path.is_file():
         return False
-    if _fails(source.tree, root, package):
+    paths = [path, *_imported(_imports_of(path, root, age), root, package, age)]
+    if any(_file_fails(path, root, torch, age) for path in paths):
         return True
-    paths = {path for name in _own_modules(source.tree, package) if (path := module_file(root, name)) is not None}
-    modules = [source, *(module for path in sorted(paths) if (module := parsed(path)) is not None)]
-    if any(_fails(module.tree, root, package_of(module.path, root)) for module in modules[1:]):
-        return True
-    if any(raises_when_run(module, torch) for module in modules):
-        return True
+    modules = filter(None, map(parsed, paths))
     return any(_takes_neighbour(module, root) for module in modules) and not _extends_path(root, package)
+
+
+@lru_cache(maxsize=4096)
+def _file_fails(path: Path, root: Path, torch: Release, age: int) -> bool:
+    """Whether a file raises where it is imported, by what stands in it."""
+    module = parsed(path)
+    return module is not None and (_fails(module.tree, root, package_of(path, root)) or raises_when_run(module, torch))
+
+
+@lru_cache(maxsize=4096)
+def _imports_of(path: Path, root: Path, age: int) -> tuple[str, ...]:
+    """What a file imports at its top level, by absolute names."""
+    module = parsed(path)
+    return tuple(_own_modules(module.tree, package_of(path, root))) if module is not None else ()
+
+
+def _imported(names: Iterable[str], root: Path, package: str, age: int) -> Iterator[Path]:
+    """The files of a distribution that are run where these modules are imported, the nearest first: with the packages
+    around them, and what all of these import at their top levels. Other distributions may lie in the same folder."""
+    seen: set[Path] = set()
+    pending, own = [*names], package.partition(".")[0]
+    while pending and len(seen) < MAX_IMPORTED:
+        parts = pending.pop(0).split(".")
+        for end in range(1, len(parts) + 1) if parts[0] == own else ():
+            path = module_file(root, ".".join(parts[:end]))
+            if path is not None and path not in seen:
+                seen.add(path)
+                pending += _imports_of(path, root, age)
+                yield path
 
 
 def _fails(tree: ast.Module, root: Path, package: str) -> bool:
