@@ -36,6 +36,28 @@ def convert(frame: Frame, module: Value, dtype: DTypeValue, node: ast.expr) -> V
     return UNKNOWN
 
 
+def moved(frame: Frame, module: Value, node: ast.expr) -> Value:
+    """A module after a call that may have moved it: where its tensors lie now is not known."""
+    at = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if isinstance(module, Layer):
+        made = _changed(frame, module, _anywhere)
+        if isinstance(at, ast.Name) and frame.variables.get(at.id) is module:
+            frame.bind(at.id, made)
+        return made
+    if isinstance(module, Instance) and module is not frame.receiver:
+        for name, value in tuple(module.attributes.items()):
+            if isinstance(value, Instance):
+                moved(frame, value, node)
+            elif isinstance(value, Layer):
+                module.attributes[name] = _changed(frame, value, _anywhere)
+                frame.session.changed((id(module), name))
+    return module
+
+
+def _anywhere(tensor: Tensor) -> Tensor:
+    return replace(tensor, host=None) if tensor.host else tensor
+
+
 def _put(frame: Frame, at: ast.expr | None, module: Layer, made: Layer, dtype: DTypeValue) -> None:
     """Put a converted layer where it was found."""
     if isinstance(at, ast.Name) and frame.variables.get(at.id) is module:
@@ -96,6 +118,8 @@ def _changed(frame: Frame, layer: Layer, change: _Change) -> Layer:
         children = Mapping({name: inside(value) for name, value in children.items.items()}, children.other)
     elif isinstance(children, Sequence) and children.items is not None:
         children = Sequence(tuple(map(inside, children.items)), children.element, children.mutable)
+    elif isinstance(children, Sequence):
+        children = replace(children, element=inside(children.element))
     options = {name: inside(value) for name, value in layer.options.items()}
     return replace(layer, tensors=tensors, children=children, options=options)
 

@@ -87,6 +87,16 @@ def meet(frame: Frame, node: ast.expr | ast.stmt, given: Iterable[Value]) -> Non
         frame.session.recorder.happened(frame, Unmoved(node, lanes))
 
 
+def meets_unmoved(frame: Frame, node: ast.expr, given: Value) -> None:
+    """Note that a layer which was made while its model runs, and lies in the host's memory, is called with what is not
+    known to lie there too."""
+    if frame.session.device == "cpu" or frame.making or frame.constructing is not None:
+        return
+    lanes = tuple(number for number in range(frame.session.lanes) if frame.live >> number & 1)
+    if lanes and not (isinstance(given, Tensor) and given.host):
+        frame.session.recorder.happened(frame, Unmoved(node, lanes))
+
+
 def _was_cast(tensor: Tensor, lane: int) -> bool:
     """Whether autocast, on some path, has made low precision what a tensor is computed of."""
     return autocast_made(Operand("", None, tensor), lane)

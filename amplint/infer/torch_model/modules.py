@@ -28,7 +28,7 @@ from amplint.infer.names.definitions import Instance
 from amplint.infer.names.texts import attribute_name
 from amplint.infer.state.dispatch import get_attribute, set_attribute
 from amplint.infer.syntax.templates import is_family
-from amplint.infer.torch_model import conversions, layer_lists, packed
+from amplint.infer.torch_model import conversions, layer_lists, memories, packed
 from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.placing import buffer, is_added, layer_tensor, place
@@ -59,7 +59,10 @@ def build_layer(frame: Frame, name: str, arguments: Arguments, node: ast.expr, *
     if found is None:
         return Layer(name, {}, None, span)
     added = not inherited and not arguments.unknown and is_added(frame)
-    return _built(frame, found, arguments.bind(found.init), node, span, name, added=added)
+    options = arguments.bind(found.init)
+    if arguments.unknown:
+        options.setdefault("device", UNKNOWN)
+    return _built(frame, found, options, node, span, name, added=added)
 
 
 def pretrained(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Layer:
@@ -93,20 +96,21 @@ def _built(
             tensors[name] = Tensor(frame.session.constant(BITS["int64"]), 0)
         else:
             if role not in made:
-                made[role] = layer_tensor(frame, options.get("dtype"), node, role, written, added=added)
+                asked = options.get("dtype")
+                made[role] = layer_tensor(frame, asked, node, role, written, added=added, moved="device" in options)
             tensors[name] = made[role]
     inner: dict[object, Value] = {}
-    dtype = {"dtype": options["dtype"]} if "dtype" in options else {}
+    same: dict[str, Value] = {name: options[name] for name in ("dtype", "device") if name in options}
     for attribute, short in found.inner:
         given = options.get(f"custom_{attribute}", NONE)
         cls = find_layer("torch.nn." + short) if isinstance(given, Const) and given.value is None else None
         if cls is None:
             continue
-        inside = dict(dtype)
+        inside = dict(same)
         for name in cls.init:
             repeated = find_layer(_REPEATED[name]) if name in _REPEATED else None
             if repeated is not None:
-                inside[name] = _built(frame, repeated, dtype, node, span, written, added=added)
+                inside[name] = _built(frame, repeated, same, node, span, written, added=added)
         inner[attribute] = _built(frame, cls, inside, node, span, written, added=added)
     return Layer(found.name, tensors, Mapping(inner) if inner else None, span, options)
 
@@ -132,6 +136,8 @@ def call_layer(frame: Frame, layer: Layer, arguments: Arguments, node: ast.expr)
     if data is not None:
         given.keywords[found.forward[0]] = data
     frame.session.recorder.layer_call(frame, node, layer)
+    if any(isinstance(held, Tensor) and held.host for held in layer.tensors.values()):
+        memories.meets_unmoved(frame, node, first)
     result = apply(frame, found.call, given, node)
     return result if data is None else packed.packed_again(result, first)
 
@@ -203,6 +209,7 @@ _MODULE_SAME = frozenset(
         "zero_grad",
     ]
 )
+_MOVING = frozenset(("to", "cuda", "xpu", "to_empty"))
 _MODULE_CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
 MODULE_METHODS = (
     _MODULE_SAME
@@ -260,6 +267,8 @@ _GETTING = frozenset(("get_buffer", "get_parameter", "get_submodule"))
 def call_module_method(frame: Frame, receiver: Value, name: str, arguments: Arguments, node: ast.expr) -> Value:
     """A method that every ``nn.Module`` has."""
     first = arguments.positional[0] if arguments.positional else None
+    if name in _MOVING and not (_given(arguments) and all(isinstance(v, DTypeValue) for v in _given(arguments))):
+        receiver = conversions.moved(frame, receiver, node)
     if name in _MODULE_SAME:
         return receiver
     if name in _MODULE_CASTS or name in ("to", "type"):
@@ -353,8 +362,12 @@ def open_instance(value: Value) -> None:
         value.open = True
 
 
+def _given(arguments: Arguments) -> tuple[Value, ...]:
+    return (*arguments.positional, *arguments.keywords.values())
+
+
 def _only_devices(arguments: Arguments) -> bool:
-    return all(isinstance(v, (Device, Const)) for v in (*arguments.positional, *arguments.keywords.values()))
+    return all(isinstance(v, (Device, Const)) for v in _given(arguments))
 
 
 def _dtype_argument(arguments: Arguments) -> DTypeValue | None:

@@ -136,14 +136,18 @@ def _placed_origin(frame: Frame, made: Tensor, placed: Tensor, node: ast.expr, r
     return replace(here, placed=True, parameter=role == "parameter", kept=role == "buffer")
 
 
-def layer_tensor(frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str, *, added: bool) -> Tensor:
+def layer_tensor(
+    frame: Frame, dtype: Value | None, node: ast.expr, role: str, name: str, *, added: bool, moved: bool
+) -> Tensor:
+    """A parameter or buffer that a layer makes; ``moved``: its constructor is told a device, or may be."""
     explicit = isinstance(dtype, DTypeValue) and dtype.written
     made = dtype.dtypes if isinstance(dtype, DTypeValue) else frame.session.constant(FLOAT32)
     what = f"parameters of {name.removeprefix('torch.')}" + (" made with this dtype" if explicit else "")
     dtypes = _made(frame, made, explicit=explicit)
     if stage(frame) is Stage.RUNNING:
         origin = frame.here(node, f"{what}, made while the model runs", dtypes)
-        return Tensor(dtypes, 1, replace(origin, made=Made.WRITTEN if explicit else Made.DEFAULT), explicit=explicit)
+        origin = replace(origin, made=Made.WRITTEN if explicit else Made.DEFAULT)
+        return Tensor(dtypes, 1, origin, explicit=explicit, host=None if moved else True)
     if made_later(frame):
         origin = frame.here(node, f"{what}, made by a method", dtypes)
         return Tensor(dtypes, 1, origin, explicit=explicit, leaf=role == "parameters")
