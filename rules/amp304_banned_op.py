@@ -136,7 +136,11 @@ def reproduce():
 def _suspect(facts: FileFacts, banned: BannedCall, scenarios: tuple[str, ...]) -> Suspect:
     span = facts.span(banned.node)
     regions = [Cause(facts.path, facts.span(region), "autocast is on from here on") for region in banned.regions]
-    made = [Cause(facts.path, facts.span(banned.made), "this layer is what is called")] if banned.made else []
+    made = (
+        [Cause(facts.path, facts.span(banned.made), "the layer that is called is constructed here")]
+        if banned.made
+        else []
+    )
     operation = short_name(banned.operation)
     cure = "leave autocast for it"
     if banned.takes_logits:

@@ -38,7 +38,7 @@ def test_the_finding_names_the_constructor(project: Path) -> None:
     done = amplint("check", "loss.py", "--no-cache")
     assert "loss.py:14:16" in done.stdout
     assert "9 |             self.loss = nn.BCELoss()" in done.stdout
-    assert "this layer is what is called" in done.stdout
+    assert "the layer that is called is constructed here" in done.stdout
     assert "certainty: likely" in done.stdout
 
 

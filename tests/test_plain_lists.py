@@ -59,6 +59,18 @@ REGISTERED = {
         "me.some = [nn.Linear(4, 4)]\nme.kept = nn.Sequential(*me.some)",
         LOOP.format(name="me.some"),
     ),
+    "a comprehension in a ModuleList": (
+        "me.some = [nn.Linear(4, 4)]\nme.kept = nn.ModuleList([one for one in me.some])",
+        LOOP.format(name="me.some"),
+    ),
+    "backwards in a ModuleList": (
+        "me.some = [nn.Linear(4, 4)]\nme.kept = nn.ModuleList(reversed(me.some))",
+        LOOP.format(name="me.some"),
+    ),
+    "one by one in a ModuleList": (
+        "me.some = [nn.Linear(4, 4)]\nme.kept = nn.ModuleList()\nfor one in me.some:\n    me.kept.append(one)",
+        LOOP.format(name="me.some"),
+    ),
     "layers that are attributes too": (
         "me.one = nn.Linear(4, 4)\nme.some = [me.one]",
         LOOP.format(name="me.some"),

@@ -51,12 +51,16 @@ def run_forked(
     try:
         pickled = pickle.dumps(example)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise RuntimeError(
-            f"this needs another process, and the example cannot be pickled into one ({error}): define its classes and"
-            " functions in a module, or hide the GPU from this process, CUDA_VISIBLE_DEVICES= in its environment, so"
-            " that it can be forked"
-        ) from None
+        raise RuntimeError(_cannot_be_pickled(error)) from None
     return _outcomes(multiprocessing.get_context("spawn"), pickled, asked)
+
+
+def _cannot_be_pickled(error: Exception) -> str:
+    return (
+        f"this needs another process, and the example cannot be pickled into one ({error}): define its classes and"
+        " functions in a module that can be imported, or hide the GPU from this process, CUDA_VISIBLE_DEVICES= in its"
+        " environment, so that it can be forked"
+    )
 
 
 @dataclass(frozen=True)
@@ -110,9 +114,13 @@ def _work(example: Callable[[], Any] | bytes, asked: _Asked, send: Connection) -
     warnings.simplefilter("ignore")
     try:
         torch.ones(1, requires_grad=True).sum().backward()
+    except RuntimeError as error:
+        send.send(str(error))
+        return
+    try:
         factory = pickle.loads(example) if isinstance(example, bytes) else example
     except Exception as error:
-        send.send(str(error))
+        send.send(_cannot_be_pickled(error))
         return
     device, path, scenarios = asked.device, asked.path, asked.scenarios
     where = Where(device, "cpu")

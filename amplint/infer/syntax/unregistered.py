@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint.infer.syntax.bodies import once_for_each_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _REGISTERING = frozenset(("add_module", "register_module", "setattr", "__setattr__"))
 _ADDING = frozenset(("append", "insert", "extend"))
-_LOOKING = frozenset(("enumerate", "zip", "len", "reversed", "iter"))
+_LOOKING = frozenset(("enumerate", "zip", "reversed", "iter"))
 
 
 class PlainLists(NamedTuple):
@@ -58,17 +58,37 @@ def _stores(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
 def _harmless(node: ast.AST) -> Iterator[ast.expr]:
     """The places of a list that is only set, looked through, called by item, or added to."""
     yield from (target for target, _ in _stores(node))
-    if isinstance(node, (ast.For, ast.comprehension)):
-        yield node.iter
+    if isinstance(node, ast.For) and _only_uses(node.target, node.body):
+        yield from _looked_through(node.iter)
+    elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        for part in node.generators:
+            if _only_uses(part.target, [node.elt, *part.ifs]):
+                yield from _looked_through(part.iter)
     if not isinstance(node, ast.Call):
         return
     name = _called(node)
-    if name in _LOOKING and isinstance(node.func, ast.Name):
+    if name == "len" and isinstance(node.func, ast.Name):
         yield from node.args
     elif (
         name in _ADDING and isinstance(node.func, ast.Attribute) and all(_is_made(a, item=True) for a in node.args)
     ) or isinstance(node.func, ast.Subscript):
         yield node.func.value
+
+
+def _looked_through(iterated: ast.expr) -> Iterator[ast.expr]:
+    yield iterated
+    if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id in _LOOKING:
+        yield from iterated.args
+
+
+def _only_uses(target: ast.expr, body: Sequence[ast.AST]) -> bool:
+    """Whether a loop calls its items or asks them for attributes, and hands none of them on."""
+    items = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+    nodes = [node for part in body for node in ast.walk(part)]
+    used = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    used |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    read = (node for node in nodes if isinstance(node, ast.Name) and node.id in items)
+    return all(id(node) in used for node in read)
 
 
 def _is_made(node: ast.expr | None, *, item: bool = False) -> bool:

@@ -37,21 +37,40 @@ def convert(frame: Frame, module: Value, dtype: DTypeValue, node: ast.expr) -> V
 
 
 def moved(frame: Frame, module: Value, node: ast.expr) -> Value:
-    """A module after a call that may have moved it: where its tensors lie now is not known."""
+    """A module after a call that may have moved it: where tensors lie that were left on the host is not known."""
     at = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    if isinstance(module, Layer):
+    if isinstance(module, Layer) and _is_left(module):
         made = _changed(frame, module, _anywhere)
         if isinstance(at, ast.Name) and frame.variables.get(at.id) is module:
             frame.bind(at.id, made)
         return made
     if isinstance(module, Instance) and module is not frame.receiver:
-        for name, value in tuple(module.attributes.items()):
-            if isinstance(value, Instance):
-                moved(frame, value, node)
-            elif isinstance(value, Layer):
-                module.attributes[name] = _changed(frame, value, _anywhere)
-                frame.session.changed((id(module), name))
+        _move_attributes(frame, module, set())
     return module
+
+
+def _move_attributes(frame: Frame, module: Instance, seen: set[int]) -> None:
+    """The same of what an object holds; objects may hold each other."""
+    seen.add(id(module))
+    for name, value in tuple(module.attributes.items()):
+        if isinstance(value, Instance) and id(value) not in seen:
+            _move_attributes(frame, value, seen)
+        elif isinstance(value, Layer) and _is_left(value):
+            module.attributes[name] = _changed(frame, value, _anywhere)
+            frame.session.changed((id(module), name))
+
+
+def _is_left(layer: Layer) -> bool:
+    """Whether a tensor of a layer, or of one inside it, was left in the host's memory."""
+    if any(isinstance(held, Tensor) and held.host for held in layer.tensors.values()):
+        return True
+    held = layer.children
+    inside: tuple[Value | None, ...] = ()
+    if isinstance(held, Mapping):
+        inside = tuple(held.items.values())
+    elif isinstance(held, Sequence):
+        inside = held.items if held.items is not None else (held.element,)
+    return any(isinstance(one, Layer) and _is_left(one) for one in (*inside, *layer.options.values()))
 
 
 def _anywhere(tensor: Tensor) -> Tensor:
