@@ -53,6 +53,7 @@ MOVED = {
     "with others": "return nn.Sequential(nn.Linear(4, 4), nn.ReLU()).to(x.device)(x)",
     "an object": "return Part().to(x.device)(x)",
     "an object in place": "part = Part()\npart.to(device=x.device)\nreturn part(x)",
+    "an attribute in place": "self.late = nn.Linear(4, 4)\nself.late.to(x.device)\nreturn self.late(x)",
     "options that are not known": "layer = nn.Linear(4, 4, **dict(device=x.device))\nreturn layer(x)",
 }
 

@@ -43,6 +43,11 @@ def moved(frame: Frame, module: Value, node: ast.expr) -> Value:
         made = _changed(frame, module, _anywhere)
         if isinstance(at, ast.Name) and frame.variables.get(at.id) is module:
             frame.bind(at.id, made)
+        elif isinstance(at, ast.Attribute) and isinstance(at.value, ast.Name):
+            owner = frame.variables.get(at.value.id)
+            if isinstance(owner, Instance) and owner.attributes.get(at.attr) is module:
+                _may_hold(frame, owner, at.attr, made)
+                frame.note(f"{at.value.id}.{at.attr}", made)
         return made
     if isinstance(module, Instance) and module is not frame.receiver:
         _move_attributes(frame, module, set())
