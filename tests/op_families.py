@@ -313,7 +313,7 @@ FAMILIES = {
         activated = nn.GELU()(x)
         dropped = nn.Dropout(0.1)(x)
         kept = nn.Identity()(x)
-        normed = nn.LayerNorm(8, dtype=x.dtype)(x)
+        normed = nn.LayerNorm(8, dtype=x.dtype, device=x.device)(x)
         flat = nn.Flatten()(x)
         pooled = nn.AvgPool1d(2)(x)
         loss = nn.MSELoss()(x, x)
