@@ -25,6 +25,7 @@ from amplint.verify.quoted import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import torch
     from torch import nn
 
     from amplint.verify.job import Claim, Outcome
@@ -46,7 +47,8 @@ def assert_autocast_safe(
 
     ``inputs`` and ``keywords`` are what the module is called with: tensors in float32. Every scenario runs in training
     and in eval mode with backward outside of autocast, and under no_grad; with a padding mask where the signature has
-    one, and twice where there is a cache. Module and inputs are copied for each run and stay as they are.
+    one, and twice where there is a cache. Module and inputs are copied for each run, from a GPU to the CPU, and stay
+    as they are.
 
     ``example`` takes the place of module and inputs: a function without parameters that returns ``(module, args,
     kwargs)``. Only with it can ``bf16-mixed-params`` run, which is about how a module is constructed.
@@ -83,7 +85,28 @@ def _maker(
     if (module is None) == (example is None):
         raise ValueError("give a module with its inputs, or example=")
 
-    return example or _Copies(module, inputs, keywords)
+    return example or _on_host(_Copies(module, inputs, keywords))
+
+
+def _on_host(held: _Copies) -> _Copies:
+    """Copies on the CPU of what lies on a GPU: no forked process can reach that."""
+    from amplint.verify.tensors import held_by, tensors
+
+    own = tensors((held.inputs, held.keywords))
+    elsewhere = [tensor for tensor in (*held_by(held.module), *own) if tensor.device.type not in ("cpu", "meta")]
+    copied = {id(tensor): _moved(tensor) for tensor in elsewhere}
+    if not copied:
+        return held
+    return _Copies(*copy.deepcopy((held.module, held.inputs, held.keywords), copied))
+
+
+def _moved(tensor: torch.Tensor) -> torch.Tensor:
+    from torch import nn
+
+    moved = tensor.detach().cpu()
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(moved, tensor.requires_grad)
+    return moved.requires_grad_(tensor.requires_grad)
 
 
 @dataclass(frozen=True)

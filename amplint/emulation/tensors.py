@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device
 
-from amplint.emulation import agreement
+from amplint.emulation import agreement, running_statistics
 
 if TYPE_CHECKING:
     from amplint.emulation.patches import Patches
@@ -127,6 +127,7 @@ class Believed(TorchFunctionMode):
             handlers[getattr(_Tensor, device)] = self._to_device
         if device == "cuda":
             handlers.update({function: self._asked(check) for function, check in agreement.checks().items()})
+            handlers.update(running_statistics.handlers(self._mapped))
         return handlers
 
     def _asked(self, check: agreement.Check) -> Handler:

@@ -120,8 +120,9 @@ def _look(
         if failure is not None and verdict.kind != LOSS:
             if ran.error is not None:
                 verdict = _judged(recipe, attempt, scenario, planned, where, ran, failure.op)
-            location = location or (failure.filename, failure.row)
-            frames.append((failure.filename, failure.row))
+            if failure.filename:
+                location = location or (failure.filename, failure.row)
+                frames.append((failure.filename, failure.row))
         if job.trace:
             timeline = flow.to_json()
     confirmed = _closest(claims, frames) if verdict.kind in CONFIRMING else []

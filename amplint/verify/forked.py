@@ -1,7 +1,7 @@
 """Runs the cells of an example that lives in this process: in a fork, which leaves everything here as it is.
 
-Where torch sees a GPU, autograd starts threads for it with the first backward pass, and no fork can run one after that.
-Then the example is pickled into a new process.
+Where torch sees a GPU, autograd starts threads for it with the first backward pass, and no fork can run one after that;
+nor can a fork use a GPU that was used here. Then the example is pickled into a new process.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
 
 
-_NO_BACKWARD = "Unable to handle autograd's threading"
-"""How torch's error begins in a fork that cannot run a backward pass."""
+_IN_A_FORK = ("Unable to handle autograd's threading", "Cannot re-initialize CUDA in forked")
+"""In torch's errors in a fork that cannot run a backward pass, or cannot use the GPU that its parent used."""
 
 
 class _Unforkable(Exception):
-    """The fork cannot run a backward pass."""
+    """The fork cannot run a backward pass, or cannot use the GPU."""
 
 
 def run_forked(
@@ -91,7 +91,7 @@ def _outcomes(
             if told is None:
                 return tuple(outcomes)
             if isinstance(told, str):
-                raise _Unforkable if told.startswith(_NO_BACKWARD) else ValueError(told)
+                raise _Unforkable if any(error in told for error in _IN_A_FORK) else ValueError(told)
             outcomes.append(told)
     except EOFError:
         pass

@@ -69,6 +69,12 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
     return _tensors(value, set(), _DEPTH)
 
 
+def held_by(module: torch.nn.Module | None) -> Iterator[torch.Tensor]:
+    """A module's parameters and buffers, and the tensors that it and its submodules hold in plain attributes."""
+    for submodule in module.modules() if module is not None else ():
+        yield from tensors(vars(submodule))
+
+
 def _tensors(value: Any, seen: set[int], depth: int) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
