@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +44,7 @@ class Arguments(JudgingArguments):
     exit_non_zero_on_fix: bool
     statistics: bool
     show_files: bool
+    verify: bool
     verbose: bool
 
 
@@ -61,9 +62,12 @@ class Arguments(JudgingArguments):
 @click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
 @click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and stop.")
+@click.option("--verify", is_flag=True, help="Run what was found, and set the verdict beside it; needs torch.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what each project was judged by: torch, scenarios, precision.")
 def command(**arguments: Any) -> None:
     """Find mixed-precision dtype hazards in PATHS (files and folders; - is stdin), by default in this folder.
+
+    Reads code and never imports it, unless --verify asks for that.
 
     \b
     Exit status: 0 nothing to report, 1 findings remain, 2 wrong usage, unreadable path or internal failure.
@@ -80,6 +84,8 @@ def run(arguments: Arguments) -> int:
         raise UsageError("- (stdin) cannot be combined with other paths")
     if arguments.stdin_filename is not None and STDIN not in paths:
         raise UsageError("--stdin-filename needs the path -")
+    if arguments.verify:
+        _require_runnable(arguments)
     fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     judging = arguments.judging(
         extend_select=arguments.extend_select,
@@ -106,7 +112,29 @@ def run(arguments: Arguments) -> int:
 
         for line in lines(tasks):
             click.echo(line, err=True)
+    if arguments.verify:
+        _prove(arguments, judging, tasks, context)
     return _conclude(arguments, context, _check_all(tasks, arguments.jobs), found.passed_over, failed=bool(errors))
+
+
+def _require_runnable(arguments: Arguments) -> None:
+    """Raise UsageError for what --verify does not go with."""
+    from amplint.cli.running import require_torch
+
+    require_torch("--verify")
+    if STDIN in arguments.paths:
+        raise UsageError("--verify runs files: it cannot run what stdin holds")
+    for option, given in (("--diff", arguments.diff), ("--statistics", arguments.statistics)):
+        if given:
+            raise UsageError(f"{option} shows no verdicts: it does not go with --verify")
+
+
+def _prove(arguments: Arguments, judging: Judging, tasks: list[Task], context: Context) -> None:
+    """Run what is found before anything is fixed."""
+    from amplint.cli.proving import proofs
+
+    plain = [replace(task, options=replace(task.options, fix=None)) for task in tasks]
+    context.proofs = proofs(arguments, judging, plain, _check_all(plain, arguments.jobs))
 
 
 def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
@@ -154,13 +182,15 @@ def _conclude(
     else:
         _report(arguments, findings, context)
     if results or not failed:
-        _summarise(arguments, results, findings, changed)
+        _summarise(arguments, results, findings, changed, context)
     left = passed_over.summary()
     if left is not None:
         click.echo(left, err=True)
     if failed:
         return FAILED
-    found = bool(findings) or (bool(changed) and (arguments.diff or arguments.exit_non_zero_on_fix))
+    found = any(not context.refuted(finding) for finding in findings) or (
+        bool(changed) and (arguments.diff or arguments.exit_non_zero_on_fix)
+    )
     return FOUND if found and not arguments.exit_zero else CLEAN
 
 
@@ -192,13 +222,18 @@ def _statistics(findings: list[Finding], output_format: str) -> str:
 
 
 def _summarise(
-    arguments: Arguments, results: list[FileResult], findings: list[Finding], changed: list[FileResult]
+    arguments: Arguments,
+    results: list[FileResult],
+    findings: list[Finding],
+    changed: list[FileResult],
+    context: Context,
 ) -> None:
-    """The last lines on stderr: what was fixed, what is left, what could be fixed."""
+    """The last lines on stderr: what was fixed, what is left, what could be fixed, and what runs said."""
     fixed = sum(result.fixed for result in changed)
     if fixed:
         verb = "Would fix" if arguments.diff else "Fixed"
         click.echo(f"{verb} {counted(fixed, 'finding')} in {counted(len(changed), 'file')}.", err=True)
+        _tell_cured(findings, context)
     if not results:
         click.echo("No Python files found.", err=True)
         return
@@ -221,3 +256,22 @@ def _summarise(
         + (f"; {', '.join(fixable)}." if fixable else "."),
         err=True,
     )
+    _tell_verdicts(findings, context)
+
+
+def _tell_cured(findings: list[Finding], context: Context) -> None:
+    """What runs said of those that are no longer found."""
+    left = {(finding.filename, finding.fingerprint) for finding in findings}
+    gone = [proof for key, proof in (context.proofs or {}).items() if key not in left]
+    if gone:
+        from amplint.verify.proof import cured
+
+        click.echo(cured(gone), err=True)
+
+
+def _tell_verdicts(findings: list[Finding], context: Context) -> None:
+    proofs = [proof for finding in findings if (proof := context.proof(finding)) is not None]
+    if proofs:
+        from amplint.verify.proof import told
+
+        click.echo(told(proofs), err=True)

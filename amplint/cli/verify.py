@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import signal
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from amplint.cli.judging import Judged, Judging, JudgingArguments, judging_command
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
+from amplint.cli.running import Work, ending_in_order, hardware, repeated, require_torch, verify_all
 from amplint.config import UsageError
 from amplint.engine import check_file
 from amplint.files import display_path, find_files
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from amplint.verify.targets import Outline, Target
     from amplint.verify.verification import Settings, Verified
 
 
@@ -69,35 +66,14 @@ def command(**arguments: Any) -> None:
     Exit status: 0 nothing confirmed, 1 something confirmed, 2 nothing could be run, wrong usage, unreadable path or
     internal failure.
     """
-    with _ending_in_order():
+    with ending_in_order():
         status = run(Arguments(**arguments))
     sys.exit(status)
 
 
-@contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Being terminated ends the child process and removes temporary files, as an interrupt does."""
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number, handler in before.items():
-        if handler == signal.SIG_DFL:
-            signal.signal(number, _leave)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            if handler == signal.SIG_DFL:
-                signal.signal(number, handler)
-
-
-def _leave(number: int, frame: object) -> NoReturn:
-    sys.exit(128 + number)
-
-
 def run(arguments: Arguments) -> int:
     """Verify, report, and say the exit status. Raises UsageError."""
-    if importlib.util.find_spec("torch") is None:
-        raise UsageError('verify runs code and needs torch: pip install "amplint[verify]"')
+    require_torch("verify")
     pairs = [_split(text) for text in arguments.targets]
     judging = arguments.judging()
     factory = _factory(arguments, pairs)
@@ -106,7 +82,7 @@ def run(arguments: Arguments) -> int:
         found, judging, lambda given, judged: _settings(arguments, given, judged, factory or judged.config.factories)
     )
     failed |= unread
-    verified = _verify_all(targets)
+    verified = verify_all(targets)
     rows = [row for done in verified for row in done.rows]
     if arguments.output_format == "json":
         document = [row.to_json(fix_check=arguments.fix_check) for row in rows]
@@ -136,14 +112,14 @@ def _settings(arguments: Arguments, given: Path, judged: Judged, factories: dict
 
     return Settings(
         options=replace(judged.options, scenarios=judged.options.judged),
-        run_on=_hardware(arguments.run_on, judged.options.device),
+        run_on=hardware(arguments.run_on, judged.options.device),
         root=(judged.config.root or (given if given.is_dir() else given.parent)).resolve(),
         factories=factories,
         fix_check=arguments.fix_check,
         trace=arguments.trace is not None,
         timeout=arguments.timeout,
         memory=int(arguments.memory * 2**30),
-        given=_given(arguments),
+        given=repeated(arguments, factory=arguments.factory and _absolute(arguments.factory)),
     )
 
 
@@ -151,24 +127,6 @@ def _split(text: str) -> tuple[str, str | None]:
     """``FILE.py::Class`` as path and name."""
     path, separator, name = text.rpartition("::")
     return (path, name) if separator else (text, None)
-
-
-def _given(arguments: Arguments) -> tuple[str, ...]:
-    """The options that decide what comes out, apart from those that a row itself knows."""
-    switches = {
-        "--pedantic": arguments.pedantic,
-        "--isolated": arguments.isolated,
-        "--no-plugins": arguments.no_plugins,
-    }
-    values = [
-        *(("--select", rules) for rules in arguments.select),
-        *(("--ignore", rules) for rules in arguments.ignore),
-        ("--torch-version", arguments.torch_version),
-        ("--config", arguments.config and os.path.abspath(arguments.config)),
-        ("--factory", arguments.factory and _absolute(arguments.factory)),
-    ]
-    given = [part for option, value in values if value is not None for part in (option, value)]
-    return (*given, *(option for option, on in switches.items() if on))
 
 
 def _absolute(factory: str) -> str:
@@ -193,21 +151,6 @@ def _factory(arguments: Arguments, pairs: list[tuple[str, str | None]]) -> dict[
     return {names[0]: _absolute(arguments.factory)}
 
 
-def _hardware(run_on: str, device: str) -> str:
-    """``cuda`` or ``cpu``. Raises UsageError for what is not there or does not go together."""
-    if run_on == "cpu" or (run_on == "auto" and device != "cuda"):
-        return "cpu"
-    if device != "cuda":
-        raise UsageError(f"--run-on cuda runs CUDA's own policy; it does not go with --device {device}")
-    from amplint.verify.hardware import has_cuda
-
-    if has_cuda():
-        return "cuda"
-    if run_on == "cuda":
-        raise UsageError("--run-on cuda: torch sees no CUDA GPU here; --run-on cpu puts CUDA's policy over the CPU")
-    return "cpu"
-
-
 def _found(arguments: Arguments, pairs: list[tuple[str, str | None]], judging: Judging) -> tuple[list[_Found], bool]:
     """The files of each target, and whether a path or a configuration could not be read. Raises UsageError."""
     found = []
@@ -228,11 +171,11 @@ def _found(arguments: Arguments, pairs: list[tuple[str, str | None]], judging: J
 
 def _targets(
     found: list[_Found], judging: Judging, settings_of: Callable[[Path, Judged], Settings]
-) -> tuple[list[_Job], bool]:
+) -> tuple[list[Work], bool]:
     """The targets in the order of files, each with its settings, and whether something could not be read."""
     from amplint.verify.targets import outline, target_named, targets_of
 
-    jobs: dict[str, _Job] = {}
+    jobs: dict[str, Work] = {}
     failed = False
     for text, name, paths in found:
         for given in paths:
@@ -261,7 +204,7 @@ def _targets(
                     known = ", ".join([*shape.classes, *shape.functions][:8]) or "none"
                     raise UsageError(f"{text} has no class or function {name}; it has {known}")
                 made = [one]
-            jobs.update({str(target): _Job(target, shape, settings) for target in made})
+            jobs.update({str(target): Work(target, shape, settings) for target in made})
     return list(jobs.values()), failed
 
 
@@ -271,39 +214,6 @@ class _Found(NamedTuple):
     text: str
     name: str | None
     paths: list[Path]
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A target, the file that it stands in, and how to verify it."""
-
-    target: Target
-    outline: Outline
-    settings: Settings
-
-
-def _verify_all(jobs: list[_Job]) -> list[Verified]:
-    from amplint.report.progress import telling
-    from amplint.verify.verification import verify_target
-
-    done = []
-    spoken_for: set[tuple[Path, str | None]] = set()
-    with telling() as show:
-        for number, job in enumerate(jobs, 1):
-            if (job.target.path, job.target.name) in spoken_for:
-                continue
-            name = job.target.name or job.target.path.stem
-            label = f"Running {name} ({number} of {len(jobs)})"
-            show(label)
-            verified = verify_target(job.target, job.outline, job.settings, _progress(show, label))
-            if job.target.name is None:  # the file's example
-                spoken_for.add((job.target.path, verified.built))
-            done.append(verified)
-    return done
-
-
-def _progress(show: Callable[[str], None], label: str) -> Callable[[str], None]:
-    return lambda cell: show(f"{label}: {cell}")
 
 
 def _write_trace(path: Path, verified: list[Verified]) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Finding
     from amplint.rule_base import Rule
+    from amplint.verify.proof import Proof
 
 FORMATS = ("full", "concise", "json")
 
@@ -27,12 +28,23 @@ Line = Sequence[Piece]
 class Context:
     """What reports may look up: rules by code, and sources by path (read from disk when first asked for).
 
-    ``pedantic``: the text for people names the doubts too.
+    ``pedantic``: the text for people names the doubts too. ``proofs``: what runs say about findings, by file and
+    fingerprint; None where nothing was to be run.
     """
 
     rules: dict[str, Rule]
     sources: dict[Path, Source] = field(default_factory=dict)
     pedantic: bool = False
+    proofs: dict[tuple[Path, str], Proof] | None = None
+
+    def proof(self, finding: Finding) -> Proof | None:
+        """What runs say about a finding."""
+        return self.proofs.get((finding.filename, finding.fingerprint)) if self.proofs is not None else None
+
+    def refuted(self, finding: Finding) -> bool:
+        """Whether a run shows that what a finding claims does not happen there."""
+        proof = self.proof(finding)
+        return proof is not None and proof.refuted
 
     def source(self, path: Path) -> Source:
         """The file's source; an empty one where it can no longer be read."""

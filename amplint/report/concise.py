@@ -20,4 +20,6 @@ def render(findings: Sequence[Finding], context: Context) -> Iterator[Line]:
         style = "bold red" if finding.severity is Severity.ERROR else "bold yellow"
         scenarios = f" [{', '.join(finding.scenarios)}]" if finding.scenarios else ""
         place = f"{display_path(finding.filename)}:{start.row}:{start.column}"
-        yield [(place, "bold"), (": ", ""), (finding.code, style), (f" {finding.message}{scenarios}", "")]
+        proof = context.proof(finding)
+        verdict = f" ({proof.verdict.value})" if proof is not None else ""
+        yield [(place, "bold"), (": ", ""), (finding.code, style), (f" {finding.message}{scenarios}{verdict}", "")]

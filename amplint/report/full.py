@@ -36,8 +36,15 @@ class _Mark:
 
 
 def render(findings: Sequence[Finding], context: Context) -> Iterator[Line]:
-    """The findings with their source frames, an empty line after each."""
-    for finding in findings:
+    """The findings with their source frames, an empty line after each; at the end those that a run refutes."""
+    refuted = [finding for finding in findings if context.refuted(finding)]
+    for finding in (finding for finding in findings if finding not in refuted):
+        yield from _finding(finding, context)
+        yield []
+    if refuted:
+        yield [("Ran in every scenario named and did not fail; not counted:", "bold")]
+        yield []
+    for finding in refuted:
         yield from _finding(finding, context)
         yield []
 
@@ -64,6 +71,11 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
         yield _note(width, "scenarios", f"{', '.join(finding.scenarios)} (device {finding.device})")
     if finding.certainty is not Certainty.PROVEN:
         yield _note(width, "certainty", finding.certainty.value)
+    proof = context.proof(finding)
+    if proof is not None:
+        yield _note(width, "verdict", str(proof))
+        if proof.row is not None and proof.row.built:
+            yield _note(width, "ran", f"{proof.row.built} with {proof.row.inputs}")
     for held in finding.doubts if context.pedantic else ():
         where = f"line {held.span.start.row}: " if held.span is not None else ""
         yield _note(width, "doubt", f"{where}{held.doubt.message} ({held.doubt.name})")

@@ -23,6 +23,8 @@ def render(findings: Sequence[Finding], context: Context) -> Iterator[Line]:
 def as_json(finding: Finding, context: Context) -> dict[str, Any]:
     """One finding with the keys in the order of the contract."""
     rule = context.rules.get(finding.code)
+    proof = context.proof(finding)
+    verified = proof.to_json() if proof is not None else {"verdict": None, "run": None}
     return {
         "code": finding.code,
         "name": finding.name,
@@ -40,6 +42,7 @@ def as_json(finding: Finding, context: Context) -> dict[str, Any]:
         "doubts": [_doubt(held) for held in finding.doubts],
         "fingerprint": finding.fingerprint,
         "url": rule.url if rule is not None else None,
+        **(verified if context.proofs is not None else {}),
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.files import display_path
-from amplint.verify.verdict import FixEffect, Row, Verdict
+from amplint.verify.verdict import FIX_SAID, FixEffect, Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +22,6 @@ _STYLE = {
     Verdict.NOT_REACHED: "yellow",
     Verdict.NOT_RUNNABLE: "magenta",
     Verdict.NEEDS_GPU: "cyan",
-}
-_FIX = {
-    FixEffect.CURES: "the fix cures it",
-    FixEffect.DOES_NOT_CURE: "the fix does not cure it",
-    FixEffect.CHANGES_NUMERICS: "the fix changes numerics",
 }
 _ORDER = list(Verdict)
 
@@ -90,7 +85,9 @@ def _block(target: str, rows: list[Row], names: Mapping[str, str]) -> Iterator[L
         if first.fix is not None:
             worst = max((row.largest_error or 0.0 for row in of_group), default=0.0)
             error = f" (largest relative error {worst:.2g})" if worst else ""
-            yield [(" " * (width + 4) + _FIX[first.fix] + error, "green" if first.fix is FixEffect.CURES else "yellow")]
+            yield [
+                (" " * (width + 4) + FIX_SAID[first.fix] + error, "green" if first.fix is FixEffect.CURES else "yellow")
+            ]
         if first.verdict is Verdict.CONFIRMED:
             yield [(" " * (width + 4) + first.command(lambda path: str(display_path(Path(path)))), "blue")]
         advice = advice or first.advice

@@ -30,6 +30,13 @@ class FixEffect(str, Enum):
     CHANGES_NUMERICS = "changes-numerics"
 
 
+FIX_SAID = {
+    FixEffect.CURES: "the fix cures it",
+    FixEffect.DOES_NOT_CURE: "the fix does not cure it",
+    FixEffect.CHANGES_NUMERICS: "the fix changes numerics",
+}
+
+
 @dataclass(frozen=True)
 class Row:
     """``built`` and ``inputs`` are what was built and passed; ``variant`` says how it differs from what is built first.

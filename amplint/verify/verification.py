@@ -65,10 +65,12 @@ class Settings:
     timeout: float = 120.0
     memory: int = 8 << 30
     given: tuple[str, ...] = ()
+    run_in: tuple[str, ...] | None = None
+    """The scenarios to run in, by name; None for those that are judged."""
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        return tuple(scenario.name for scenario in self.options.judged)
+        return tuple(scenario.name for scenario in self.options.judged) if self.run_in is None else self.run_in
 
 
 @dataclass(frozen=True)
