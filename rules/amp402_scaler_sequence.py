@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.misused_scalers import idle_beside_float16, refused_uses
+from amplint.claims.misused_scalers import idle_beside_float16, refused_uses, scaled_twice
 from amplint.claims.needless_scalers import for_bfloat16, kept_while_off, made_anew
 from amplint.claims.scaler_order import JUDGES
 from amplint.claims.surroundings import Surroundings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _IDLE = "is off for good beside autocast in float16, so gradients below its range become zero: pass enabled=True"
 _UNSCALED = "nothing scales this loss, so its gradients below float16's range become zero: use torch.amp.GradScaler"
+_TWICE = "scales a loss that is scaled already, and the step divides by the scale once: scale it once"
 
 
 class ScalerSequence(Rule):
@@ -33,7 +34,8 @@ class ScalerSequence(Rule):
     Follows a training step through branches, loops and helpers of the same file, and reports: `optimizer.step()` on
     gradients of a scaled loss; `scaler.step()` on gradients of a loss that was never scaled; `unscale_()` or `step()`
     called again for the same optimizer before `update()`; `unscale_()` after `step()`; `update()` with no step or
-    unscaling since the last one; a scaler that steps and is never updated, or is made anew for every batch, or scales
+    unscaling since the last one, right before the step, or after an optimizer that stepped by itself; a loss that the
+    same scaler scales twice; a scaler that steps and is never updated, or is made anew for every batch, or scales
     for bfloat16, or is off for good while every region is in float16; the backward pass of a loss that a float16 region
     computed, in a training step of a file that has no scaler; a call of the scaler itself, of a method that it
     lacks, or of one with arguments that it does not take; and the state of a scaler that is on for float16 alone, kept
@@ -151,6 +153,8 @@ def train(model, optimizer, loader, dtype):
         for use in refused_uses(facts):
             span, standing = facts.span(use.call), FORCED if use.certain else ASSUMED
             yield Suspect(span, span, use.message, scenarios, standing, severity=Severity.ERROR)
+        for call in scaled_twice(facts):
+            yield likely_loss(facts, call, _TWICE, scenarios)
         for call, region in idle_beside_float16(facts):
             cause = Cause(facts.path, facts.span(region), "runs the forward pass in float16")
             yield likely_loss(facts, call, _IDLE, scenarios, (cause,))

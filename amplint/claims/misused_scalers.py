@@ -15,7 +15,7 @@ from amplint.infer.torch_model.signatures import measured_in, scaler_methods
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.flow.training.program import Scope
+    from amplint.infer.flow.training.program import Place, Scope
     from amplint.infer.state.facts import FileFacts
 
 
@@ -81,6 +81,24 @@ def _is_made_by_torch(node: ast.expr, scope: Scope, facts: FileFacts) -> bool:
         and is_scaler(program.name(thing.node.func))
         for thing in things
     )
+
+
+def scaled_twice(facts: FileFacts) -> Iterator[ast.Call]:
+    """``scaler.scale(scaler.scale(loss))``: the scaler divides by its scale once."""
+    for scope in facts.training.program.scopes:
+        for call in scope.calls:
+            scaler = _scaling(call, scope, facts)
+            inner = call.args[0] if scaler is not None else None
+            if isinstance(inner, ast.Call) and _scaling(inner, scope, facts) == scaler:
+                yield call
+
+
+def _scaling(call: ast.Call, scope: Scope, facts: FileFacts) -> Place | None:
+    """The scaler by which a call scales one thing."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "scale" or len(call.args) != 1:
+        return None
+    return facts.training.roles.scaler(func.value, scope)
 
 
 def idle_beside_float16(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.Call]]:

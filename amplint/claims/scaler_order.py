@@ -9,6 +9,7 @@ from amplint.claims.training_steps import backward_causes, scaler_spelling, spel
 from amplint.finding import Cause, Severity
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Gradients, Step
+from amplint.infer.syntax.blocks import statement_before, statements_after
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 
 if TYPE_CHECKING:
@@ -20,18 +21,36 @@ _Judgement: TypeAlias = tuple[str, Severity, Standing, tuple[Cause, ...]] | None
 
 
 def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
-    """``optimizer.step()`` where every path leads there from a scaled loss."""
+    """``optimizer.step()`` where every path leads there from a scaled loss, or on to an update of the scaler."""
     scaler = scaler_spelling(facts, moment)
     optimizer = spelled(moment)
-    if moment.gradients == {Gradients.SCALED}:
+    if Gradients.SCALED in moment.gradients <= {Gradients.SCALED, Gradients.UNSCALED}:
         message = f"applies gradients that are still multiplied by the loss scale: call {scaler}.step({optimizer})"
         causes = backward_causes(facts, moment, Gradients.SCALED)
-        return message, Severity.WARNING, FORCED, causes
+        standing = FORCED if moment.gradients == {Gradients.SCALED} else ASSUMED
+        return message, Severity.WARNING, standing, causes
     if moment.gradients == {Gradients.UNSCALED} and all(state.unscaled for state in moment.states):
         message = (
             f"applies gradients without asking the scaler whether they overflowed: call {scaler}.step({optimizer})"
         )
         return message, Severity.WARNING, ASSUMED, ()
+    update = _idle_update(facts, moment)
+    if update is not None:
+        message = f"steps without the scaler, which then updates: call {spelled(update)}.step({optimizer})"
+        cause = Cause(facts.path, facts.span(update.event.node), "raises in float16, as no step went before")
+        return message, Severity.ERROR, ASSUMED, (cause,)
+    return None
+
+
+def _idle_update(facts: FileFacts, moment: Moment) -> Moment | None:
+    """The update that follows a step in the same block, where no path leads to it from a step of a scaler."""
+    following = list(statements_after(facts.source.tree, moment.event.node))
+    for update in facts.training.moments_of(Step.UPDATE):
+        only = all(state.steps == {Step.OPTIMIZER_STEP} for state in update.states)
+        if not only or update.event.sets_scale or update.event.scope is not moment.event.scope:
+            continue
+        if any(update.event.node in ast.walk(statement) for statement in following):
+            return update
     return None
 
 
@@ -43,6 +62,12 @@ def _step(facts: FileFacts, moment: Moment) -> _Judgement:
         raises = event.scaler is not None and not _scales(facts)
         severity = Severity.ERROR if raises else Severity.WARNING
         return message, severity, FORCED, causes
+    update = _update_before(facts, moment)
+    if update is not None:
+        message = f"steps after {scaler}.update(), which needs a step before it: update once, after all steps"
+        cause = Cause(facts.path, facts.span(update.event.node), "updates the scale of these gradients")
+        raises = all(state.gradients is Gradients.SCALED for state in moment.states)
+        return message, Severity.ERROR, FORCED if raises else ASSUMED, (cause,)
     again = _again(moment, "stepped")
     if again is not None:
         return f"steps a second time before {scaler}.update()", Severity.ERROR, again, ()
@@ -50,6 +75,15 @@ def _step(facts: FileFacts, moment: Moment) -> _Judgement:
         message = f"steps a scaler that is never updated: call {scaler}.update() after the step"
         return message, Severity.ERROR, ASSUMED, ()
     return None
+
+
+def _update_before(facts: FileFacts, moment: Moment) -> Moment | None:
+    """The update of the scaler in the statement right before a step that has gradients to apply."""
+    if any(state.gradients is Gradients.NONE for state in moment.states):
+        return None
+    before = statement_before(facts.source.tree, moment.event.node)
+    updates = facts.training.moments_of(Step.UPDATE, scaler=moment.event.scaler)
+    return next((m for m in updates if isinstance(before, ast.Expr) and m.event.node is before.value), None)
 
 
 def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:
@@ -70,7 +104,7 @@ def _update(facts: FileFacts, moment: Moment) -> _Judgement:
         return None
 
     def idle(state: State) -> bool:
-        return scaler in state.updated
+        return scaler in state.updated and not state.steps
 
     if all(map(idle, moment.states)):
         return "updates again with no step since the last update", Severity.ERROR, FORCED, ()

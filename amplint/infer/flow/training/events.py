@@ -96,6 +96,8 @@ class Events:
         return Event(Step.BACKWARD, call, scope, scaled, gradients=kinds)
 
     def _kinds(self, loss: ast.expr, scope: Scope) -> tuple[Gradients, ...]:
+        if isinstance(loss, ast.Call) and self._roles.scaler(loss.func, scope) is not None:
+            return (Gradients.SCALED,)  # refused: a scaler cannot be called
         roles = {thing.role for thing in self._roles.of(loss, scope)}
         if Role.SCALED not in roles:
             return (Gradients.PLAIN,)

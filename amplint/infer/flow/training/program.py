@@ -107,6 +107,18 @@ class Scope:
         arguments = [*self.node.args.posonlyargs, *self.node.args.args]
         return arguments[1:] if self.receiver is not None else arguments
 
+    def function(self, name: str) -> Scope | None:
+        """The function that a name of this scope is, or the only one of the file that some assignment gives it."""
+        if name in self.functions:
+            return self.functions[name]
+        given = {v.id for target, v in self.assignments if _is_named(target, name) and isinstance(v, ast.Name)}
+        found = [
+            scope.functions[other]
+            for other in given
+            if (scope := self.binding(other)) is not None and other in scope.functions
+        ]
+        return found[0] if len(found) == 1 else None
+
     def binding(self, name: str) -> Scope | None:
         """The scope that binds a name read here."""
         scope: Scope | None = self
@@ -184,7 +196,7 @@ class Program:
         func = call.func
         if isinstance(func, ast.Name):
             owner = scope.binding(func.id)
-            return owner.functions.get(func.id) if owner is not None else None
+            return owner.function(func.id) if owner is not None else None
         if not isinstance(func, ast.Attribute):
             return None
         if isinstance(func.value, ast.Call) and isinstance(func.value.func, ast.Name) and func.value.func.id == "super":
@@ -271,6 +283,10 @@ class Program:
             else:
                 local, name = alias.asname or alias.name, f"{'.' * node.level}{node.module or ''}.{alias.name}"
             self._imported.setdefault(local, set()).add(name)
+
+
+def _is_named(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
 
 
 def expressions(node: ast.AST) -> Iterator[ast.AST]:

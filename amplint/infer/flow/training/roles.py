@@ -249,8 +249,8 @@ class Roles:
         return Role.SCALER
 
     def _by_use(self) -> None:
-        """What was made elsewhere shows by use: only a scaler has ``scale(x).backward()`` beside ``step(optimizer)``,
-        and only an optimizer is handed to it."""
+        """What was made elsewhere shows by use: only a scaler has ``scale(x).backward()`` beside ``step(optimizer)`` or
+        ``update()``, or unscales, or steps an optimizer and updates; only an optimizer is handed to it."""
         used: dict[Place, set[str]] = {}
         for scope in self.program.scopes:
             for call in scope.calls:
@@ -264,18 +264,34 @@ class Roles:
                 if scaler is not None:
                     used.setdefault(scaler, set()).add("scaled backward")
         for place, uses in used.items():
-            if "scaled backward" in uses and uses & {"step/1", "unscale_/1"} and not self._known(place):
+            scaled = "scaled backward" in uses and uses & {"step/1", "update/0"}
+            if (scaled or "unscale_/1" in uses) and not self._known(place):
                 self._add(place, frozenset({Thing(Role.SCALER)}))
-        for scope in self.program.scopes:
-            for call in scope.calls:
-                func = call.func
-                if not isinstance(func, ast.Attribute) or func.attr not in ("step", "unscale_") or not call.args:
-                    continue
-                if self.has(func.value, scope, Role.SCALER, Role.SHARDED_SCALER, Role.IDLE_SCALER):
-                    self._add(self.program.place(call.args[0], scope), frozenset({Thing(Role.OPTIMIZER)}))
+        self._optimizers_by_use(used)
+        for scope, receiver, optimizer in self._handed():
+            place = self.program.place(receiver, scope)
+            if place is None or "update/0" not in used.get(place, ()) or self._known(place):
+                continue
+            if self.has(optimizer, scope, Role.OPTIMIZER):
+                self._add(place, frozenset({Thing(Role.SCALER)}))
+        self._optimizers_by_use({})
+
+    def _optimizers_by_use(self, used: dict[Place, set[str]]) -> None:
+        """What a scaler is handed, and what has ``zero_grad()`` beside ``step()``."""
+        for scope, receiver, optimizer in self._handed():
+            if self.has(receiver, scope, Role.SCALER, Role.SHARDED_SCALER, Role.IDLE_SCALER):
+                self._add(self.program.place(optimizer, scope), frozenset({Thing(Role.OPTIMIZER)}))
         for place, uses in used.items():
             if uses & {"zero_grad/0", "zero_grad/1"} and "step/0" in uses and not self._known(place):
                 self._add(place, frozenset({Thing(Role.OPTIMIZER)}))
+
+    def _handed(self) -> Iterator[tuple[Scope, ast.expr, ast.expr]]:
+        """The ``x`` and ``y`` of every ``x.step(y)`` and ``x.unscale_(y)``, with their scope."""
+        for scope in self.program.scopes:
+            for call in scope.calls:
+                func = call.func
+                if isinstance(func, ast.Attribute) and func.attr in ("step", "unscale_") and call.args:
+                    yield scope, func.value, call.args[0]
 
     def scales(self, call: ast.Call, scope: Scope) -> Place | None:
         """The place of ``s`` in ``s.scale(loss).backward()``."""

@@ -41,13 +41,15 @@ class Gradients(str, Enum):
 @dataclass(frozen=True, slots=True)
 class State:
     """One path's state. ``unscaled`` and ``stepped`` are (scaler, optimizer) since the scaler's last update, with the
-    call that did it; ``updated`` holds scalers whose last call was an update; ``early_clips`` are clippings of what the
+    call that did it; ``updated`` holds scalers whose last call was an update; ``steps``: what has
+    stepped since the last update, a scaler or an optimizer by itself; ``early_clips`` are clippings of what the
     caller left, before any unscaling; ``assumed`` the tests that led here."""
 
     gradients: Gradients = Gradients.ENTRY
     unscaled: frozenset[tuple[Place, Place]] = frozenset()
     stepped: frozenset[tuple[Place, Place]] = frozenset()
     updated: frozenset[Place] = frozenset()
+    steps: frozenset[Step] = frozenset()
     early_clips: frozenset[int] = frozenset()
     assumed: frozenset[tuple[str, bool]] = frozenset()
 
@@ -61,21 +63,25 @@ class State:
             return (replace(self, early_clips=self.early_clips | {id(event.node)}),)
         if step is Step.MANAGED_CLIP:
             return (replace(self, gradients=Gradients.UNSCALED),)
-        if step is Step.OPTIMIZER_STEP or step is Step.ZERO_GRAD:
+        if step is Step.OPTIMIZER_STEP:
+            return (replace(used, gradients=Gradients.NONE, steps=self.steps | {step}),)
+        if step is Step.ZERO_GRAD:
             return (replace(used, gradients=Gradients.NONE),)
         if scaler is None:
             return (self,)
         idle = self.updated - {scaler}
         if step is Step.UNSCALE:
-            return (replace(used, gradients=Gradients.UNSCALED, unscaled=self.unscaled | pair, updated=idle),)
+            left = self.gradients if self.gradients is Gradients.PLAIN else Gradients.UNSCALED
+            return (replace(used, gradients=left, unscaled=self.unscaled | pair, updated=idle),)
         if step is Step.SCALER_STEP:
-            return (replace(used, gradients=Gradients.NONE, stepped=self.stepped | pair, updated=idle),)
+            stepped, steps = self.stepped | pair, self.steps | {step}
+            return (replace(used, gradients=Gradients.NONE, stepped=stepped, updated=idle, steps=steps),)
         if step is Step.UPDATE:
             unscaled, stepped = (
                 frozenset(pair for pair in pairs if pair[0] != scaler) for pairs in (self.unscaled, self.stepped)
             )
             updated = idle if event.sets_scale else self.updated | {scaler}
-            return (replace(self, unscaled=unscaled, stepped=stepped, updated=updated),)
+            return (replace(self, unscaled=unscaled, stepped=stepped, updated=updated, steps=frozenset()),)
         return (self,)
 
 
