@@ -177,7 +177,7 @@ def _judged(
     judged = [one for one in options.judged if options.scenarios or release >= AUTOCAST_SINCE or not one.autocast]
     scenarios = (CONTROL, *(scenario for scenario in judged if scenario != CONTROL))
     oldest = torch.oldest if options.torch_version or torch.stated_in else None
-    judging = Judging(scenarios, options.device, release, oldest)
+    judging = Judging(scenarios, options.device, release, oldest, options.scenarios is not None)
     try:
         facts = judging.facts(source)
     except RecursionError as error:

@@ -120,7 +120,7 @@ class Encoder(nn.Module):
         self.table.data.add_(x.mean(0).float()).to(dtype)
         self.table.to(self.table.dtype)
         self.table = self.table.to(x.dtype)
-        return self.proj(x)
+        return self.proj(x.to(self.proj.weight.dtype))
 """
         ),
     )

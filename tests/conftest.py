@@ -152,9 +152,12 @@ def no_facts(
     device: str,
     torch_version: tuple[int, int],
     oldest_torch: tuple[int, int] | None = None,
+    named: bool = False,
 ) -> FileFacts:
     """What the inference says of a file without tensors."""
-    return FileFacts(source, source.path, device, torch_version, scenarios, (), (), (), (), oldest=oldest_torch)
+    return FileFacts(
+        source, source.path, device, torch_version, scenarios, (), (), (), (), oldest=oldest_torch, named=named
+    )
 
 
 @pytest.fixture

@@ -453,6 +453,19 @@ def test_static_side(toy: Path) -> None:
     assert "kept: 0 mutants" in done.stdout
 
 
+def test_more_is_told_where_the_scenarios_are_named(toy: Path) -> None:
+    def found(*more: str) -> dict[str, Any]:
+        figures = toy / "figures.json"
+        done = _command("--labels", str(toy / "labels"), "--wheels", str(toy), "--json", str(figures), *more)
+        assert done.returncode == 0, done.stderr
+        cell: dict[str, Any] = json.loads(figures.read_text())["learned"]["operators"]["layer-float32"]
+        return cell["bf16-mixed-params"]
+
+    assert found()["found"] == 0
+    named = found("--named")
+    assert named["found"] == named["hurting"] > 0
+
+
 def test_rows_of_the_kept_half_are_never_printed(toy: Path, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "toy.jsonl").write_text((toy / "labels" / "learned" / "toy.jsonl").read_text())
@@ -485,7 +498,7 @@ def test_the_figures_tell_both_halves_apart(tmp_path: Path, monkeypatch: pytest.
         tables.mutants = 2
     save = results.save
     monkeypatch.setattr(results, "save", lambda *given, **named: save(*given, **named, folder=tmp_path))
-    summary.keep({"learned": learned, "kept": kept}, {"learned": 7, "kept": 5})
+    summary.keep({"learned": learned, "kept": kept}, {"learned": 7, "kept": 5}, named=False)
     [told] = results.load(tmp_path)
     assert told.seen["found, mean of operators"] == "50.0%"
     assert told.first_sight["found, mean of operators"] == "12.5%"

@@ -48,10 +48,9 @@ def judge(facts: FileFacts, found: Mismatch, autocast: Autocast) -> Judged:
 def _only_by_default(facts: FileFacts, lanes: list[int]) -> bool:
     """Whether operands differ only where modules are built under a default dtype, and keep what is made explicitly.
 
-    Never where nothing else was asked for.
+    Never where such a scenario was named.
     """
-    other = any(not scenario.keeps_explicit for scenario in facts.scenarios[1:])
-    return other and all(facts.scenarios[lane].keeps_explicit for lane in lanes)
+    return not facts.named and all(facts.scenarios[lane].keeps_explicit for lane in lanes)
 
 
 def _doubts(found: Mismatch, autocast: Autocast, lane: int, strength: Strength) -> Iterator[Doubt]:

@@ -31,6 +31,7 @@ class Judging(NamedTuple):
     device: str
     torch_version: tuple[int, int]
     oldest_torch: tuple[int, int] | None
+    named: bool = False
 
     def facts(self, source: Source) -> FileFacts:
         """What the inference says of a file. Raises SourceError where it does not parse."""

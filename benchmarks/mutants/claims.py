@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file, collect_seldom
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.plugins import load_rules
 from amplint.source import Source
 from mutants.edits import apply, changed_rows, row_after
@@ -44,11 +45,12 @@ class Claim:
 @dataclass(frozen=True)
 class Task:
     """One file of a library with its mutants. ``doubted``: what is hidden by a doubt is wanted too, else what default
-    settings tell."""
+    settings tell; ``named``: every default scenario is named, as by who says that the code runs so."""
 
     path: Path
     rows: tuple[Row, ...]
     doubted: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def check(task: Task) -> Said:
 
 
 def _claims(task: Task, data: bytes, failures: list[str]) -> tuple[Claim, ...]:
-    options = replace(judging_options(Config(), load_rules()), each_place=True)
+    names = [scenario.name for scenario in DEFAULT_SCENARIOS] if task.named else []
+    options = replace(judging_options(Config(), load_rules(), scenario=names), each_place=True)
     if task.doubted:
         options = replace(options, dropped=True)
     result = check_file(Source(task.path, data), options)

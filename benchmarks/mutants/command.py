@@ -1,7 +1,7 @@
 """Real code that runs clean, broken as people break it: what amplint finds, and what it claims of what is harmless.
 
     python benchmarks/mutants [--half learned|kept] [--library NAME]... [--most N] [--wheels FOLDER] [--json FILE]
-                              [--figures]
+                              [--named] [--figures]
     python benchmarks/mutants --rows                      # of the learned half: each mutant and what was found
     python benchmarks/mutants --label NAME... [--mutants N] [--seconds S]
     python benchmarks/mutants --refresh [--library NAME]  # label them again, after what runs them was mended
@@ -10,10 +10,10 @@
     python benchmarks/mutants --verify [--count N] [--seed S] [--figures]    # does verify confirm what raises?
 
 The first needs no torch: it downloads the releases (or takes their wheels from FOLDER), breaks each file as its label
-says, and checks it at default settings; what the unbroken file already gives does not count. A mutant that hurts in a
-scenario is found by a finding that names the scenario and lies at the failing line or on the broken place, or has that
-place as a cause. At most N mutants of each operator in each half are drawn, by a fixed seed. Each operator counts the
-same in the mean.
+says, and checks it at default settings, or with every default scenario ``--named``; what the unbroken file already
+gives does not count. A mutant that hurts in a scenario is found by a finding that names the scenario and lies at the
+failing line or on the broken place, or has that place as a cause. At most N mutants of each operator in each half are
+drawn, by a fixed seed. Each operator counts the same in the mean.
 
 The others run code and need torch and the libraries. ``--label`` breaks a library's classes and functions at rows that
 ran, runs original and mutant in float32 and in every default scenario, and appends a row for each mutant to
@@ -33,6 +33,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -91,6 +92,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--wheels", type=Path, metavar="FOLDER", help="take wheels from here instead of downloading them"
     )
+    parser.add_argument("--named", action="store_true", help="name the scenarios, each of which is then meant")
     parser.add_argument("--rows", action="store_true", help="list the mutants of the learned half")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
@@ -138,7 +140,8 @@ def _static(chosen: argparse.Namespace) -> int:
             drawn = draw(rows, chosen.most)
             tables = counted[one] = Tables()
             labelled[one] = len(rows)
-            tasks, lacking = _tasks(drawn, originals, Path(folder), chosen.wheels)
+            made, lacking = _tasks(drawn, originals, Path(folder), chosen.wheels)
+            tasks = [replace(task, named=chosen.named) for task in made]
             failed |= bool(lacking)
             for line in lacking:
                 print(line, file=sys.stderr)
@@ -162,7 +165,7 @@ def _static(chosen: argparse.Namespace) -> int:
             }
     print(f"{time.monotonic() - start:.0f} s")
     if chosen.figures:
-        summary.keep(counted, labelled)
+        summary.keep(counted, labelled, named=chosen.named)
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return 1 if failed else 0

@@ -24,6 +24,11 @@ ABOUT = (
     "finds of what hurts, and claims of what is harmless, by mutant and scenario. Seen is the half of libraries to "
     "learn from, first sight the half that is kept back. A mean counts each operator the same."
 )
+COMMAND_NAMED = "python benchmarks/mutants --named --figures"
+ABOUT_NAMED = (
+    "The mutants of [mutants](#mutants) where the scenarios are named (`--scenario`), as by who knows that the code "
+    "runs so: what holds under one of them only, and what is in preview, is told too."
+)
 ABOUT_CURED = (
     "Mutants that hurt, after `amplint check --fix --unsafe-fixes`: each is run again in every scenario, beside the "
     "unbroken original. *cured*: it equals that within rounding; *made worse*: it now hurts where it did not, or is "
@@ -36,10 +41,11 @@ ABOUT_VERIFIED = (
 )
 
 
-def keep(tables: Mapping[str, Tables], labelled: Mapping[str, int]) -> None:
+def keep(tables: Mapping[str, Tables], labelled: Mapping[str, int], *, named: bool) -> None:
     """Keep the figures of both halves; ``labelled`` are all mutants that have a label."""
     sides = {half: _figures(one, labelled[half]) for half, one in tables.items()}
-    results.save("mutants", COMMAND, about=ABOUT, seen=sides.get(LEARNED), first_sight=sides.get(KEPT))
+    name, command, about = ("mutants-named", COMMAND_NAMED, ABOUT_NAMED) if named else ("mutants", COMMAND, ABOUT)
+    results.save(name, command, about=about, seen=sides.get(LEARNED), first_sight=sides.get(KEPT))
 
 
 def keep_cured(fates: Mapping[str, Mapping[str, Counter[str]]], without: Mapping[str, int], most: int) -> None:

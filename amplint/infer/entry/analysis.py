@@ -73,14 +73,15 @@ def analyse(
     device: str,
     torch_version: tuple[int, int],
     oldest_torch: tuple[int, int] | None = None,
+    named: bool = False,
     recorder: Recorder | None = None,
     assumptions: Assumptions = ANY_CALLER,
 ) -> FileFacts:
     """All facts about one file. Raises SourceError where it does not parse.
 
-    ``scenarios`` starts with the float32 control. ``torch_version`` is the release to infer by; ``oldest_torch`` the
-    oldest that the file has to run with, by default the same. ``recorder`` is one of the caller's own, for what facts
-    do not keep; which one it is changes nothing else.
+    ``scenarios`` starts with the float32 control; ``named``: these are meant, whatever the code shows.
+    ``torch_version`` is the release to infer by; ``oldest_torch`` the oldest that the file has to run with, by default
+    the same. ``recorder`` is one of the caller's own, for what facts do not keep; which one it is changes nothing else.
     Ends within a bound of work: what lies beyond it stays unknown.
     """
     forget_derived()
@@ -105,6 +106,7 @@ def analyse(
         device=device,
         torch_version=torch_version,
         scenarios=scenarios,
+        named=named,
         regions=tuple(recorder.regions.values()),
         trace=tuple(recorder.trace),
         calls=tuple(recorder.calls.values()),

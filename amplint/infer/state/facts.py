@@ -423,6 +423,8 @@ class FileFacts:
     """By ``id`` of a call in the file, the layer that it calls: the first of several."""
     aligned: tuple[Aligned, ...] = ()
     oldest: tuple[int, int] | None = None
+    named: bool = False
+    """Whether somebody named the scenarios, and so means them whatever the code shows."""
     changes: frozenset[tuple[int, int]] = frozenset()
     followed: Set[Path] = frozenset()
     root: tuple[Path, str] = (Path(), "")
