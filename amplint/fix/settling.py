@@ -8,7 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint.fix.edits import Change, Moves, apply_changes, changes
+from amplint.fix.line_length import line_length
 from amplint.fix.selection import allowed, without_overlaps
+from amplint.fix.wrapping import wrapped
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -132,10 +134,16 @@ class _Settling:
             fixed = _parsed(source, made) if made is not None else None
             if made is None or fixed is None:
                 return _Trial(broken=True)
+            steps = [Moves(made)]
+            longest = line_length(source.path)
+            wraps = wrapped(source, made, fixed, longest) if longest is not None else []
+            if wraps:
+                fixed = apply_changes(fixed, wraps)
+                steps.append(Moves(wraps))
             source, result = fixed, self._checked(fixed)
-            moves = Moves(made)
-            passed.append(moves)
-            known = [entry.moved(moves) for entry in known]
+            passed += steps
+            for moves in steps:
+                known = [entry.moved(moves) for entry in known]
             left, new = _compared(known, picked, source, result.findings)
             stubborn = picked & left
             if stubborn or len(result.failures) > failures:
