@@ -19,7 +19,6 @@ def build():
         def forward(self, positive, negative, summary):
             return self.model.loss(positive, negative, summary)
 
-
     return Loss(), (torch.tensor([[0.0, 1.0]]), torch.tensor([[10.0, 0.0]]), torch.tensor([1.0, 0.0])), {}
 
 

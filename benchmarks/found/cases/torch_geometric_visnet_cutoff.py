@@ -9,7 +9,11 @@ def build():
 
     layer = ViS_MP(2, 8, cutoff=5.0, vecnorm_type=None, trainable_vecnorm=False)
     edges = torch.tensor([[0, 1], [1, 0]])
-    return layer, (torch.randn(2, 8), torch.randn(2, 3, 8), edges, torch.rand(2), torch.randn(2, 8), torch.randn(2, 3)), {}
+    return (
+        layer,
+        (torch.randn(2, 8), torch.randn(2, 3, 8), edges, torch.rand(2), torch.randn(2, 8), torch.randn(2, 3)),
+        {},
+    )
 
 
 CASE = Case(

@@ -12,7 +12,9 @@ def build():
     def loss(logits, boxes):
         first = torch.tensor([0])
         outputs = {"logits": logits, "pred_boxes": boxes}
-        return criterion.loss_labels(outputs, [{"class_labels": first, "boxes": boxes[0]}], [(first, first)], 1)["loss_ce"]
+        return criterion.loss_labels(outputs, [{"class_labels": first, "boxes": boxes[0]}], [(first, first)], 1)[
+            "loss_ce"
+        ]
 
     boxes = torch.tensor([[[0.2, 0.2, 0.1, 0.1]]])
     return loss, (torch.tensor([[[9.0, -2.0]]]), boxes), {}

@@ -13,7 +13,7 @@ def build():
         codebook_dim=4,
         codebook_size=4,
         rotation_trick=False,
-    ema_update=False,
+        ema_update=False,
         learnable_codebook=True,
         in_place_codebook_optimizer=lambda parameters: optim.SGD(parameters, lr=0.1),
     )
