@@ -1,4 +1,4 @@
-"""The sine and cosine positions are float32 whatever the default, and the normalisation after them was built in bfloat16."""
+"""The sine and cosine positions are always float32, the normalisation after them was built in bfloat16."""
 
 from found.case import Case
 

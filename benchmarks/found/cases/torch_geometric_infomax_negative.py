@@ -30,7 +30,7 @@ CASE = Case(
     code="AMP302",
     scenario="autocast-fp16",
     error="inf or nan",
-    breaks="`DeepGraphInfomax` under autocast in float16 has an infinite loss once a corrupted patch is like the summary.",
+    breaks="`DeepGraphInfomax` under autocast in float16 has an infinite loss once a corrupted patch fits.",
     build=build,
     mode="eval-no-grad",
 )

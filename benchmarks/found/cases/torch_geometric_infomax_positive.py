@@ -30,7 +30,7 @@ CASE = Case(
     code="AMP302",
     scenario="autocast-fp16",
     error="inf or nan",
-    breaks="`DeepGraphInfomax` under autocast in float16 has an infinite loss once a patch is unlike its graph's summary.",
+    breaks="`DeepGraphInfomax` under autocast in float16 has an infinite loss once a patch does not fit.",
     build=build,
     mode="eval-no-grad",
 )
