@@ -98,3 +98,46 @@ def test_layers_by_a_name_that_was_tested(test: str, told: list[int]) -> None:
         namespace["Net"]("RNN" if "RNN" in test else "GRU").to(torch.bfloat16)(torch.ones(3, 2, 8).bfloat16())
     assert [e.lineno + 1 for e in caught.traceback if str(e.path).endswith("net.py")] == [14]
     assert told_in(code) == told
+
+
+OF_A_TABLE = """\
+import torch
+from torch import nn
+
+
+class Free(nn.Module):
+    def forward(self, x, state):
+        return x
+
+
+class Net(nn.Module):
+    def __init__(self, kind: str = "rnn"):
+        super().__init__()
+        self.options = {{"kind": kind.lower()}}
+        if self.options["kind"] in {{"rnn", "gru"}}:
+            self.inner = nn.GRU(8, 8)
+        else:
+            self.inner = Free()
+
+    def change(self, kind):
+        {other}
+
+    def forward(self, x: torch.Tensor):
+        {before}
+        if self.options["kind"] in {{"rnn", "gru"}}:
+            return self.inner(x)[0]
+        return self.inner(x, torch.ones(1, 4, 8, device=x.device))
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "before", "told"),
+    [
+        ("pass", "pass", []),
+        ("self.options['kind'] = kind", "pass", [26]),
+        ("self.options.update(kind=kind)", "pass", [26]),
+        ("pass", "self.options['kind'] = 'none'", [26]),
+    ],
+)
+def test_a_table_of_options_chooses_too(other: str, before: str, told: list[int]) -> None:
+    assert told_in(OF_A_TABLE.format(other=other, before=before)) == told

@@ -92,3 +92,12 @@ def test_what_is_moved_raises_in_half_alone(tmp_path: Path, name: str) -> None:
     with pytest.raises(RuntimeError, match="same dtype"):
         net(code).half()(torch.ones(2, 4, dtype=torch.float16))
     assert told(tmp_path, code) == ["AMP103"]
+
+
+def test_a_folder_of_a_package_belongs_to_it_without_an_init(tmp_path: Path) -> None:
+    inner = tmp_path / "package" / "models"
+    inner.mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (inner / "net.py").write_text(text(LEFT["a layer"]))
+    options = judging_options(Config(), load_rules(), select=["AMP103", "AMP104"])
+    assert check_file(inner / "net.py", options).findings == ()

@@ -68,6 +68,8 @@ def is_imported(folder: Path) -> bool:
         ("from Own.parts import Part", {}),
         ("from own.parts import Whole", {}),
         ("from own import Part", {}),
+        ("from own import Group", {"own/__init__.py": "from .parts import *\n"}),
+        ("from own import Group", {"own/__init__.py": "from .sub.all import *\n", "own/sub/all.py": "GroupPart = 1\n"}),
         ("", {"own/__init__.py": "from own.model import Model\n", "own/model.py": "from own import Part\n"}),
         ("", {"own/sub/__init__.py": "from .nothing import Part\n"}),
     ],
@@ -88,6 +90,8 @@ def test_what_leads_nowhere(tmp_path: Path, imports: str, others: dict[str, str]
         ("from own.parts import Whole", {"own/parts.py": "globals()['Who' + 'le'] = 1\n"}),
         ("from own.sub import Part", {"own/sub/__init__.py": "from own.sub.more import *\n"}),
         ("from own.parts import __doc__", {}),
+        ("from own import Group", {"own/__init__.py": "from .all import *\n", "own/all.py": "Group = 1\n"}),
+        ("from own import sqrt", {"own/__init__.py": "from math import *\n"}),
     ],
 )
 def test_what_leads_somewhere(tmp_path: Path, imports: str, others: dict[str, str]) -> None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
 _SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
-_DYNAMIC = re.compile(rb"import[ \t]*\*|__getattr__|globals\(|vars\(|setattr\(|exec\(|sys\.modules")
+_DYNAMIC = re.compile(rb"__getattr__|globals\(|vars\(|setattr\(|exec\(|sys\.modules")
+_STAR = re.compile(rb"import[ \t]*\*")
 _EXTENDING = re.compile(rb"sys\.path\b|\baddsitedir\b|\b__path__\b")
 _GENERATED = re.compile(r"_pb2(_grpc)?$")
 
@@ -210,12 +211,43 @@ def _leads_nowhere(statement: ast.ImportFrom, name: str, root: Path) -> bool:
     path = module_file(root, name)
     if path is None:
         return False
-    text = contents.read(path)
-    if _DYNAMIC.search(text):
+    texts = _texts(path, root)
+    if texts is None:
         return False
+    text = b"\n".join(texts)
     names = [alias.name for alias in statement.names if alias.name != "*" and not alias.name.startswith("__")]
     unbound = [own for own in names if not re.search(rb"\b%b\b" % re.escape(own.encode()), text)]
     return any(path.name != "__init__.py" or _is_missing(f"{name}.{own}", root) for own in unbound)
+
+
+def _texts(path: Path, root: Path) -> list[bytes] | None:
+    """A module and those that it imports ``*`` from; None where names may come from elsewhere too."""
+    seen = {path: contents.read(path)}
+    pending = [path]
+    while pending:
+        module = pending.pop()
+        text = seen[module]
+        if _DYNAMIC.search(text) or len(seen) > MAX_IMPORTED:
+            return None
+        for name in _starred(module, root) if _STAR.search(text) else ():
+            starred = module_file(root, name) if name else None
+            if starred is None:
+                return None
+            if starred not in seen:
+                seen[starred] = contents.read(starred)
+                pending.append(starred)
+    return list(seen.values())
+
+
+def _starred(path: Path, root: Path) -> Iterator[str]:
+    """The modules that a file imports ``*`` from; nothing in the place of those that no folder of the root holds."""
+    module = parsed(path)
+    if module is None:
+        yield ""
+        return
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            yield named_in(node, package_of(path, root))
 
 
 def _is_missing(name: str, root: Path) -> bool:

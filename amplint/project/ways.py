@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint import contents
 from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
+from amplint.infer.names.folders import root_of
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
@@ -61,8 +62,12 @@ def ways_in(facts: FileFacts, judging: Judging) -> Ways:
 
 
 def scope_of(facts: FileFacts) -> Scope:
-    """Where the project of a file lies."""
+    """Where the project of a file lies; a folder of a package belongs to it without an ``__init__`` of its own too."""
     folder, package = facts.root
+    for around in (folder, folder.parent) if not package else ():
+        outer, package = root_of(around.parent)
+        if package:
+            return Scope(outer / package.partition(".")[0], whole=True)
     return Scope(folder / package.partition(".")[0] if package else folder, bool(package))
 
 

@@ -79,16 +79,19 @@ def question_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
 
 
 def _words_of(test: ast.expr) -> frozenset[str]:
-    """The variables that a test reads, and the attributes with a dot."""
+    """The variables that a test reads, and the attributes with a dot, and a bracket where an item is read."""
     nodes = nodes_below(test)
     names = {node.id for node in nodes if type(node) is ast.Name}
+    names |= {f".[{n.value.attr}" for n in nodes if type(n) is ast.Subscript and type(n.value) is ast.Attribute}
     return frozenset(names | {f".{node.attr}" for node in nodes if type(node) is ast.Attribute})
 
 
 def _is_plain(node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute):
         return _is_plain(node.value)
-    if isinstance(node, ast.Tuple):
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and _is_plain(node.value) and isinstance(node.slice, ast.Constant)
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         return all(map(_is_plain, node.elts))
     return isinstance(node, (ast.Name, ast.Constant))
 

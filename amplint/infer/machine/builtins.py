@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
 from amplint.infer.state.dispatch import call
+from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.torch_model import comm_hooks, distributions
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
 from amplint.infer.torch_model.datasets import Dataset
@@ -44,8 +46,6 @@ from amplint.infer.torch_model.operations import apply_named
 from amplint.infer.torch_model.torch_ops import find_op, measured_release
 
 if TYPE_CHECKING:
-    import ast
-
     from amplint.infer.state.frame import Frame
 
 BUILTIN_NAMES = frozenset(
@@ -146,7 +146,7 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
     """Call a Python builtin, or a method of a list, dict or string."""
     name, first = value.name, arguments.positional[0] if arguments.positional else None
     if name == "hasattr" and isinstance(first, Instance) and frame.constructing is first:
-        return _has_already(first, arguments)
+        return Number("bool") if id(node) in demanded(frame.namespace.tree) else _has_already(first, arguments)
     if name == "hasattr" and isinstance(first, TorchName):
         return _in_torch(frame, first, arguments)
     if name in _NUMBERS:
@@ -230,6 +230,14 @@ def _has_already(instance: Instance, arguments: Arguments) -> Value:
         if is_plain(instance.cls) and not known and not of_every_module(name):
             return Const(False)
     return Number("bool")
+
+
+@once_for_each_node
+def demanded(tree: ast.Module) -> frozenset[int]:
+    """``id`` of the calls in tests under which code raises: ``if not hasattr(self, "model"): raise`` is for a class
+    whose subclasses set that before they construct it."""
+    refusing = (node for node in ast.walk(tree) if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise))
+    return frozenset(id(part) for node in refusing for part in ast.walk(node.test) if isinstance(part, ast.Call))
 
 
 def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:

@@ -285,7 +285,7 @@ def _note_application(frame: Frame, cls: Class, arguments: Arguments, node: ast.
     seen = frame.session.applied.setdefault(id(cls.node), {})
     key = (id(node), tuple(tensor.dtypes for tensor in tensors))
     if key not in seen and len(seen) <= MAX_APPLIED:
-        seen[key] = applied if known else None
+        seen[key] = applied if known or not applied.lanes else None  # nothing is rounded where autocast is off
 
 
 def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: AutogradContext) -> Value:

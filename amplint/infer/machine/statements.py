@@ -44,6 +44,8 @@ def assign(frame: Frame, target: ast.expr, value: Value) -> None:
             frame.write(target.value.id, target.attr, value)
     elif isinstance(target, ast.Subscript):
         _assign_item(frame, target, value)
+        if isinstance(target.value, ast.Attribute):
+            frame.forget_attribute(f"[{target.value.attr}")
     elif isinstance(target, ast.Starred):
         assign(frame, target.value, value)
 

@@ -20,6 +20,7 @@ _STORING_CALLS = frozenset(
         *("register_buffer", "register_parameter", "register_module", "add_module"),
     )
 )
+_CHANGING = frozenset(("update", "pop", "popitem", "setdefault", "clear", "__setitem__"))
 _DRIVER_CALLS = frozenset(("backward", "zero_grad"))
 
 
@@ -224,7 +225,8 @@ def _path_from(node: ast.expr, receiver: str) -> tuple[str, ...]:
 
 
 def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of the attributes that constructors assign to, and of those that anything else does."""
+    """Names of the attributes that constructors assign to, and of those that anything else does; with a bracket before
+    those whose items are."""
     made: set[str] = set()
     later: set[str] = set()
     pending: list[ast.stmt] = [*tree.body]
@@ -237,7 +239,17 @@ def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], fro
         for node in nodes_below(statement):
             if type(node) is ast.Attribute and type(node.ctx) is ast.Store:
                 names.add(node.attr)
+            elif isinstance(held := _changed(node), ast.Attribute):
+                names.add(f"[{held.attr}")
     return frozenset(made), frozenset(later)
+
+
+def _changed(node: ast.AST) -> ast.expr | None:
+    """What a node changes the items of."""
+    if isinstance(node, ast.Subscript):
+        return node.value if not isinstance(node.ctx, ast.Load) else None
+    method = node.func if isinstance(node, ast.Call) else None
+    return method.value if isinstance(method, ast.Attribute) and method.attr in _CHANGING else None
 
 
 def globals_said(tree: ast.Module, body: Callable[[ast.FunctionDef | ast.AsyncFunctionDef], Body]) -> dict[str, bool]:

@@ -13,9 +13,11 @@ from amplint.infer.lattice.kinds import KINDS, asked
 from amplint.infer.lattice.tensor_types import TensorType
 from amplint.infer.lattice.values import (
     UNKNOWN,
+    Builtin,
     Const,
     Device,
     DTypeValue,
+    External,
     Made,
     Origin,
     Tensor,
@@ -176,7 +178,7 @@ def _converted(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.exp
         target = arguments.positional[1]
     elif target is None:
         for value in arguments.positional[:2]:
-            for option in options_of(value):
+            for option in map(_possible_dtype, options_of(value)):
                 if isinstance(option, (DTypeValue, Tensor)) or option is UNKNOWN:
                     target = option if target is None or option is UNKNOWN else target
     if target is None:
@@ -199,6 +201,12 @@ def _converted(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.exp
     if _names_dtype(target):
         frame.session.recorder.cast(frame, node, tensor, unknown, False)
     return Tensor(unknown, tensor.dim)
+
+
+def _possible_dtype(value: Value) -> Value:
+    """A value of ``.to()``'s argument; UNKNOWN for an attribute of what is not known, and for what another package has:
+    each may be a dtype as well as a device."""
+    return UNKNOWN if isinstance(value, TensorMethod | Builtin | External) else value
 
 
 def _names_dtype(value: Value) -> bool:
