@@ -143,11 +143,13 @@ def test_an_object_under_construction_has_no_attribute_that_nothing_set(tmp_path
     assert dtypes_of(tmp_path, module("return x", constructor), "made * 2") == ("float32",)
 
 
-def test_an_attribute_that_the_constructor_demands_is_set_by_subclasses(tmp_path: Path) -> None:
-    constructor = (
-        "if not hasattr(self, 'kept') or self.kept is None:\n    raise RuntimeError\nself.made = torch.ones(4)"
-    )
-    assert dtypes_of(tmp_path, module("return self.made * 2", constructor), "self.made * 2") == ("float32",)
+@pytest.mark.parametrize(
+    "demand",
+    ["if not hasattr(self, 'kept') or self.kept is None:\n    raise RuntimeError", "assert hasattr(self, 'kept')"],
+)
+def test_an_attribute_that_the_constructor_demands_is_set_by_subclasses(tmp_path: Path, demand: str) -> None:
+    program = module("return self.made * 2", f"{demand}\nself.made = torch.ones(4)")
+    assert dtypes_of(tmp_path, program, "self.made * 2") == ("float32",)
 
 
 def test_tuples_hold_what_their_annotation_says(tmp_path: Path) -> None:

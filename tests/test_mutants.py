@@ -473,35 +473,3 @@ def test_rows_of_the_kept_half_are_never_printed(toy: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "kept: 0 mutants" not in done.stdout
     assert "gate.py" not in done.stdout
-
-
-def test_kept_libraries_stand_in_no_other_list() -> None:
-    from halves import KEPT, project
-    from mutants.libraries import libraries
-
-    others = (ROOT / "benchmarks" / "ecosystem" / "releases.txt").read_text().splitlines()
-    known = {project(line.partition("==")[0]) for line in others}
-    kept = [library.name for library in libraries().values() if library.half == KEPT]
-    assert len(kept) >= 4
-    assert not known & {project(name) for name in kept}
-
-
-def test_the_figures_tell_both_halves_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from figures import results
-    from mutants import summary
-    from mutants.table import Count, Tables
-
-    kept, learned = Tables(), Tables()
-    for tables, found in ((kept, 1), (learned, 4)):
-        tables.cells["often"]["fp16"] = Count(hurting=4, found=found)
-        tables.cells["seldom"]["bf16"] = Count(hurting=1, found=0, harmless=2)
-        tables.mutants = 2
-    save = results.save
-    monkeypatch.setattr(results, "save", lambda *given, **named: save(*given, **named, folder=tmp_path))
-    summary.keep({"learned": learned, "kept": kept}, {"learned": 7, "kept": 5}, named=False)
-    [told] = results.load(tmp_path)
-    assert told.seen["found, mean of operators"] == "50.0%"
-    assert told.first_sight["found, mean of operators"] == "12.5%"
-    assert told.first_sight["mutants with a label"] == 5
-    assert told.first_sight["by operator"]["often"]["found"] == (1, 4)
-    assert told.first_sight["by scenario"]["bf16"]["proven on harmless"] == (0, 2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
+from amplint.claims.surroundings import Surroundings
 from amplint.claims.training_steps import backward_causes, scaler_spelling, spelled, uses, varies
 from amplint.finding import Cause, Severity
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Gradients, Step
-from amplint.infer.syntax.blocks import statement_before, statements_after
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 
 if TYPE_CHECKING:
@@ -37,19 +37,22 @@ def _past_the_scaler(facts: FileFacts, moment: Moment) -> _Judgement:
     update = _idle_update(facts, moment)
     if update is not None:
         message = f"steps without the scaler, which then updates: call {spelled(update)}.step({optimizer})"
-        cause = Cause(facts.path, facts.span(update.event.node), "raises in float16, as no step went before")
+        span = facts.span(update.event.node)
+        cause = Cause(facts.path, span, "raises in float16 unless the scaler has unscaled, as it has not stepped")
         return message, Severity.ERROR, ASSUMED, (cause,)
     return None
 
 
 def _idle_update(facts: FileFacts, moment: Moment) -> Moment | None:
     """The update that follows a step in the same block, where no path leads to it from a step of a scaler."""
-    following = list(statements_after(facts.source.tree, moment.event.node))
+    around = Surroundings.of(facts.source.tree)
+    statement, _ = around.statement(moment.event.node)
+    following = around.following(statement) if statement is not None else []
     for update in facts.training.moments_of(Step.UPDATE):
         only = all(state.steps == {Step.OPTIMIZER_STEP} for state in update.states)
         if not only or update.event.sets_scale or update.event.scope is not moment.event.scope:
             continue
-        if any(update.event.node in ast.walk(statement) for statement in following):
+        if any(update.event.node in ast.walk(later) for later in following):
             return update
     return None
 
@@ -81,9 +84,13 @@ def _update_before(facts: FileFacts, moment: Moment) -> Moment | None:
     """The update of the scaler in the statement right before a step that has gradients to apply."""
     if any(state.gradients is Gradients.NONE for state in moment.states):
         return None
-    before = statement_before(facts.source.tree, moment.event.node)
-    updates = facts.training.moments_of(Step.UPDATE, scaler=moment.event.scaler)
-    return next((m for m in updates if isinstance(before, ast.Expr) and m.event.node is before.value), None)
+    around = Surroundings.of(facts.source.tree)
+    step, _ = around.statement(moment.event.node)
+    for update in facts.training.moments_of(Step.UPDATE, scaler=moment.event.scaler):
+        before, following = around.statement(update.event.node)
+        if following is step and isinstance(before, ast.Expr) and before.value is update.event.node:
+            return update
+    return None
 
 
 def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:

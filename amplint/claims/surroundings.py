@@ -222,9 +222,12 @@ class Surroundings:
         """The statement that a node is part of, and the one after it in its block."""
         for ancestor in (node, *self.ancestors(node)):
             if isinstance(ancestor, ast.stmt):
-                after = _after(ancestor, self.parent(ancestor))
-                return ancestor, after[0] if after else None
+                return ancestor, next(iter(self.following(ancestor)), None)
         return None, None
+
+    def following(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements after one in its block."""
+        return _after(statement, self.parent(statement))
 
     def only_value(self, name: ast.Name) -> ast.expr | None:
         """What the one assignment in a function gives the local variable that a name in it reads; else None."""

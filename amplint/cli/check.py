@@ -71,6 +71,10 @@ def command(**arguments: Any) -> None:
 
     \b
     Exit status: 0 nothing to report, 1 findings remain, 2 wrong usage, unreadable path or internal failure.
+
+    \b
+    With --verify, errors whose lines ran in every scenario that they name and did not fail stand apart, and do not
+    count.
     """
     sys.exit(run(Arguments(**arguments)))
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     Check = Callable[[tuple[Any, ...], dict[str, Any]], None]
     """Raises RuntimeError for arguments that CUDA refuses."""
 
-_NAMES = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.float32: "Float", torch.float64: "Double"}
+SCALAR_TYPES = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.float32: "Float", torch.float64: "Double"}
+"""How torch's errors call dtypes."""
 
 
 @cache
@@ -61,7 +62,7 @@ def _check(params: list[str], groups: list[list[str]], *, cast: bool) -> Check:
             dtypes = [v.dtype for name in group if isinstance(v := given.get(name), torch.Tensor)]
             other = next((dtype for dtype in dtypes if dtype is not dtypes[0]), None)
             if other is not None:
-                first, second = (_NAMES.get(dtype, str(dtype)) for dtype in (dtypes[0], other))
+                first, second = (SCALAR_TYPES.get(dtype, str(dtype)) for dtype in (dtypes[0], other))
                 raise RuntimeError(f"expected scalar type {first} but found {second}")
 
     return check

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
+from amplint.emulation.agreement import SCALAR_TYPES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,7 +26,6 @@ _PARAMETERS = {
 }
 _BESIDE = {torch.float16: (torch.float16,), torch.bfloat16: (torch.bfloat16, torch.float32)}
 """Dtypes of weights beside which statistics have any dtype, by the input's."""
-_NAMES = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.float32: "Float", torch.float64: "Double"}
 
 
 def handlers(mapped: Handler) -> dict[Any, Handler]:
@@ -70,7 +71,8 @@ def _refused_backward(
     taken = (wanted,) if weight is not None else (wanted, value)
     for name, held in statistics.items():
         if held.dtype not in taken:
-            return f"Expected {name} to have type {_NAMES[wanted]} but got {_NAMES.get(held.dtype, held.dtype)}"
+            got = SCALAR_TYPES.get(held.dtype, held.dtype)
+            return f"Expected {name} to have type {SCALAR_TYPES[wanted]} but got {got}"
     return None
 
 

@@ -75,7 +75,8 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
     if proof is not None:
         yield _note(width, "verdict", str(proof))
         if proof.row is not None and proof.row.built:
-            yield _note(width, "ran", f"{proof.row.built} with {proof.row.inputs}")
+            given = f" with {proof.row.inputs}" if proof.row.inputs else ""
+            yield _note(width, "ran", f"{proof.row.built}{given}")
     for held in finding.doubts if context.pedantic else ():
         where = f"line {held.span.start.row}: " if held.span is not None else ""
         yield _note(width, "doubt", f"{where}{held.doubt.message} ({held.doubt.name})")

@@ -234,10 +234,13 @@ def _has_already(instance: Instance, arguments: Arguments) -> Value:
 
 @once_for_each_node
 def demanded(tree: ast.Module) -> frozenset[int]:
-    """``id`` of the calls in tests under which code raises: ``if not hasattr(self, "model"): raise`` is for a class
-    whose subclasses set that before they construct it."""
-    refusing = (node for node in ast.walk(tree) if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise))
-    return frozenset(id(part) for node in refusing for part in ast.walk(node.test) if isinstance(part, ast.Call))
+    """``id`` of the calls in assertions and in tests under which code raises.
+
+    ``if not hasattr(self, "model"): raise`` is for a class whose subclasses set that before they construct it.
+    """
+    tests = (node for node in ast.walk(tree) if isinstance(node, (ast.If, ast.Assert)))
+    refusing = (node.test for node in tests if isinstance(node, ast.Assert) or isinstance(node.body[-1], ast.Raise))
+    return frozenset(id(part) for test in refusing for part in ast.walk(test) if isinstance(part, ast.Call))
 
 
 def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
