@@ -16,7 +16,7 @@ from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping
 
     from amplint.finding import Place
     from amplint.infer.state.facts import Event, FileFacts
@@ -77,7 +77,7 @@ class _Judged:
         self._conflicts: dict[int, Conflict] = {}
         self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
         self._first: dict[int, set[int]] = {}
-        self._seen: dict[int, list[tuple[Conflict, Sequence[int]]]] = {}
+        self._seen: dict[int, list[tuple[Conflict, dict[str, list[int]]]]] = {}
         self.refused: set[int] = set()
         """What raises and is told, or stands in another file, by ``id``."""
         self._before_use: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
@@ -192,16 +192,23 @@ class _Judged:
 
     def _hidden(self, conflict: Conflict, raising: set[int]) -> bool:
         """Whether something raises before a conflict wherever it was seen."""
-        return all(raising.intersection(before) for _, before in self._seen.get(id(conflict.node), [((), ())]))
+        seen = self._seen.get(id(conflict.node), [])
+        return bool(seen) and not any(_left(found, before, raising) for found, before in seen)
 
     def _reached(self, conflict: Conflict, raising: set[int]) -> Conflict:
         """What is left of a conflict where nothing raises before it; doubted where that is nowhere."""
         seen = self._seen.get(id(conflict.node), [])
-        reached = [found for found, before in seen if not raising.intersection(before)]
-        if len(reached) == len(seen):
+        reached = [(found, _left(found, before, raising)) for found, before in seen]
+        if all(left == found.scenarios for found, left in reached):
             return conflict
-        left = reduce(_both, reached) if reached else conflict.doubted(doubts.FAILS_BEFORE)
+        contexts = [replace(found, scenarios=left) for found, left in reached if left]
+        left = reduce(_both, contexts) if contexts else conflict.doubted(doubts.FAILS_BEFORE)
         return replace(left, also=conflict.also)
+
+
+def _left(conflict: Conflict, before: Mapping[str, Collection[int]], raising: set[int]) -> tuple[str, ...]:
+    """The scenarios of a conflict in which nothing of what is ``raising`` does so before it."""
+    return tuple(name for name in conflict.scenarios if raising.isdisjoint(before.get(name, ())))
 
 
 _judged = lru_cache(maxsize=2)(_Judged)

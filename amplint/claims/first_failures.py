@@ -10,7 +10,7 @@ from amplint.infer.state.facts import BranchesMet, Called, Refused, Unmoved
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from amplint.claims.conflict import Conflict
     from amplint.infer.state.facts import Event
@@ -95,17 +95,15 @@ class Failures:
             if running.path:
                 break
 
-    def before(self, event: Event, conflict: Conflict) -> Sequence[int]:
-        """What raises on the way to an operation in every scenario in which that would, by ``id``; nothing where it is
-        reached."""
-        rest, found = set(conflict.scenarios), []
+    def before(self, event: Event, conflict: Conflict) -> dict[str, list[int]]:
+        """What raises on the way to an operation in the scenarios in which that would, by ``id``."""
+        found: dict[str, list[int]] = {}
         maker = _maker_of(conflict)
         for failure in self._leading(event, conflict.node):
-            same = not failure.sure and maker is not None and maker == failure.maker
-            if same or failure.sure:
-                found += [id(failure.node)] if rest & failure.scenarios else []
-                rest -= failure.scenarios
-        return () if rest else found
+            if failure.sure or (maker is not None and maker == failure.maker):
+                for name in failure.scenarios.intersection(conflict.scenarios):
+                    found.setdefault(name, []).append(id(failure.node))
+        return found
 
     def scenarios_before(self, event: Event, node: ast.AST) -> dict[str, int]:
         """The scenarios in which something raises on the way to an operation, with its ``id``."""
