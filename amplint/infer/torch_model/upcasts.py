@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, FLOATS, LOW, Lane
 from amplint.infer.lattice.origins import deciding
+from amplint.infer.names import classes
 from amplint.infer.state.facts import Kind, Mismatch
 from amplint.infer.torch_model.autocast import switched_off
 from amplint.infer.torch_model.mismatches import record
@@ -25,8 +26,10 @@ def undone_upcast(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: lis
     ``operands`` carry the dtypes before autocast's casts. A region that the code opens itself around the operation was
     meant. That float32 was, only a product shows that has nothing but float32 to multiply: beside a parameter or a
     low-precision operand a cast may as well make an integer mask or a float64 input fit. A cast variable may serve
-    other operations, so the cast must be written in the operand, or be on all.
+    other operations, so the cast must be written in the operand, or be on all. A module is built outside of autocast.
     """
+    if frame.making or (frame.constructing is not None and classes.is_module(frame.constructing.cls)):
+        return
     region = frame.region
     if region is not None and any(state.on for state in region.inside):
         return
