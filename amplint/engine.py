@@ -251,8 +251,8 @@ def _weighed(
     if options.scenarios is not None:
         return suspect
     row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)
-    weights = half and rule.of_weights and suspect.of_weights
-    owned = not weights or facts.runs_on_weights(row)
+    weights = half and rule.of_weights
+    owned = not (weights and suspect.of_weights) or facts.runs_on_weights(row)
     if weights and rule.code in doubts.FOR_USERS.codes and not facts.runs_when_called(row):
         suspect = suspect.doubted(doubts.FOR_USERS)
     told = rule.code in options.asked or not in_preview(rule.code, half, suspect.standing.certainty)
