@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,10 +239,13 @@ def failing_rows(text: str) -> list[int]:
 @pytest.mark.parametrize("name", FAILING)
 def test_the_layer_that_fails_is_found(name: str) -> None:
     text = program(FAILING[name])
+    assert found_rows(text) == failing_rows(text)
+
+
+def found_rows(text: str) -> list[int]:
     source = Source(Path("/project/module.py"), text.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    found = [facts.span(conflict.node).start.row for conflict in conflicts(facts) if "fp16" in conflict.scenarios]
-    assert found == failing_rows(text)
+    return [facts.span(conflict.node).start.row for conflict in conflicts(facts) if "fp16" in conflict.scenarios]
 
 
 def twice(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None:
@@ -260,3 +264,31 @@ def test_torch_raises_there(name: str) -> None:
         twice(model, torch.ones(2, 4, dtype=torch.float16))
     rows = [frame.lineno for frame in traceback.extract_tb(caught.tb) if frame.filename == "program.py"]
     assert rows[-1] in failing_rows(text)
+
+
+SUMMED = """
+total = {start}
+for row in x:
+    total = total + self.linear(row){cast}
+return self.linear(total){marked}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "cast", "fails"),
+    [
+        ("torch.tensor(0.0)", "", False),
+        ("torch.zeros(())", "", False),
+        ("0.0", "", False),
+        ("torch.zeros(4)", "", True),
+        ("torch.tensor(0.0)", ".float()", True),
+    ],
+)
+def test_a_sum_over_a_loop_begins_as_a_number_does(start: str, cast: str, fails: bool) -> None:
+    text = program(SUMMED.format(start=start, cast=cast, marked="  # fails" if fails else ""))
+    assert failing_rows(text) == found_rows(text)
+    names: dict[str, Any] = {}
+    exec(compile(text, "program.py", "exec"), names)
+    model = names["Model"]().half()
+    with pytest.raises(RuntimeError, match="dtype") if fails else nullcontext():
+        model(torch.ones(2, 4, dtype=torch.float16))

@@ -12,7 +12,7 @@ from amplint.infer.lattice.values import UNKNOWN
 from amplint.infer.machine.answers import ask, branches_left
 from amplint.infer.machine.guards import narrow, split, usually
 from amplint.infer.machine.handling import entered
-from amplint.infer.machine.looping import grows, rounds_of, unknown_behind
+from amplint.infer.machine.looping import added_up, grows, rounds_of, unknown_behind
 from amplint.infer.machine.matching import capture
 from amplint.infer.machine.refusals import refused
 from amplint.infer.machine.statements import HANDLERS, assign
@@ -83,6 +83,12 @@ class _Following(Control[Frame]):
 
     def differs(self, before: Env, after: Env, number: int) -> bool:
         return before.live != after.live or bool(unlike(before, after, known=number >= MAX_PASSES))
+
+    def met_again(self, frame: Frame, head: Env, end: Env) -> Env:
+        """What holds where a pass begins, from before it and from its end."""
+        found = frame.met(head, end)
+        sums = {name: added_up(head.variables.get(name), value) for name, value in end.variables.items()}
+        return Env(found.live, found.variables | {name: value for name, value in sums.items() if value is not None})
 
     def widened(self, frame: Frame, first: Env, before: Env, after: Env, number: int) -> Env:
         """What still changes is unknown; at last everything that the loop changes."""

@@ -6,8 +6,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.joining import element_of
-from amplint.infer.lattice.values import UNKNOWN, Layer, Sequence, Tensor
+from amplint.infer.lattice.joining import element_of, unite
+from amplint.infer.lattice.values import UNKNOWN, Layer, Number, Sequence, Tensor
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.control import Rounds
@@ -50,6 +50,17 @@ def rounds_of(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
     if isinstance(source, Tensor) and not source.maybe:
         return Rounds(None, source.part, False)
     return Rounds(None, UNKNOWN, False)
+
+
+def added_up(before: Value | None, left: Value) -> Value | None:
+    """What a variable holds where a pass begins, or behind the loop, that was a tensor without dimensions before, as
+    ``torch.tensor(0.0)``, and that a pass left with dimensions; else None.
+
+    In promotion it takes the part of a number.
+    """
+    if not isinstance(before, Tensor) or not isinstance(left, Tensor) or (before.dim, left.dim) != (0, 1):
+        return None
+    return unite(Number("float"), left)
 
 
 def unknown_behind(joined: Value | None, left: Value) -> Value | None:

@@ -160,6 +160,10 @@ class Control(Generic[F]):
     def bind(self, f: F, target: ast.expr, item: Any) -> None:
         """The target of a ``for`` gets an item."""
 
+    def met_again(self, f: F, head: Any, end: Any) -> Any:
+        """Where a pass begins: before the loop, or at the end of another pass."""
+        return f.met(head, end)
+
     def differs(self, before: Any, after: Any, number: int) -> bool:
         """Whether a pass over a loop brought anything new; ``number``: how many there were before it."""
         return bool(before != after)
@@ -322,7 +326,7 @@ class Control(Generic[F]):
             f.breaks = []
             ended = self._go_round(f, statement, rounds.item)
             end = f.end()
-            onward = f.met(head, end)
+            onward = self.met_again(f, head, end)
             if changes == self.changes(f) and not self.differs(head, onward, number):
                 break
             head = self.widened(f, first, head, onward, number) if number >= MAX_PASSES - 1 else onward
