@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "Explain a rule, an error text or a traceback.",
     "preflight": "Check the machine, the packages and the precision settings before a run.",
     "rules": "List the rules.",
+    "server": "Show findings, fixes and dtypes in an editor.",
     "test-rules": "Run the examples of a rule pack.",
     "verify": "Run flagged modules, and say which findings a run confirms.",
 }
