@@ -58,6 +58,14 @@ def test_rules_import_one_module_beside_claims_and_rewriting() -> None:
     assert [module for module in rule_imports() if not inside(module, RULES_MAY)] == []
 
 
+def test_the_server_knows_nothing_of_the_command_line() -> None:
+    files = {module: imported for module, imported in AMPLINT.items() if inside(module, ("amplint.server",))}
+    assert len(files) > 1
+    assert [
+        f"{module} -> {other}" for module in files for other in files[module] if inside(other, ("amplint.cli",))
+    ] == []
+
+
 def test_the_inference_knows_nothing_of_claims() -> None:
     found = {module: imported for module, imported in AMPLINT.items() if inside(module, ("amplint.infer",))}
     assert [f"{module} -> {other}" for module in found for other in found[module] if inside(other, ABOVE_INFER)] == []

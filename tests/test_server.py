@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -422,3 +423,17 @@ def test_an_editor_that_is_gone_ends_it(project: Path) -> None:
     command = [sys.executable, "-m", "amplint", "server"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_ctrl_c_ends_it() -> None:
+    command = [sys.executable, "-m", "amplint", "server"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"processId": null, "capabilities": {}}}'
+    process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    process.stdin.flush()
+    assert process.stdout.readline().startswith(b"Content-Length: ")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == -signal.SIGINT
+    process.communicate()

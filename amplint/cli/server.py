@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -52,5 +53,6 @@ def command(config: str | None, isolated: bool, no_plugins: bool) -> None:
     from amplint.server.language_server import serve
     from amplint.server.streams import protocol_streams
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what waits for the next message cannot be interrupted otherwise
     with protocol_streams() as (reader, writer):
         serve(new_options, reader, writer)

@@ -133,8 +133,10 @@ class Documents:
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(wanted.wait(), pause)
         checked = await self._made(buffer, self._analyser.check)
-        if checked is not None:
-            self._publish(checked)
+        document = self._open.get(buffer.uri)
+        if checked is None or document is None or document.checking is not asyncio.current_task():
+            return None
+        self._publish(checked)
         return checked
 
     async def _made(self, buffer: Buffer, make: Callable[[Buffer], _T]) -> _T | None:
