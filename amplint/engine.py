@@ -19,6 +19,7 @@ from amplint.judge.preview import in_preview
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
+from amplint.threshold import EVERYTHING, Threshold
 from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE, is_template
 
@@ -44,9 +45,10 @@ class Options:
 
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
-    possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place, also where
-    several fail for one cause. ``asked``: codes of rules whose kinds in preview (:mod:`amplint.judge.preview`) are told
-    too. Scenarios that are named are meant everywhere; None stands for the default ones, each where the code runs so.
+    possible, ``dropped`` also what a doubt drops, as possible. What is below ``threshold`` does not count.
+    ``each_place``: a finding for each place, also where several fail for one cause. ``asked``: codes of rules whose
+    kinds in preview (:mod:`amplint.judge.preview`) are told too. Scenarios that are named are meant everywhere; None
+    stands for the default ones, each where the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -54,6 +56,7 @@ class Options:
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
+    threshold: Threshold = EVERYTHING
     each_place: bool = False
     dropped: bool = False
     asked: frozenset[str] = frozenset()
@@ -127,6 +130,7 @@ def _check(source: Source, options: Options) -> FileResult:
         finding = UNPARSABLE.finding(source.path, error, options.device)
         return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
     findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
+    findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
     findings = at_each_place(findings) if options.each_place else one_for_each_cause(findings)
     return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
 
