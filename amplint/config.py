@@ -36,7 +36,7 @@ class FileIgnores:
 
     def hold(self, path: Path) -> bool:
         """Whether they do not count in the file of an absolute path."""
-        return (self.pattern.leave_out(path, folder=False, below=path.parent) is not None) is not self.negated
+        return (self.pattern.leave_out(path, folder=False, below=Path(path.anchor)) is not None) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,3 +187,14 @@ def test_what_is_mistyped_is_one_line(tree: Path, run: Run, arguments: tuple[str
 def test_a_rule_may_be_left_out_by_either_name(tree: Path, run: Run) -> None:
     for option in ("--ignore", "--extend-ignore"):
         assert found(run("check", "--output-format", "json", "a.py", option, "TOY102")) == [("a.py", "TOY101")]
+
+
+def test_names_mean_files_outside_of_the_current_folder_too(
+    tree: Path, run: Run, files: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / "elsewhere").mkdir()
+    monkeypatch.chdir(tree / "elsewhere")
+    kept = [str(tree / name) for name in ("a.py", "old/b.py", "old/gen_pb2.py", "src/gen_pb2.py")]
+    assert files("..", "--exclude", "tests/,/old") == kept
+    result = run("check", "--output-format", "json", "..", "--per-file-ignores", "tests/:TOY1,/old:TOY1,*_pb2.py:TOY1")
+    assert {finding["filename"] for finding in json.loads(result.stdout)} == set(kept[:2])
