@@ -140,7 +140,7 @@ def test_verbose_says_what_and_why(project: Path, run: Run) -> None:
     said = run("check", "-v", "--isolated", "--scenario", "bf16", "--torch-version", "2.3").stderr
     assert "configuration: none is read: --isolated\n" in said
     assert "torch: 2.3, as --torch-version says\n" in said
-    assert "scenarios: bf16; everywhere, as --scenario names them; device cuda\n" in said
+    assert "scenarios: bf16; everywhere, as they are named by --scenario; device cuda\n" in said
 
 
 def test_settings_of_each_configuration(project: Path, run: Run) -> None:
@@ -164,7 +164,7 @@ def test_settings_of_each_configuration(project: Path, run: Run) -> None:
         "rules": one["rules"],
         "per-file-ignores": {"tests/": ["TOY1"]},
         "scenarios": ["bf16"],
-        "scenarios-why": "everywhere, as one/amplint.toml names them",
+        "scenarios-why": "everywhere, as they are named by one/amplint.toml",
         "device": "cpu",
         "torch": plain["torch"],
         "torch-why": "nothing says which",
@@ -184,7 +184,7 @@ def test_settings_of_each_configuration(project: Path, run: Run) -> None:
     text = run("check", "--show-settings", "one").stdout
     assert text.startswith("project: one\n  files: 2\n  configuration: one/amplint.toml, base.toml\n  rules: ")
     assert "\n  per-file-ignores: tests/ -> TOY1\n" in text
-    assert "\n  scenarios: bf16 (everywhere, as one/amplint.toml names them)\n" in text
+    assert "\n  scenarios: bf16 (everywhere, as they are named by one/amplint.toml)\n" in text
     assert "\n  unsafe-fixes: true\n" in text
     assert text.endswith("\n  output-format: full\n")
 

@@ -43,7 +43,7 @@ class Group:
         if options.scenarios is None:
             return f"{names}; the default ones, each where the code runs so"
         who = "--scenario" if self.arguments.scenario else _stating(self.judged.config, "scenarios")
-        return f"{names}; everywhere, as {who} names them"
+        return f"{names}; everywhere, as they are named by {who}"
 
     @property
     def releases(self) -> str:
