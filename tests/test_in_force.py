@@ -122,6 +122,9 @@ def test_quiet_says_what_is_found_and_what_is_wrong(project: Path, run: Run) -> 
     assert (result.status, result.stderr) == (2, "amplint: error: no such file or directory: nowhere.py\n")
     assert run("check", "-q", "--fix").stderr == ""
     assert run("check", "-q").stderr == ""
+    assert run("check", "-", "--show-settings").stderr == (
+        "amplint: error: --show-settings does not go with - (stdin)\n"
+    )
     assert run("check", "-q", "-v").stderr == "amplint: error: --quiet and --verbose contradict each other\n"
 
 
@@ -139,6 +142,7 @@ def test_verbose_says_what_and_why(project: Path, run: Run) -> None:
     ]
     said = run("check", "-v", "--isolated", "--scenario", "bf16", "--torch-version", "2.3").stderr
     assert "configuration: none is read: --isolated\n" in said
+    assert "torch: 2.3, as --torch-version says\n" in run("check", "-", "-v", "--torch-version", "2.3").stderr
     assert "torch: 2.3, as --torch-version says\n" in said
     assert "scenarios: bf16; everywhere, as they are named by --scenario; device cuda\n" in said
 

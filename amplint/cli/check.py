@@ -105,6 +105,8 @@ def run(arguments: Arguments) -> int:
         raise UsageError("--quiet and --verbose contradict each other")
     if STDIN in paths and len(paths) > 1:
         raise UsageError("- (stdin) cannot be combined with other paths")
+    if STDIN in paths and (arguments.show_files or arguments.show_settings):
+        raise UsageError(f"--show-{'files' if arguments.show_files else 'settings'} does not go with - (stdin)")
     if arguments.stdin_filename is not None and STDIN not in paths:
         raise UsageError("--stdin-filename needs the path -")
     if arguments.verify:
@@ -138,11 +140,7 @@ def run(arguments: Arguments) -> int:
         else:
             show_files(tasks, found.passed_over, quiet=arguments.quiet)
         return FAILED if errors else CLEAN
-    if not arguments.quiet and (arguments.verbose or sys.stderr.isatty()):
-        from amplint.cli.in_force import head, lines
-
-        for line in (lines if arguments.verbose else head)(tasks, judging, arguments):
-            click.echo(line, err=True)
+    _tell_in_force(arguments, judging, tasks)
     context = Context(
         judging.rules,
         pedantic=any(task.options.pedantic for task in tasks),
@@ -162,6 +160,15 @@ def run(arguments: Arguments) -> int:
         for line in suggestion(tasks, judging, arguments):
             click.echo(line, err=True)
     return status
+
+
+def _tell_in_force(arguments: Arguments, judging: Judging, tasks: list[Task]) -> None:
+    """On stderr: one line on a terminal, more where it is asked for."""
+    if not arguments.quiet and (arguments.verbose or sys.stderr.isatty()):
+        from amplint.cli.in_force import head, lines
+
+        for line in (lines if arguments.verbose else head)(tasks, judging, arguments):
+            click.echo(line, err=True)
 
 
 def _require_runnable(arguments: Arguments) -> None:
@@ -204,6 +211,7 @@ def _check_stdin(arguments: Arguments, judging: Judging, selectors: Sequence[Seq
     source = Source(path, sys.stdin.buffer.read())
     options = judging.valid_file(path).options
     judging.require(*selectors)
+    _tell_in_force(arguments, judging, [Task(path, len(source.data), options)])
     context = Context(judging.rules, pedantic=options.pedantic)
     passed_over = PassedOver()
     forced = forced_out(path, judging.configurations)

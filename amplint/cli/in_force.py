@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ class Group:
     project: Path
     judged: Judged
     torch: TorchRange
-    files: tuple[Path, ...]
+    files: int
 
     @property
     def scenarios(self) -> str:
@@ -75,15 +76,16 @@ def _stating(config: Config, key: str) -> str:
 def groups(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) -> list[Group]:
     """What each project is judged by, in the order of the files."""
     by_key: dict[tuple[object, ...], Group] = {}
+    counts: Counter[tuple[object, ...]] = Counter()
     for task in tasks:
         folder = task.path.parent
         judged = judging.valid(folder)
         project = project_of(*root_of(folder)) or folder
         torch = judged.options.torch_for(task.path)
         key = (project, judged.config.path, torch)
-        one = by_key.get(key) or Group(arguments, project, judged, torch, ())
-        by_key[key] = replace(one, files=(*one.files, task.path))
-    return list(by_key.values())
+        by_key.setdefault(key, Group(arguments, project, judged, torch, 0))
+        counts[key] += 1
+    return [replace(group, files=counts[key]) for key, group in by_key.items()]
 
 
 def head(tasks: Sequence[Task], judging: Judging, arguments: JudgingArguments) -> Iterator[str]:
@@ -120,7 +122,7 @@ def lines(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) 
     """One paragraph for each project and way of judging, in the order of the files."""
     for group in groups(tasks, judging, arguments):
         options = group.judged.options
-        yield f"{display_path(group.project)} ({counted(len(group.files), 'file')}):"
+        yield f"{display_path(group.project)} ({counted(group.files, 'file')}):"
         yield f"  configuration: {group.configuration}"
         yield f"  torch: {group.releases}"
         yield f"  scenarios: {group.scenarios}; device {options.device}"

@@ -47,7 +47,7 @@ def _settings(group: Group) -> dict[str, Any]:
     config, options, torch = group.judged.config, group.judged.options, group.torch
     return {
         "project": str(group.project),
-        "files": len(group.files),
+        "files": group.files,
         "configuration": [str(part.path) for part in config.parts],
         "rules": [rule.code for rule in options.rules],
         "per-file-ignores": {pattern: list(one.codes) for pattern, one in config.per_file_ignores.items()},
