@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
-from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
+from amplint.finding import Applicability, Doubt, FileResult, Finding, with_fingerprints
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
@@ -19,6 +19,7 @@ from amplint.judge.preview import in_preview
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
+from amplint.threshold import EVERYTHING, Threshold
 from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE, is_template
 
@@ -44,9 +45,10 @@ class Options:
 
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
-    possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place, also where
-    several fail for one cause. ``asked``: codes of rules whose kinds in preview (:mod:`amplint.judge.preview`) are told
-    too. Scenarios that are named are meant everywhere; None stands for the default ones, each where the code runs so.
+    possible, ``dropped`` also what a doubt drops, as possible. What is below ``threshold`` does not count.
+    ``each_place``: a finding for each place, also where several fail for one cause. ``asked``: codes of rules whose
+    kinds in preview (:mod:`amplint.judge.preview`) are told too. Scenarios that are named are meant everywhere; None
+    stands for the default ones, each where the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -54,6 +56,7 @@ class Options:
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
+    threshold: Threshold = EVERYTHING
     each_place: bool = False
     dropped: bool = False
     asked: frozenset[str] = frozenset()
@@ -127,6 +130,7 @@ def _check(source: Source, options: Options) -> FileResult:
         finding = UNPARSABLE.finding(source.path, error, options.device)
         return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
     findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
+    findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
     findings = at_each_place(findings) if options.each_place else one_for_each_cause(findings)
     return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
 
@@ -235,8 +239,8 @@ def _weighed(
 
     That is what only a script or a test runs (see :mod:`amplint.infer.syntax.scripts`), and where only half weights
     show it and nothing that owns weights leads there, or no call of such a module (see
-    :mod:`amplint.infer.entry.weight_reach`); and where its kind is in preview (see :mod:`amplint.judge.preview`). Who
-    names the scenarios means them everywhere.
+    :mod:`amplint.infer.entry.weight_reach`); and where its kind is in preview. Who names the scenarios means them
+    everywhere.
     """
     from amplint.claims.conflicts import unreached, unused
 
@@ -248,20 +252,24 @@ def _weighed(
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
     if rule.code in doubts.LOSS_BY_VALUES.codes:
         suspect = suspect.doubted(doubts.LOSS_BY_VALUES)
-    if options.scenarios is not None:
-        return suspect
     row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)
+    if options.scenarios is not None:
+        return suspect.doubted(*_preview(suspect, rule, options, half))
     weights = half and rule.of_weights
     owned = not (weights and suspect.of_weights) or facts.runs_on_weights(row)
     if weights and rule.code in doubts.FOR_USERS.codes and not facts.runs_when_called(row):
         suspect = suspect.doubted(doubts.FOR_USERS)
-    told = rule.code in options.asked or not in_preview(rule.code, half, suspect.standing.certainty)
     held = {
         doubts.RUN_IN_FULL_PRECISION: any(first <= row <= last for first, last in blocks),
-        doubts.PREVIEW: not told,
         doubts.NO_WEIGHTS: not owned,
     }
-    return suspect.doubted(*holding(held))
+    return suspect.doubted(*holding(held), *_preview(suspect, rule, options, half))
+
+
+def _preview(suspect: Suspect, rule: Rule, options: Options, half_weights_only: bool) -> tuple[Doubt, ...]:
+    """The doubt for kinds in preview, where it holds (see :mod:`amplint.judge.preview`)."""
+    told = rule.code in options.asked or not in_preview(rule.code, half_weights_only, suspect.standing.certainty)
+    return () if told else (doubts.PREVIEW,)
 
 
 def _failing(rule: Rule) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,21 +18,32 @@ LOOKED_AT = 50_000
 """Entries below passed-over folders to look at; counting more would take longer than a small check."""
 
 
+class Passed(NamedTuple):
+    """A file or folder that was passed over: the reason, and what says so where something does."""
+
+    path: Path
+    reason: str
+    because: str = ""
+
+
 @dataclass(slots=True)
 class PassedOver:
-    """Numbers of files by reason; ``more`` where not all were counted."""
+    """What was passed over, with the number of files there, and these numbers by reason; ``more`` where not all were
+    counted."""
 
+    counts: dict[Passed, int] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
     more: bool = False
     _seen: set[Path] = field(default_factory=set)
     _looked_at: int = 0
 
-    def count(self, passed: Iterable[tuple[Path, str]]) -> None:
+    def count(self, passed: Iterable[Passed]) -> None:
         """Count files, and those below folders, each with the reason why it was passed over."""
-        for path, reason in passed:
-            if path not in self._seen:
-                self._seen.add(path)
-                self.reasons[reason] += sum(self._below(path)) if path.is_dir() else 1
+        for one in passed:
+            if one.path not in self._seen:
+                self._seen.add(one.path)
+                self.counts[one] = sum(self._below(one.path)) if one.path.is_dir() else 1
+                self.reasons[one.reason] += self.counts[one]
 
     def _below(self, folder: Path) -> Iterator[int]:
         """How many Python files each folder holds. Links to folders are not followed."""

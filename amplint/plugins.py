@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amplint.config import UsageError
+from amplint.nearest import nearest
 from amplint.rule_base import CODE, Rule
 from amplint.unparsable import UNPARSABLE
 
@@ -58,8 +58,8 @@ def installed_packs() -> tuple[Pack, ...]:
 
 
 def named_packs(config: Config) -> tuple[Pack, ...]:
-    """The packs that a configuration names."""
-    return tuple(Pack(name, str(config.path)) for name in config.plugins)
+    """The packs that the files of a configuration name."""
+    return tuple(Pack(name, str(part.path)) for part in config.parts for name in part.plugins)
 
 
 def load_rules(packs: Iterable[Pack] = ()) -> tuple[Rule, ...]:
@@ -143,13 +143,6 @@ def find_rule(rules: Iterable[Rule], text: str) -> Rule:
     raise UsageError(f"unknown rule '{text}'{nearest(text, [*(r.code for r in rules), *(r.name for r in rules)])}")
 
 
-def nearest(text: str, candidates: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)``, or nothing where no candidate resembles the text."""
-    spelling = {candidate.casefold(): candidate for candidate in candidates}
-    matches = get_close_matches(text.casefold(), list(spelling), n=1, cutoff=0.5)
-    return f" (did you mean '{spelling[matches[0]]}'?)" if matches else ""
-
-
 def check_selectors(rules: Iterable[Rule], selectors: Iterable[str]) -> None:
     """Raise UsageError for a selector that matches none of the rules."""
     rules = list(rules)
@@ -176,6 +169,11 @@ def select_rules(
         if wanted > unwanted:
             chosen.append(rule)
     return tuple(chosen)
+
+
+def unmatched(rules: Iterable[Rule], selectors: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules that no selector matches."""
+    return tuple(rule for rule in rules if not any(_weight(selector, rule) for selector in selectors))
 
 
 def named(rules: Sequence[Rule], selectors: Sequence[str]) -> frozenset[str]:

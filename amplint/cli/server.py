@@ -46,7 +46,7 @@ def command(config: str | None, isolated: bool, no_plugins: bool) -> None:
         )
 
         def options_of(path: Path) -> Options:
-            return judging.valid(path.parent).options
+            return judging.valid_file(path).options
 
         return options_of
 

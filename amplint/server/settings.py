@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amplint.config import UsageError
 from amplint.infer.lattice.scenarios import Scenario, find_scenario, scenario_names
-from amplint.plugins import nearest
+from amplint.nearest import nearest
 
 SECTION = "amplint"
 KEYS = ("scenario",)
