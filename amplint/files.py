@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOK, NOTEBOOKS, PassedOver
+from amplint.notebook import SUFFIX as NOTEBOOK
+from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS, PassedOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,8 +38,12 @@ class Discovery:
     passed_over: PassedOver = field(default_factory=PassedOver)
 
 
-def find_files(paths: Iterable[str], configurations: Configurations | None = None) -> Discovery:
-    """The files named, whatever their extension, and the ``*.py`` files below the folders named.
+def find_files(
+    paths: Iterable[str], configurations: Configurations | None = None, *, notebooks: bool = True
+) -> Discovery:
+    """The files named, whatever their extension, and the ``*.py`` and ``*.ipynb`` files below the folders named.
+
+    Without ``notebooks``, those below folders are passed over, and one that is named is an error.
 
     Hidden folders, ``__pycache__``, ``venv``, ``node_modules``, ``build``, ``dist``, what .gitignore files say, and
     what the configuration of a folder excludes in it (patterns as in .gitignore, relative to the configuration's
@@ -56,12 +61,12 @@ def find_files(paths: Iterable[str], configurations: Configurations | None = Non
         except OSError as error:
             discovery.errors.append(f"cannot read {given}: {error.strerror or error}")
             continue
-        if path.suffix == NOTEBOOK:
-            discovery.errors.append(f"cannot check {given}: notebooks are not read, only Python source")
+        if path.suffix == NOTEBOOK and not notebooks:
+            discovery.errors.append(f"{given} is a notebook: only check reads notebooks, other commands Python source")
         elif not path.is_dir():
             found.setdefault(os.path.realpath(path), FoundFile(path, status.st_size))
         else:
-            walk = _Walk(path, _is_python, discovery.errors, configurations)
+            walk = _Walk(path, _is_checked if notebooks else _is_python, discovery.errors, configurations)
             real = os.path.realpath(path)
             for file in walk.files():
                 key = os.path.realpath(file.path) if walk.linked else real + str(file.path)[len(str(path)) :]
@@ -81,6 +86,10 @@ def files_below(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], errors
 
 def _is_python(entry: os.DirEntry[str]) -> bool:
     return entry.name.endswith(".py")
+
+
+def _is_checked(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith((".py", NOTEBOOK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +227,11 @@ def _is_ignored(path: Path, folder: bool, ignores: tuple[_Ignore, ...]) -> bool:
     """The verdict of the deepest .gitignore that mentions a path."""
     verdicts = (ignore.decides(path, folder) for ignore in reversed(ignores))
     return bool(next((verdict for verdict in verdicts if verdict is not None), False))
+
+
+def place_name(path: Path, cell: int | None) -> str:
+    """:func:`display_path`, and the cell where the file is a notebook."""
+    return display_path(path) + (f":cell {cell}" if cell is not None else "")
 
 
 def display_path(path: Path) -> str:

@@ -118,7 +118,8 @@ def run(arguments: Arguments) -> int:
             click.echo(line, err=True)
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
-    return _conclude(arguments, context, _check_all(tasks, arguments.jobs), found.passed_over, failed=bool(errors))
+    results = found.passed_over.take(_check_all(tasks, arguments.jobs))
+    return _conclude(arguments, context, results, found.passed_over, failed=bool(errors))
 
 
 def _require_runnable(arguments: Arguments) -> None:
@@ -163,7 +164,8 @@ def _check_stdin(arguments: Arguments, judging: Judging, context: Context) -> in
     if arguments.fix and not arguments.diff:
         sys.stdout.buffer.write(source.data if result.after is None else result.after)
         sys.stdout.flush()
-    return _conclude(arguments, context, [result], PassedOver())
+    passed_over = PassedOver()
+    return _conclude(arguments, context, passed_over.take([result]), passed_over)
 
 
 def _conclude(
