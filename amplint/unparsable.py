@@ -27,7 +27,8 @@ class UnparsableFile(Rule):
     ------------
     Reports a file that does not decode in its declared encoding, that Python cannot parse, or that is nested too
     deeply to be analysed. The other files are still checked. A template, where Python stops at `{{ name }}` or
-    `{% if %}`, is no Python and is not reported.
+    `{% if %}`, is no Python and is not reported. In a notebook each such cell is reported, and the other cells are
+    checked.
 
     Why it is bad
     -------------

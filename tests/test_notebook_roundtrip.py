@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,14 @@ def test_every_place_of_a_cell_comes_back_to_it(cells: list[str | dict[str, Any]
                 place = Location(mark + row, column)
                 own = Location(row, column)
                 assert layout.placed(Span(place, place)) == (number, Span(own, own))
+
+
+@MANY
+@given(st.lists(st.text(st.sampled_from("%!?=x1 \n\\'\"#()[{;:,/\r\t\f\ud800\x00\ufeffé"), max_size=30), max_size=3))
+def test_any_text_in_cells_is_a_program_or_is_refused(cells: list[str]) -> None:
+    program = Program.of(PATH, Notebook.read(notebook(*cells, ensure_ascii=True).encode()))
+    assert program.sources(program.source) == {}
+    assert isinstance(program.source.tree, ast.Module)
 
 
 @MANY

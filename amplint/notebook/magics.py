@@ -25,6 +25,8 @@ _LINE_MAGIC = re.compile(r"(?:\s*\n)?%(?P<name>\w+)\b")
 _ESCAPED = re.compile(r"[ \t]*(?=[%!?,;/])")
 _REST = re.compile(r"(?:[^\r\n]*\\(?:\r\n|\r|\n))*[^\r\n]*")
 """The rest of a line, with those that a backslash at its end joins to it."""
+_LINE = re.compile(r"[^\r\n]+")
+_NEWLINE = re.compile(r"\r\n|\r|\n")
 _ASSIGNED = re.compile(r"[ \t]*[A-Za-z_][\w.,\[\]\"' \t]*=[ \t]*(?=[%!])")
 _TIMED = re.compile(r"%(?:time|timeit|prun|memit)[ \t]+(?:-\w+(?:[ \t]+\d+)?[ \t]+)*(?=[^\s%!?])")
 _TOKEN = re.compile(
@@ -91,39 +93,43 @@ def _parses(text: str) -> bool:
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[Magic]:
-    """Each line of a stretch that is no Python, without its ending: the first may begin within a line."""
-    first = True
-    for line in re.finditer(r"[^\r\n]+", text[start:end]):
-        at = start + line.start()
-        indented = first and text[max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1 : at]
-        yield Magic(at, start + line.end(), STATEMENT if indented else NOTHING)
-        first = False
+    """Each line of a stretch that is no Python, without its ending; in a block, a statement stands in for the first."""
+    stand_in = STATEMENT if re.search(r"[ \t]\Z", text[:start]) else NOTHING
+    for line in _LINE.finditer(text, start, end):
+        yield Magic(line.start(), line.end(), stand_in)
+        stand_in = NOTHING
 
 
 def _in_statements(text: str, position: int) -> Iterator[Magic]:
     """The magics in place of statements, and of values that are assigned."""
     while position < len(text):
         escaped, assigned = _ESCAPED.match(text, position), _ASSIGNED.match(text, position)
-        if escaped is None and assigned is None:
-            start, position, asks = position, *_statement(text, position)
+        if escaped is not None:
+            start = escaped.end()
+            position = _end(_REST, text, start)
+            timed = _TIMED.match(text, start)
+            if timed is not None and _is_statement(text[timed.end() : position]):
+                yield Magic(start, timed.end(), f"0{' ' * (timed.end() - start - 2)};")
+            else:
+                yield from _lines(text, start, position)
+        elif assigned is not None:
+            start, line_end = assigned.end(), _end(_LINE, text, assigned.end())
+            position = _end(_REST, text, start)
+            yield Magic(start, line_end, VALUE)
+            yield from _lines(text, line_end, position)
+        else:
+            start = position
+            position, asks = _statement(text, start)
             if asks:
                 yield from _lines(text, *_stripped(text, start, position))
             continue
-        start = (escaped or assigned).end()  # type: ignore[union-attr]
-        rest = _REST.match(text, start)
-        assert rest is not None
-        position = rest.end()
-        timed = _TIMED.match(text, start)
-        if escaped is None:
-            line = re.match(r"[^\r\n]*", text[start:])
-            yield Magic(start, start + (line.end() if line else 0), VALUE)
-            yield from _lines(text, start + (line.end() if line else 0), position)
-        elif timed is not None and _is_statement(text[timed.end() : position]):
-            yield Magic(start, timed.end(), f"0{' ' * (timed.end() - start - 2)};")
-        else:
-            yield from _lines(text, start, position)
-        newline = re.compile(r"\r\n|\r|\n").match(text, position)
-        position = newline.end() if newline else position
+        position = _end(_NEWLINE, text, position)
+
+
+def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """Where what a pattern matches at a position ends; the position itself where it does not match."""
+    found = pattern.match(text, position)
+    return found.end() if found is not None else position
 
 
 def _statement(text: str, position: int) -> tuple[int, bool]:

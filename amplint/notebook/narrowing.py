@@ -60,6 +60,7 @@ def _touches_a_mark(edit: Edit, layout: Layout) -> bool:
         if not start.row <= row <= end.row or (row == end.row and end.column == 1 and whole_lines):
             continue
         python = layout.stand_ins.get(row, range(0))
-        if not (start.row == end.row and start.column in python and end.column in python):
+        within = start.row == end.row and start.column in python and end.column in python
+        if not within or "\n" in edit.content:
             return True
     return False

@@ -79,7 +79,7 @@ class Placing:
         if span.end.row > len(lines):
             end = Location(len(lines), len(lines[-1]) + 1)
             if start.row > len(lines):
-                start, content = end, f"\n{content.removesuffix(chr(10))}"
+                start, content = end, "\n" * bool(content) + content.removesuffix("\n")
             elif content:
                 content = content.removesuffix("\n")
             elif start.row > 1:
