@@ -16,6 +16,8 @@ from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCE
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
+from amplint.notebook import is_notebook
+from amplint.notebook.narrowing import told_together
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppress import without_suppressed
@@ -85,6 +87,19 @@ def check_file(file: Path | Source, options: Options) -> FileResult:
             source = Source(file, contents.read(file))
         except OSError as error:
             return FileResult(file, error=f"cannot read {file}: {error.strerror or error}")
+    if is_notebook(source.path):
+        from amplint.notebook.checking import check_notebook
+
+        return check_notebook(
+            source,
+            lambda program: _check_python(program, options),
+            lambda cell, error: _unparsable(cell, error, options, "cell"),
+        )
+    return _check_python(source, options)
+
+
+def _check_python(source: Source, options: Options) -> FileResult:
+    """Check Python source, and fix it where the options say so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = _check(source, options)
@@ -125,14 +140,20 @@ def _check(source: Source, options: Options) -> FileResult:
         source.tree  # noqa: B018
         findings = _findings(source, options, failures, followed)
     except SourceError as error:
-        if is_template(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
-            return FileResult(source.path, failures=tuple(failures))
-        finding = UNPARSABLE.finding(source.path, error, options.device)
-        return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
+        refused = _unparsable(source, error, options)
+        return FileResult(source.path, tuple(with_fingerprints(refused, _blank(source))), tuple(failures))
     findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
     findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
-    findings = at_each_place(findings) if options.each_place else one_for_each_cause(findings)
+    joined = at_each_place if options.each_place else one_for_each_cause
+    findings = [told for together in told_together(findings, source) for told in joined(together)]
     return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
+
+
+def _unparsable(source: Source, error: SourceError, options: Options, whole: str = "file") -> list[Finding]:
+    """The finding that stands for a file or a cell that is no Python; none for a template, or where none is asked."""
+    if is_template(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
+        return []
+    return [UNPARSABLE.finding(source.path, error, options.device, whole)]
 
 
 def _findings(source: Source, options: Options, failures: list[str], followed: set[Path]) -> list[Finding]:

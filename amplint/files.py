@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOK, NOTEBOOKS, Passed, PassedOver
+from amplint.notebook import SUFFIX as NOTEBOOK
+from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS, Passed, PassedOver
 from amplint.patterns import gitignore
 
 if TYPE_CHECKING:
@@ -37,8 +38,16 @@ class Discovery:
     passed_over: PassedOver = field(default_factory=PassedOver)
 
 
-def find_files(paths: Iterable[str], configurations: Configurations | None = None, *, force: bool = True) -> Discovery:
-    """The files named, whatever their extension, and the ``*.py`` files below the folders named.
+def find_files(
+    paths: Iterable[str],
+    configurations: Configurations | None = None,
+    *,
+    force: bool = True,
+    notebooks: bool = True,
+) -> Discovery:
+    """The files named, whatever their extension, and the ``*.py`` and ``*.ipynb`` files below the folders named.
+
+    Without ``notebooks``, those below folders are passed over, and one that is named is an error.
 
     Hidden folders, ``__pycache__``, ``venv``, ``node_modules``, ``build``, ``dist``, what .gitignore files say, and
     what the configuration of a folder excludes in it (patterns as in .gitignore, relative to the configuration's
@@ -60,12 +69,12 @@ def find_files(paths: Iterable[str], configurations: Configurations | None = Non
         forced = forced_out(path, configurations) if force else None
         if forced is not None:
             discovery.passed_over.count([forced])
-        elif path.suffix == NOTEBOOK:
-            discovery.errors.append(f"cannot check {given}: notebooks are not read, only Python source")
+        elif path.suffix == NOTEBOOK and not notebooks:
+            discovery.errors.append(f"{given} is a notebook: only check reads notebooks, other commands Python source")
         elif not path.is_dir():
             found.setdefault(os.path.realpath(path), FoundFile(path, status.st_size))
         else:
-            walk = _Walk(path, _is_python, discovery.errors, configurations)
+            walk = _Walk(path, _is_checked if notebooks else _is_python, discovery.errors, configurations)
             real = os.path.realpath(path)
             for file in walk.files():
                 key = os.path.realpath(file.path) if walk.linked else real + str(file.path)[len(str(path)) :]
@@ -85,6 +94,10 @@ def files_below(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], errors
 
 def _is_python(entry: os.DirEntry[str]) -> bool:
     return entry.name.endswith(".py")
+
+
+def _is_checked(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith((".py", NOTEBOOK))
 
 
 def forced_out(path: Path, configurations: Configurations | None) -> Passed | None:
@@ -219,6 +232,11 @@ def _skipped(name: str) -> str | None:
     if name.startswith("."):
         return HIDDEN
     return f"in {name}" if name in SKIPPED_FOLDERS else None
+
+
+def place_name(path: Path, cell: int | None) -> str:
+    """:func:`display_path`, and the cell where the file is a notebook."""
+    return display_path(path) + (f":cell {cell}" if cell is not None else "")
 
 
 def display_path(path: Path) -> str:

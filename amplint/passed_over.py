@@ -7,11 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from amplint.notebook import SUFFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-NOTEBOOK = ".ipynb"
+    from amplint.finding import FileResult
+
 EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS = "excluded", "in hidden folders", "named in .gitignore", "notebooks"
 
 LOOKED_AT = 50_000
@@ -45,6 +48,16 @@ class PassedOver:
                 self.counts[one] = sum(self._below(one.path)) if one.path.is_dir() else 1
                 self.reasons[one.reason] += self.counts[one]
 
+    def take(self, results: Iterable[FileResult]) -> list[FileResult]:
+        """Count the files that were passed over once they were read, and return what came of the others."""
+        left = []
+        for result in results:
+            if result.passed_over is None:
+                left.append(result)
+            else:
+                self.reasons[result.passed_over] += 1
+        return left
+
     def _below(self, folder: Path) -> Iterator[int]:
         """How many Python files each folder holds. Links to folders are not followed."""
         for _, folders, names in os.walk(folder):
@@ -52,7 +65,7 @@ class PassedOver:
                 self.more = True
                 return
             self._looked_at += len(folders) + len(names)
-            yield sum(name.endswith(".py") for name in names)
+            yield sum(name.endswith((".py", SUFFIX)) for name in names)
 
     def summary(self) -> str | None:
         """One sentence, None where nothing was passed over."""

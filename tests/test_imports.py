@@ -24,6 +24,7 @@ def test_there_are_no_circles() -> None:
 DATA = ("amplint.finding", "amplint.source")
 ROOMS = {
     "amplint.judge": DATA,
+    "amplint.notebook": DATA,
     "amplint.claims": ("amplint.infer", "amplint.judge", *DATA),
     "amplint.rewriting": ("amplint.claims", "amplint.infer", "amplint.visit", "amplint.orphans", *DATA),
 }

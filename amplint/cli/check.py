@@ -152,7 +152,7 @@ def run(arguments: Arguments) -> int:
     )
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
-    results = _check_all(tasks, arguments)
+    results = found.passed_over.take(_check_all(tasks, arguments))
     status = _conclude(arguments, context, results, found.passed_over, failed=bool(errors))
     if not arguments.quiet and sys.stderr.isatty() and any(result.findings for result in results):
         from amplint.cli.in_force import suggestion
@@ -222,7 +222,8 @@ def _check_stdin(arguments: Arguments, judging: Judging, selectors: Sequence[Seq
     if arguments.fix and not arguments.diff:
         sys.stdout.buffer.write(source.data if result.after is None else result.after)
         sys.stdout.flush()
-    return _conclude(arguments, context, [result] if forced is None else [], passed_over)
+    results = passed_over.take([result] if forced is None else [])
+    return _conclude(arguments, context, results, passed_over)
 
 
 def _conclude(

@@ -139,7 +139,7 @@ def _precision(project: Path) -> str:
     except TooLargeError:
         return "not looked for: the project is too large"
     if not found:
-        return "nothing names autocast or a 16-bit dtype"
+        return "no Python file names autocast or a 16-bit dtype"
     return "; ".join(f"{word} in {_shown(asked)}" for word, asked in sorted(found.items()))
 
 

@@ -156,7 +156,7 @@ def _found(arguments: Arguments, pairs: list[tuple[str, str | None]], judging: J
     found = []
     errors = []
     for text, name in pairs:
-        discovery = find_files([text], judging.configurations, force=name is None)
+        discovery = find_files([text], judging.configurations, force=name is None, notebooks=False)
         errors += discovery.errors
         if name is not None and not discovery.errors and not Path(text).is_file():
             raise UsageError(f"{text} is not a file: a target is FILE.py::Class")

@@ -36,6 +36,7 @@ class Context:
 
     rules: dict[str, Rule]
     sources: dict[Path, Source] = field(default_factory=dict)
+    cells: dict[Path, dict[int, Source]] = field(default_factory=dict)
     pedantic: bool = False
     unsafe_in: frozenset[Path] = frozenset()
     proofs: dict[tuple[Path, str], Proof] | None = None
@@ -54,8 +55,14 @@ class Context:
         level = finding.fix.applicability if finding.fix is not None else None
         return level is Applicability.SAFE or (level is Applicability.UNSAFE and finding.filename in self.unsafe_in)
 
-    def source(self, path: Path) -> Source:
-        """The file's source; an empty one where it can no longer be read."""
+    def source(self, path: Path, cell: int | None = None) -> Source:
+        """The source of a file, or of one cell of a notebook; an empty one where it can no longer be read."""
+        if cell is not None:
+            if path not in self.cells:
+                from amplint.notebook.excerpts import cells_of
+
+                self.cells[path] = cells_of(path, self.source(path).data)
+            return self.cells[path].get(cell) or Source(path, b"")
         source = self.sources.get(path)
         if source is None:
             try:
