@@ -50,6 +50,30 @@ class Model(nn.Module):
 """
 
 FAILING = {
+    "the first of several passes": """
+        h = x.float()
+        for number in range(2):
+            if number > 0:
+                h = self.linear(h)
+            x = self.linear(h)  # fails
+        return x
+        """,
+    "any pass but the first": """
+        for number, row in enumerate((x, x, x)):
+            if not number:
+                h = self.linear(row)
+            else:
+                h = self.linear(row.float())  # fails
+        return h
+        """,
+    "a pass that begins behind the first number": """
+        h = x.float()
+        for number in range(1, 3):
+            if number == 0:
+                h = self.aligned(h)
+            x = self.linear(h)  # fails
+        return x
+        """,
     "break": """
         for _ in range(count):
             if flag:
@@ -251,6 +275,32 @@ def found_rows(text: str) -> list[int]:
 def twice(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None:
     model(x)
     model(x)
+
+
+HARMLESS = {
+    "what the first pass replaces": """
+        h = torch.ones(4)
+        for number, row in enumerate((x, x, x)):
+            if number % 2 == 0:
+                h = self.linear(row)
+        return self.linear(h)
+        """,
+    "what the first pass aligns": """
+        x = x.float()
+        for number in range(2):
+            x = self.aligned(x) if number == 0 else self.linear(x)
+        return self.linear(x)
+        """,
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_torch_runs_is_not_found(name: str) -> None:
+    text = program(HARMLESS[name])
+    assert found_rows(text) == []
+    names: dict[str, Any] = {}
+    exec(compile(text, "program.py", "exec"), names)
+    twice(names["Model"]().half(), torch.ones(2, 4, dtype=torch.float16))
 
 
 @pytest.mark.parametrize("name", FAILING)

@@ -12,7 +12,7 @@ import torch
 from amplint.data._apart import OUTER, UNKNOWN, is_even, plainness, setting_of, telling_arguments
 from amplint.data._measure import Facts
 from amplint.data._rules import CATEGORIES, Seen, flatten, in_category, shape_of, shaped_rule
-from amplint.data._strictness import agreed_pairs, strict_groups, strict_without
+from amplint.data._strictness import agreed_pairs, bare, strict_groups, strict_without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -285,6 +285,7 @@ def entry_of(target: Target, facts: list[Facts]) -> dict[str, Any] | None:
         "fields": next((list(f.fields) for f in facts if f.fields), []),
         "numbers": sorted(set().union(*[f.numbers for f in facts])),
         "strict": strict_groups(strict, tensors),
+        "bare": bare(facts, strict),
         "one_way": sorted([a, b] for a, b in agreed - strict),
         "strict_without": strict_without(facts, tensors),
         "unsupported": target.unsupported,

@@ -50,6 +50,16 @@ def _conditional(facts: list[Facts]) -> dict[str, set[tuple[str, str]]]:
     return found
 
 
+def bare(facts: list[Facts], strict: set[tuple[str, str]]) -> list[str]:
+    """Parameters of strict pairs that may have another dtype where they have no dimensions and the other has some."""
+    votes: dict[str, list[bool]] = {}
+    for fact in (fact for fact in facts if fact.floating):
+        for a, b in itertools.permutations(fact.operands, 2):
+            if (a.name, b.name) in strict and not fact.operands[a] and fact.operands[b]:
+                votes.setdefault(a.name, []).append((a, b) in fact.strict or (b, a) in fact.strict)
+    return sorted(name for name, raised in votes.items() if not any(raised))
+
+
 def strict_without(facts: list[Facts], tensors: list[str]) -> dict[str, list[list[str]]]:
     """Groups that must agree only where a certain other parameter holds no floating tensor (a soft target, say)."""
     found = sorted(_conditional(facts).items())

@@ -19,7 +19,7 @@ FORMS: list[tuple[str, Builder]] = []
 
 def t(*shape: int) -> torch.Tensor:
     """Values in [0.1, 0.9], so that logarithms, probabilities and divisions are defined."""
-    return torch.rand(*shape) * 0.8 + 0.1
+    return torch.rand(shape) * 0.8 + 0.1
 
 
 def _add(names: str, build: Callable[[], tuple[Any, ...]], **kwargs: Any) -> None:
@@ -136,6 +136,7 @@ _add("@copy_", lambda: (t(4), t(4)))
 _add("@fill_ torch.fill torch.fill_", lambda: (t(4), 0.5))
 _add("@lerp_ @lerp torch.lerp", lambda: (t(4), t(4), 0.5))
 _add("@lerp_ @lerp torch.lerp", lambda: (t(4), t(4), t(4)))
+_add("@lerp_ @lerp torch.lerp", lambda: (t(4), t(4), t()))
 _add("@fill_diagonal_", lambda: (t(4, 4), 0.5))
 
 # ---- choosing and joining

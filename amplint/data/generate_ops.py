@@ -20,6 +20,7 @@ whose parts have the dtypes of the parts of the argument.  Keys beyond the plain
 * ``fields``: names of the result's parts.
 * ``numbers``: parameters whose Python numbers decide the dtype.
 * ``variadic``: a parameter that gathers ``*args``.
+* ``bare``: parameters of strict groups that may have another dtype where they have no dimensions.
 * ``strict_without``: groups that are strict only where the parameter that is the key holds no floating tensor.
 * ``under``: results under autocast, by device, where they are not those of the operands that the policy casts; ``low``
   is the dtype that autocast is set to, and ``a|b`` either.

@@ -198,20 +198,24 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
         flag = compare_dtypes(a, op, b)
         return (flag.on & live, flag.off & live) if flag is not None else (live, live)
     if isinstance(a, Const):
-        same = _equal(a, op, b)
-        if same is not None and settled(frame, left) and settled(frame, right):
-            return (live, 0) if same == isinstance(op, (ast.Eq, ast.In)) else (0, live)
+        outcome = _outcome(a, op, b)
+        if outcome is not None and settled(frame, left) and settled(frame, right):
+            return (live, 0) if outcome else (0, live)
     return live, live
 
 
-def _equal(value: Const, op: ast.cmpop, other: Value) -> bool | None:
-    """Whether a constant equals another, or is among several; None where that is open."""
-    if isinstance(op, (ast.Eq, ast.NotEq)):
-        return value.value == other.value if isinstance(other, Const) else None
+def _outcome(value: Const, op: ast.cmpop, other: Value) -> bool | None:
+    """How a constant compares with another, or whether it is among several; None where that is open."""
     if isinstance(op, (ast.In, ast.NotIn)) and isinstance(other, Sequence) and other.items is not None:
         known = [item.value for item in other.items if isinstance(item, Const)]
-        return value.value in known if value.value in known or len(known) == len(other.items) else None
-    return None
+        told = value.value in known or len(known) == len(other.items)
+        return (value.value in known) == isinstance(op, ast.In) if told else None
+    if type(op) not in COMPARISONS or isinstance(op, (ast.In, ast.NotIn)) or not isinstance(other, Const):
+        return None
+    numbers = isinstance(value.value, (int, float)) and isinstance(other.value, (int, float))
+    if not numbers and not isinstance(op, (ast.Eq, ast.NotEq)):
+        return None
+    return COMPARISONS[type(op)](value.value, other.value)
 
 
 def compare_dtypes(left: DTypeValue, op: ast.cmpop, right: Value) -> AutocastFlag | None:

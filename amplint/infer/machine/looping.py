@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import element_of, unite
-from amplint.infer.lattice.values import UNKNOWN, Layer, Number, Sequence, Tensor
+from amplint.infer.lattice.values import UNKNOWN, Builtin, Const, Layer, Number, Sequence, Tensor
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.control import Rounds
@@ -33,8 +33,48 @@ def grows(statement: ast.For | ast.AsyncFor) -> bool:
     )
 
 
+@once_for_each_node
+def tests_number(statement: ast.For | ast.AsyncFor) -> bool:
+    """Whether the body of a ``for`` over ``range(…)`` or ``enumerate(…)`` tests the number of the pass."""
+    target = statement.target
+    if isinstance(target, ast.Tuple) and target.elts:
+        target = target.elts[0]
+    if not isinstance(statement.iter, ast.Call) or not isinstance(target, ast.Name):
+        return False
+    tests = (node.test for node in nodes_below(statement) if isinstance(node, (ast.If, ast.IfExp)))
+    return any(isinstance(node, ast.Name) and node.id == target.id for test in tests for node in nodes_below(test))
+
+
+def first_of(frame: Frame, statement: ast.For | ast.AsyncFor, item: Value) -> Value | None:
+    """What the first pass gets where the number that it begins with is known, and tested; else None."""
+    if not tests_number(statement):
+        return None
+    call = statement.iter
+    assert isinstance(call, ast.Call)
+    callee = evaluate(frame, call.func)
+    name = callee.name if isinstance(callee, Builtin) else None
+    start: Value = Const(0)
+    given = {"range": call.args[:1] if len(call.args) > 1 else [], "enumerate": call.args[1:2]}.get(name or "")
+    if given is None or call.keywords:
+        return None
+    if given:
+        start = evaluate(frame, given[0])
+    if not isinstance(start, Const) or type(start.value) is not int:
+        return None
+    if name == "range":
+        return start
+    return Sequence((start, *item.items[1:])) if isinstance(item, Sequence) and item.items else None
+
+
 def rounds_of(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
     """What a ``for`` runs over."""
+    rounds = _rounds(frame, statement)
+    if rounds.items is not None:
+        return rounds
+    return rounds._replace(first=first_of(frame, statement, rounds.item))
+
+
+def _rounds(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
     source = evaluate(frame, statement.iter)
     held = source.children if isinstance(source, Layer) else source
     if isinstance(held, Sequence) and held.items == () and not held.mutable:

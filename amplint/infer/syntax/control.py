@@ -118,6 +118,8 @@ class Rounds(NamedTuple):
     item: Any = None
     some: bool = False
     """Whether it runs at least once."""
+    first: Any = None
+    """What the first pass gets, where more is known of that than of the others."""
 
 
 F = TypeVar("F", bound=Followed[Any])
@@ -317,8 +319,12 @@ class Control(Generic[F]):
 
     def _until_settled(self, f: F, statement: Loop, rounds: Rounds) -> None:
         """Run the body from what leads to it, before the loop and from its own end, until that is all there is."""
-        first = head = f.end()
-        for number in range(MAX_PASSES + MAX_WIDENED):
+        before, early = f.end(), f.breaks
+        if rounds.first is not None:
+            self._go_round(f, statement, rounds.first)
+            early = f.breaks
+        first = head = end = f.end()
+        for number in range(MAX_PASSES + MAX_WIDENED if f.live or rounds.first is None else 0):
             f.go_back(head)
             if number and not isinstance(statement, ast.While):
                 rounds = self.again(f, statement, rounds)
@@ -330,8 +336,11 @@ class Control(Generic[F]):
             if changes == self.changes(f) and not self.differs(head, onward, number):
                 break
             head = self.widened(f, first, head, onward, number) if number >= MAX_PASSES - 1 else onward
+        f.breaks = [*early, *f.breaks]
         if isinstance(statement, ast.While):
             end = ended
+        elif rounds.first is not None:
+            end = f.met(head, end) if rounds.some else self.skipped(f, before, f.met(head, end))
         elif not rounds.some:
             end = self.skipped(f, head, end)
         f.go_on(end)

@@ -295,7 +295,8 @@ def refuse(frame: Frame, node: ast.expr | ast.stmt, tensor: Tensor, dtypes: Cont
 def _groups(op: Op, operands: list[Operand], out: bool) -> list[list[Operand]]:
     by_name: dict[str, list[Operand]] = {}
     for operand in operands:
-        by_name.setdefault(operand.name, []).append(operand)
+        if operand.value.dim != 0 or operand.name not in op.bare:
+            by_name.setdefault(operand.name, []).append(operand)
     groups = []
     for names in op.strict:
         members = [operand for name in names for operand in by_name.get(name.rstrip("*"), ())]

@@ -45,6 +45,8 @@ def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
         return UNKNOWN
     if frame.constructing is None and not frame.making:
         origin = replace(tensor.origin, made=None) if tensor.origin is not None else None
+        if stage(frame) is Stage.BY_METHOD:
+            tensor = replace(tensor, dtypes=_made(frame, tensor.dtypes, explicit=tensor.explicit))
         return replace(tensor, leaf=True, origin=origin, host=tensor.host if frame.in_module else None)
     placed = place(frame, tensor, "parameters")
     if _is_default(tensor) and _is_trained(node) and is_added(frame):

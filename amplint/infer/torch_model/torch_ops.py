@@ -97,8 +97,9 @@ class Op:
     ``params``: positional parameters in order. ``tensors``: those whose dtype matters; a trailing ``*`` marks a list of
     tensors. ``result``: the dtype of the result, as a function of the operands' as the kernel sees them. ``holds``: the
     operands that it is known for. ``strict``: groups of parameters whose floating dtypes must be equal, else torch
-    raises. ``not_narrower``: parameters of a norm that may be wider than its input, but raise where they are narrower;
-    ``as_wide``: those that may be wider on the CPU, and not on this device.
+    raises; ``bare``: those of them that need not agree where they have no dimensions. ``not_narrower``: parameters of a
+    norm that may be wider than its input, but raise where they are narrower; ``as_wide``: those that may be wider on
+    the CPU, and not on this device.
     ``policy``: what autocast does with the operands, by device; ``under``: the result under autocast where that
     does not tell. ``scalar``: parameters without which the result has no dimensions, None where it may lose some.
     ``passes``: the result is as the first argument in all that matters here. ``creates``: it makes a tensor out of
@@ -117,6 +118,7 @@ class Op:
     even: bool
     variadic: str | None
     strict: tuple[tuple[str, ...], ...]
+    bare: tuple[str, ...]
     not_narrower: tuple[str, ...]
     as_wide: tuple[str, ...]
     policy: dict[str, str]
@@ -345,6 +347,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         even=row.get("even", False),
         variadic=row.get("variadic"),
         strict=_groups(row.get("strict", ())),
+        bare=tuple(row.get("bare", ())),
         not_narrower=tuple(b for a, b in row.get("one_way", ()) if a == "input" and b in ("weight", "bias")),
         as_wide=(),
         policy=row.get("policy", {}),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.training.events import Events
-from amplint.infer.flow.training.program import expressions
+from amplint.infer.flow.training.program import own_children
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Around, Moment, State
 from amplint.infer.syntax.control import LOOPS, Control, Followed, Rounds
@@ -146,15 +146,28 @@ class Paths(Control[_Run]):
         return callee is not None and id(callee) in self._matters
 
     def _expressions(self, f: _Run, node: ast.AST) -> None:
-        """What happens in a statement's own expressions, or in one expression."""
-        for inner in (*expressions(node), node):
-            if not isinstance(inner, ast.Call):
-                continue
-            for event in self.events.of(inner, f.scope):
-                self._happen(f, event)
-            callee = self.program.callee(inner, f.scope)
-            if callee is not None and id(callee) in self._matters:
-                f.live = self._function(callee, f.live, f, inner)
+        """What happens in a statement's own expressions, or in one expression: innermost first."""
+        if isinstance(node, ast.IfExp) and any(self._speaks(inner, f.scope) for inner in ast.walk(node)):
+            self._choice(f, node)
+            return
+        for child in own_children(node):
+            self._expressions(f, child)
+        if not isinstance(node, ast.Call):
+            return
+        for event in self.events.of(node, f.scope):
+            self._happen(f, event)
+        callee = self.program.callee(node, f.scope)
+        if callee is not None and id(callee) in self._matters:
+            f.live = self._function(callee, f.live, f, node)
+
+    def _choice(self, f: _Run, node: ast.IfExp) -> None:
+        """``scaler.scale(loss).backward() if amp else loss.backward()``: either, by the test."""
+        tests, no = f.tests, self.test(f, node.test)
+        f.tests = (*tests, node.test)
+        self._expressions(f, node.body)
+        f.tests, yes, f.live = tests, f.live, no
+        self._expressions(f, node.orelse)
+        f.live = f.met(yes, f.live)
 
     def _happen(self, f: _Run, event: Event) -> None:
         moment = self.moments.get(id(event.node))

@@ -289,10 +289,8 @@ def _is_named(target: ast.expr, name: str) -> bool:
     return isinstance(target, ast.Name) and target.id == name
 
 
-def expressions(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of one statement's own expressions, innermost first, without nested definitions and blocks."""
+def own_children(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of one statement's own expressions right below a node, without nested definitions and blocks."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, (*_NESTED, ast.stmt, ast.ExceptHandler, ast.match_case)):
-            continue
-        yield from expressions(child)
-        yield child
+        if not isinstance(child, (*_NESTED, ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield child
