@@ -280,7 +280,7 @@ def twice(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> Non
 HARMLESS = {
     "what the first pass replaces": """
         h = torch.ones(4)
-        for number, row in enumerate((x, x, x)):
+        for number, row in enumerate(x):
             if number % 2 == 0:
                 h = self.linear(row)
         return self.linear(h)
