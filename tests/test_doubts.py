@@ -50,9 +50,15 @@ def test_every_row_is_asked_for_somewhere() -> None:
     assert {name for name, row in vars(doubts).items() if isinstance(row, Doubt)} <= words
 
 
+SETTINGS = {ROOT / "amplint/threshold.py", ROOT / "amplint/config_keys.py", ROOT / "amplint/cli/judging.py"}
+"""Where users say how sure a finding has to be."""
+
+
 def test_one_function_chooses_a_certainty() -> None:
     named = []
     for path in sources():
+        if path in SETTINGS:
+            continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         compared = {id(n) for test in ast.walk(tree) if isinstance(test, ast.Compare) for n in ast.walk(test)}
         named += [

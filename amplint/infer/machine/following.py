@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from amplint.infer.lattice.values import UNKNOWN
+from amplint.infer.lattice.values import UNKNOWN, Tensor
 from amplint.infer.machine.answers import ask, branches_left
 from amplint.infer.machine.guards import narrow, split, usually
 from amplint.infer.machine.handling import entered
@@ -104,11 +104,15 @@ class _Following(Control[Frame]):
         return rounds_of(frame, statement) if grows(statement) else rounds
 
     def skipped(self, frame: Frame, before: Env, after: Env) -> Env:
-        """What a pass leaves unknown is unknown: a loop hardly ever has nothing to run over."""
+        """What a pass leaves unknown is unknown, and for findings a tensor is what a pass leaves: a loop hardly ever
+        has nothing to run over."""
         found = frame.met(before, after)
         if not before.live or not after.live:
             return found
         left = {name: unknown_behind(found.variables.get(name), value) for name, value in after.variables.items()}
+        if not frame.session.assumptions.usual:
+            tensors = {name for name, value in before.variables.items() if isinstance(value, Tensor)}
+            left |= {n: v for n, v in after.variables.items() if n in tensors and isinstance(v, Tensor)}
         return Env(
             found.live, {**found.variables, **{name: value for name, value in left.items() if value is not None}}
         )

@@ -63,6 +63,9 @@ def binary_operator(
         bound = min(map(_bound, (left, right)))
         return replace(result, dtypes=bounded_by(result.dtypes, bound)) if isinstance(result, Tensor) else result
     if isinstance(left, (Const, Number)) and isinstance(right, (Const, Number)):
+        a_whole, b_whole = (v.value if isinstance(v, Const) else None for v in (left, right))
+        if isinstance(op, ast.Mod) and isinstance(a_whole, int) and isinstance(b_whole, int) and b_whole:
+            return Const(a_whole % b_whole)
         kinds = number_kind(left), number_kind(right)
         if None not in kinds:
             kind = "float" if isinstance(op, ast.Div) or "float" in kinds else "int"
