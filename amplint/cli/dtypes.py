@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from amplint.annotate.rows import FileDtypes, file_dtypes
-from amplint.cli.judging import (
-    AUTO,
-    Judging,
-    config_option,
-    format_option,
-    judging_options,
-    split,
-    torch_version_option,
-)
 from amplint.cli.main import CLEAN, FAILED, deliver, error_message, print_lines
+from amplint.cli.options import config_option, format_option, torch_version_option
 from amplint.config import Configurations, UsageError
 from amplint.engine import DEBUG_VARIABLE
 from amplint.files import display_path, find_files
 from amplint.infer.lattice.scenarios import CONTROL, DEVICES, SCENARIOS, Scenario, scenario_names
+from amplint.judging import AUTO, Judging, judging_options, split
 from amplint.report import Line, plain
 from amplint.source import Source, SourceError
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amplint.cli.judging import format_option, isolated_option, judging_options, no_plugins_option, rules_here
 from amplint.cli.main import message, print_lines, write_out
+from amplint.cli.options import format_option, isolated_option, no_plugins_option
 from amplint.cli.rules import as_json
 from amplint.config import Config, UsageError, find_config
 from amplint.explain.rule_page import rule_page
 from amplint.infer.lattice.scenarios import SCENARIOS
+from amplint.judging import judging_options, rules_here
 from amplint.nearest import nearest
 from amplint.plugins import find_rule
 from amplint.rule_base import documentation

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from amplint.cli.judging import Judged, Judging, JudgingArguments
+    from amplint.cli.options import JudgingArguments
     from amplint.config import Config
     from amplint.engine import Options, Task
+    from amplint.judging import Judged, Judging
     from amplint.project.precision import Asked
     from amplint.torch_range import TorchRange
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amplint.cli.judging import format_option, no_plugins_option, rules_here
 from amplint.cli.main import write_out
+from amplint.cli.options import format_option, no_plugins_option
+from amplint.judging import rules_here
 
 if TYPE_CHECKING:
     from amplint.rule_base import Rule

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from amplint.cli.in_force import Group
-    from amplint.cli.judging import Judging, JudgingArguments
+    from amplint.cli.options import JudgingArguments
     from amplint.engine import Task
+    from amplint.judging import Judging
     from amplint.passed_over import PassedOver
     from amplint.patterns import Patterns
 
