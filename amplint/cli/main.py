@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "Explain a rule, an error text or a traceback.",
     "init": "Write a configuration for this folder, with what its code shows.",
     "preflight": "Check the machine, the packages and the precision settings before a run.",
+    "report": "Write a minimal file that still gives a finding, to report a false alarm with.",
     "rules": "List the rules.",
     "server": "Show findings, fixes and dtypes in an editor.",
     "test-rules": "Run the examples of a rule pack.",

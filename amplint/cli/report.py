@@ -1,0 +1,205 @@
+"""``amplint report``: the smallest file that still gives a finding, for whoever mends a false alarm."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from amplint.cli.main import CLEAN, counted, deliver, message
+from amplint.cli.options import judged_by
+from amplint.config import Configurations, UsageError
+from amplint.engine import check_file
+from amplint.files import display_path
+from amplint.judging import Judging, judging_options
+from amplint.unparsable import UNPARSABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from amplint.finding import FileResult, Finding
+    from amplint.reduce.reduced import Reduced
+    from amplint.rule_base import Rule
+
+_PLACE = re.compile(r"(?P<file>.+?):(?P<row>\d+)(?::(?P<column>\d+))?:?")
+NEAREST = 3
+"""Lines with a finding that are named where the one asked for has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The command line of one run, as given."""
+
+    place: str
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    scenario: tuple[str, ...]
+    device: str | None
+    torch_version: str | None
+    pedantic: bool
+    config: str | None
+    isolated: bool
+    no_plugins: bool
+    timeout: float
+    output_file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A line of a file, and a column where one is given."""
+
+    path: Path
+    row: int
+    column: int | None
+
+
+@click.command("report")
+@click.argument("place", metavar="FILE:LINE")
+@judged_by
+@click.option(
+    *("--timeout", "timeout"),
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Write the smallest file found until then.",
+)
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Write the file there instead of to stdout.")
+def command(**arguments: Any) -> None:
+    """Write a minimal file that still gives the finding at FILE:LINE, to send with a report of a false alarm.
+
+    The file is made smaller as long as amplint, looking at it alone, finds the same: the same rule, scenarios and
+    certainty. Names become neutral, comments go, strings are emptied. Its head says what it was found with.
+
+    \b
+    Where several rules find something on the line, --select CODE picks.
+    FILE:LINE:COLUMN, as --output-format concise prints it, works too.
+
+    \b
+    Exit status: 0 written; 2 wrong usage, or there is no finding on that line, or it rests on other files.
+    """
+    sys.exit(run(Arguments(**arguments)))
+
+
+def run(arguments: Arguments) -> int:
+    """Find, reduce, write, and say the exit status. Raises UsageError."""
+    from amplint.reduce.reduced import reduce_finding
+    from amplint.report.progress import telling
+
+    start = time.monotonic()
+    place = _place(arguments.place)
+    judging = _judging(arguments)
+    options = judging.valid(place.path.parent).options
+    judging.require(arguments.select, arguments.ignore)
+    result = check_file(place.path, options)
+    for line in (*result.failures, *([result.error] if result.error else ())):
+        raise UsageError(line)
+    finding = _picked(result, place)
+    text = place.path.read_text(encoding="utf-8", errors="replace")
+    tree = ast.parse(text.removeprefix("\ufeff"))
+    rules = tuple(judging.rules[code] for code in sorted(judging.rules))
+    with telling() as show:
+        show(f"Reducing {display_path(place.path)}, {arguments.timeout:g} seconds at most")
+        reduced = reduce_finding(finding, place.row, tree, options, rules, result.followed, arguments.timeout)
+    if reduced is None:
+        raise UsageError(_not_alone(finding, result))
+    name = Path(arguments.output_file).name if arguments.output_file is not None else "FILE"
+    document = "\n".join([*_head(reduced, judging.rules[finding.code], name), reduced.text])
+    deliver([document], arguments.output_file)
+    lines = [len(one.splitlines()) for one in (text, reduced.text)]
+    took = f"from {lines[0]:,} to {counted(lines[1], 'line')} in {time.monotonic() - start:.1f} s"
+    imported = ", which hold what was imported" if reduced.inlined else ""
+    stopped = "" if reduced.finished else "; more time (--timeout) may make it smaller"
+    message(f"{finding.code}: reduced {took}{imported}{stopped}. Look through it before you send it.")
+    return CLEAN
+
+
+def _place(text: str) -> _Place:
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"'{text}' names no line: give FILE:LINE, such as model.py:41")
+    path = Path(found["file"]).absolute()
+    if not path.is_file():
+        raise UsageError(f"no such file: {found['file']}")
+    return _Place(path, int(found["row"]), int(found["column"]) if found["column"] else None)
+
+
+def _judging(arguments: Arguments) -> Judging:
+    asked = {
+        name: getattr(arguments, name)
+        for name in ("select", "ignore", "scenario", "device", "torch_version", "pedantic")
+    }
+    configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
+    plugins = not (arguments.isolated or arguments.no_plugins)
+    return Judging(configurations, lambda config, rules: judging_options(config, rules, **asked), plugins=plugins)
+
+
+# ---- which finding ------------------------------------------------------------------------------------------------
+
+
+def _picked(result: FileResult, place: _Place) -> Finding:
+    """The one finding that is meant. Raises UsageError."""
+    here = [finding for finding in result.findings if place.row in _rows(finding)]
+    if place.column is not None:
+        exact = [finding for finding in here if finding.span.start.column == place.column]
+        here = exact or here
+    shown = f"{display_path(place.path)}:{place.row}"
+    if not here:
+        raise UsageError(f"no finding at {shown}{_nearest(result.findings, place.row)}")
+    if any(finding.code == UNPARSABLE.code for finding in here):
+        raise UsageError(f"there is nothing to reduce in {display_path(place.path)}: {here[0].message}")
+    codes = sorted({finding.code for finding in here})
+    if len(codes) > 1:
+        choices = " or ".join(f"--select {code}" for code in codes)
+        raise UsageError(f"several rules find something at {shown}: pick one with {choices}")
+    return here[0]
+
+
+def _rows(finding: Finding) -> list[int]:
+    """The row of a finding, and those of its other places in the file."""
+    also = (place.span for place in finding.also if place.filename == finding.filename)
+    return [finding.span.start.row, *(span.start.row for span in also)]
+
+
+def _nearest(findings: Sequence[Finding], row: int) -> str:
+    rows = {each: finding.code for finding in findings for each in _rows(finding)}
+    if not rows:
+        return ", nor anywhere else in the file (--pedantic shows what is merely possible)"
+    near = sorted(sorted(rows, key=lambda each: (abs(each - row), each))[:NEAREST])
+    return f"; nearest: {', '.join(f'line {each} ({rows[each]})' for each in near)}"
+
+
+def _not_alone(finding: Finding, result: FileResult) -> str:
+    others = sorted(display_path(path) for path in result.followed if path != finding.filename)
+    rests = f" ({', '.join(others[:NEAREST])}{' and more' if len(others) > NEAREST else ''})" if others else ""
+    return (
+        f"{finding.code} at {display_path(finding.filename)}:{finding.span.start.row} rests on other files of the "
+        f"project{rests} and does not show in one file: report it with a link to the project"
+    )
+
+
+# ---- the file -----------------------------------------------------------------------------------------------------
+
+
+def _head(reduced: Reduced, rule: Rule, name: str) -> Iterator[str]:
+    """Comments that say what the file shows, and with what."""
+    from amplint.reduce.settings import versions
+
+    finding = reduced.finding
+    pack = f", of the rule pack {rule.pack}" if rule.pack else ""
+    lines = [
+        f"amplint report: {finding.code} {finding.name} ({finding.severity.value}, {finding.certainty.value}){pack}",
+        finding.message.replace("\n", " "),
+        f"Scenarios: {', '.join(finding.scenarios)}; device {finding.device}",
+        f"With {versions()}",
+        f"Show it again: {reduced.settings.command(name, isolated=not rule.pack)}",
+        "Why it is a false alarm, or what should be said instead:",
+    ]
+    yield from (f"# {line}" for line in lines)
+    yield ""
