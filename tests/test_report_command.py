@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT, Completed
 from conftest import amplint as command
-from rule_examples import FOLDER, every_bad
+from rule_examples import FOLDER, RULES, every_bad
 
 from amplint.reduce.neutral import neutralise
 from amplint.reduce.reduction import Reduction
@@ -138,26 +138,31 @@ def test_no_name_is_left_that_nothing_binds(project: Path, run: Run) -> None:
 # ---- the property -------------------------------------------------------------------------------------------------
 
 
-def smallest_of_each_rule() -> list[Case]:
-    files = [case for case in every_bad() if (FOLDER / case.rule.code / f"{case.name}.py").is_file()]
-    by_rule: dict[str, Case] = {}
-    for case in sorted(files, key=lambda case: len(case.example.source)):
-        by_rule.setdefault(case.rule.code, case)
-    return [by_rule[code] for code in sorted(by_rule)]
+def smallest_first(code: str) -> list[Case]:
+    """The bad examples of a rule that are files."""
+    files = [case for case in every_bad() if case.rule.code == code and case.where.endswith(".py")]
+    return sorted(files, key=lambda case: len(case.example.source))
 
 
-@pytest.mark.parametrize("case", smallest_of_each_rule(), ids=lambda case: case.rule.code)
-def test_the_reduced_file_gives_the_same_finding(case: Case, tmp_path: Path) -> None:
+def first_found(code: str) -> tuple[Path, list[str], dict[str, Any]]:
+    """A file in which a rule finds something, by which options, and the finding."""
+    for case in smallest_first(code):
+        path = FOLDER / code / f"{case.name}.py"
+        settings = ["--select", code, "--device", case.example.device]
+        settings += ["--pedantic"] if case.example.pedantic else []
+        settings += ["--torch-version", case.example.torch_version] if case.example.torch_version else []
+        found = json.loads(command("check", *settings, "--output-format", "json", str(path)).stdout)
+        for finding in found:
+            if finding["code"] == code:
+                return path, settings, finding
+    raise AssertionError(f"no example of {code} has a finding of it")
+
+
+@pytest.mark.parametrize("code", [rule.code for rule in RULES if smallest_first(rule.code)])
+def test_the_reduced_file_gives_the_same_finding(code: str, tmp_path: Path) -> None:
     """After each step, and so wherever the time ends."""
-    path = FOLDER / case.rule.code / f"{case.name}.py"
-    settings = ["--extend-select", case.rule.code, "--device", case.example.device]
-    settings += ["--pedantic"] if case.example.pedantic else []
-    settings += ["--torch-version", case.example.torch_version] if case.example.torch_version else []
-    found = json.loads(command("check", *settings, "--output-format", "json", str(path)).stdout)
-    wanted = next(finding for finding in found if finding["code"] == case.rule.code)
-    settings[0] = "--select"
-    row = wanted["location"]["row"]
-    done = command("report", f"{path}:{row}", *settings, "--timeout", "0.3")
+    path, settings, wanted = first_found(code)
+    done = command("report", f"{path}:{wanted['location']['row']}", *settings, "--timeout", "0.3")
     assert done.status == 0, done.stderr
     assert alike(wanted) in [alike(finding) for finding in shown_again(done.stdout, tmp_path)]
 

@@ -55,6 +55,7 @@ class Arguments(JudgingArguments):
     show_files: bool
     show_settings: bool
     verify: bool
+    watch: bool
     color: When
     quiet: bool
     verbose: bool
@@ -79,6 +80,7 @@ class Arguments(JudgingArguments):
 @click.option("--show-files", is_flag=True, help="List what would be checked, on stderr what not and why, and stop.")
 @click.option("--show-settings", is_flag=True, help="Print what holds for PATHS, and stop.")
 @click.option("--verify", is_flag=True, help="Run what was found, and set the verdict beside it; needs torch.")
+@click.option("--watch", is_flag=True, help="Check again after each change, until Ctrl-C.")
 @color_option
 @click.option("-q", "--quiet", is_flag=True, help="Print what is found, and nothing else but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what each project was judged by: torch, scenarios, precision.")
@@ -114,6 +116,8 @@ def run(arguments: Arguments) -> int:
         raise UsageError("--stdin-filename needs the path -")
     if arguments.verify:
         _require_runnable(arguments)
+    if arguments.watch:
+        _require_watchable(arguments)
     judging = arguments.judging(
         changed=changing(arguments),
         extend_select=arguments.extend_select,
@@ -127,6 +131,10 @@ def run(arguments: Arguments) -> int:
     if STDIN in paths:
         return _check_stdin(arguments, judging, selectors)
     planned = plan(paths, judging, selectors)
+    if arguments.watch:
+        from amplint.cli.watching import watch
+
+        return watch(paths, judging.configurations, quiet=arguments.quiet)
     tasks, errors, passed_over = planned.tasks, planned.errors, planned.passed_over
     for line in errors:
         error_message(line)
@@ -179,6 +187,20 @@ def _require_runnable(arguments: Arguments) -> None:
     for option, given in (("--diff", arguments.diff), ("--statistics", arguments.statistics)):
         if given:
             raise UsageError(f"{option} shows no verdicts: it does not go with --verify")
+
+
+def _require_watchable(arguments: Arguments) -> None:
+    """Raise UsageError for what --watch does not go with."""
+    once = {
+        "- (stdin)": STDIN in arguments.paths,
+        "--diff": arguments.diff,
+        "--output-file": arguments.output_file is not None,
+        "--show-files": arguments.show_files,
+        "--show-settings": arguments.show_settings,
+    }
+    for option, given in once.items():
+        if given:
+            raise UsageError(f"--watch checks again and again: it does not go with {option}")
 
 
 def _prove(arguments: Arguments, judging: Judging, tasks: Sequence[Task], context: Context) -> None:
