@@ -26,7 +26,7 @@ def complete(**environment: str) -> str:
     ("shell", "line"),
     [
         ("bash", "complete -o nosort -F"),
-        ("zsh", "compdef _amplint_completion amplint"),
+        ("zsh", "compdef _amplint_completion"),
         ("fish", "complete --no-files"),
     ],
 )

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Completed
 
 from amplint.cli.watching import Watched
 from amplint.config import Configurations
@@ -21,6 +20,8 @@ from amplint.config import Configurations
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from conftest import Completed
 
 PATIENCE = 60.0
 CLEARED = b"\x1b[2J"

@@ -93,6 +93,7 @@ def _check(changed: Sequence[Path], *, quiet: bool) -> None:
         process.wait()
     finally:
         process.kill()
+        process.wait()
     if not quiet:
         message("watching for changes; Ctrl-C ends it")
 
