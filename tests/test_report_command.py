@@ -151,10 +151,12 @@ def first_found(code: str) -> tuple[Path, list[str], dict[str, Any]]:
         settings = ["--select", code, "--device", case.example.device]
         settings += ["--pedantic"] if case.example.pedantic else []
         settings += ["--torch-version", case.example.torch_version] if case.example.torch_version else []
-        found = json.loads(command("check", *settings, "--output-format", "json", str(path)).stdout)
-        for finding in found:
-            if finding["code"] == code:
-                return path, settings, finding
+        for scenario in ([], ["--scenario", case.example.scenario or "auto"]):
+            options = [*settings, *scenario]
+            found = json.loads(command("check", *options, "--output-format", "json", str(path)).stdout)
+            for finding in found:
+                if finding["code"] == code:
+                    return path, options, finding
     raise AssertionError(f"no example of {code} has a finding of it")
 
 
