@@ -149,6 +149,16 @@ def test_importing_amplint_is_cheap() -> None:
         amplint.check_path  # noqa: B018
 
 
+def test_a_cluster_changes_nothing() -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = list(amplint.check_paths(INCIDENTS, executor=client.get_executor()))
+    assert found == list(amplint.check_paths(INCIDENTS))
+
+
 class Refusing(Executor):
     """An executor that runs here, and fails for some files."""
 

@@ -216,13 +216,14 @@ def _check_all(tasks: Sequence[Task], arguments: Arguments) -> list[FileResult]:
 
     collect_seldom()
     results: dict[Path, FileResult] = {}
+    sizes = {task.path: task.size for task in tasks}
     with (
-        counting(len(tasks), shown=not arguments.quiet) as advance,
+        counting(sum(sizes.values()), shown=not arguments.quiet) as advance,
         closing(check_files(tasks, arguments.jobs)) as stream,
     ):
         for result in stream:
             if result.path not in results:
-                advance()
+                advance(sizes[result.path])
             results[result.path] = result
     return sorted(results.values(), key=lambda result: str(result.path))
 
