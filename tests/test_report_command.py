@@ -15,7 +15,7 @@ from conftest import amplint as command
 from rule_examples import FOLDER, RULES, every_bad
 
 from amplint.reduce.neutral import neutralise
-from amplint.reduce.reduction import Reduction
+from amplint.reduce.reduction import Reduction, TimeUpError
 from amplint.reduce.unbound import unbound
 from amplint.source import Source
 
@@ -264,6 +264,34 @@ def test_one_of_several_is_picked(project: Path, run: Run) -> None:
 def test_time_that_does_not_suffice(project: Path, run: Run) -> None:
     (project / "a.py").write_text(PROGRAM)
     done = run("report", "a.py:21", "--timeout", "0.000001")
-    assert "; more time (--timeout) may make it smaller." in done.stderr
+    assert "; more time (--timeout) may make it smaller and replace all names and strings. Look" in done.stderr
     assert "Customer" in done.stdout
     assert Source(project / "b.py", done.stdout.encode()).tree.body
+
+
+def test_the_last_of_the_time_is_for_the_names(project: Path) -> None:
+    tree = ast.parse(PROGRAM)
+    reduction = Reduction(tree, tree.body[-1], lambda text, rows: True, float("inf"))
+    assert reduction.begins()
+    reduction.deadline = 0.0
+    with pytest.raises(TimeUpError):
+        neutralise(reduction)
+    assert "Customer" in ast.unparse(tree)
+    reduction.deadline = float("inf")
+    neutralise(reduction)
+    assert reduction.text == ast.unparse(tree) + "\n"
+    assert not re.search("Customer|secret|revenue|s3", reduction.text)
+
+
+def test_odd_source_is_read_as_python_reads_it(project: Path, run: Run) -> None:
+    (project / "a.py").write_bytes("\ufeff# é\r\ns = '\\d'\r\nx.half('é')\r\n".encode())
+    (project / "b.py").write_bytes("# coding: latin-1\nx.half('é')\n".encode("latin-1"))
+    for place in ("a.py:3", "b.py:2"):
+        done = run("report", place)
+        assert (done.status, body(done.stdout)) == (0, "x.half('')\n")
+        assert "Warning" not in done.stderr
+
+
+def test_an_unpacked_tuple_keeps_its_parts(project: Path, run: Run) -> None:
+    (project / "a.py").write_text("def f(pair):\n    left, right = pair\n    left.half(); print(right)\n")
+    assert body(run("report", "a.py:3").stdout) == "def f1(x1):\n    x2, x3 = x1\n    x2.half()\n"

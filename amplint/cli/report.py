@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from amplint.config import Configurations, UsageError
 from amplint.engine import check_file
 from amplint.files import display_path
 from amplint.judging import Judging, judging_options
+from amplint.source import Source
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from amplint.finding import FileResult, Finding
     from amplint.reduce.reduced import Reduced
     from amplint.rule_base import Rule
+    from amplint.source import Location
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<row>\d+)(?::(?P<column>\d+))?:?")
 NEAREST = 3
@@ -100,22 +102,24 @@ def run(arguments: Arguments) -> int:
     result = check_file(place.path, options)
     for line in (*result.failures, *([result.error] if result.error else ())):
         raise UsageError(line)
-    finding = _picked(result, place)
-    text = place.path.read_text(encoding="utf-8", errors="replace")
-    tree = ast.parse(text.removeprefix("\ufeff"))
+    finding, at = _picked(result, place)
+    source = Source(place.path, place.path.read_bytes())
     rules = tuple(judging.rules[code] for code in sorted(judging.rules))
-    with telling() as show:
+    with telling() as show, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         show(f"Reducing {display_path(place.path)}, {arguments.timeout:g} seconds at most")
-        reduced = reduce_finding(finding, place.row, tree, options, rules, result.followed, arguments.timeout)
+        reduced = reduce_finding(finding, at, source, options, rules, result.followed, arguments.timeout)
     if reduced is None:
         raise UsageError(_not_alone(finding, result))
     name = Path(arguments.output_file).name if arguments.output_file is not None else "FILE"
     document = "\n".join([*_head(reduced, judging.rules[finding.code], name), reduced.text])
     deliver([document], arguments.output_file)
-    lines = [len(one.splitlines()) for one in (text, reduced.text)]
+    lines = [len(one.splitlines()) for one in (source.text, reduced.text)]
     took = f"from {lines[0]:,} to {counted(lines[1], 'line')} in {time.monotonic() - start:.1f} s"
     imported = ", which hold what was imported" if reduced.inlined else ""
-    stopped = "" if reduced.finished else "; more time (--timeout) may make it smaller"
+    wanting = [] if reduced.smallest else ["make it smaller"]
+    wanting += [] if reduced.neutral else ["replace all names and strings"]
+    stopped = f"; more time (--timeout) may {' and '.join(wanting)}" if wanting else ""
     message(f"{finding.code}: reduced {took}{imported}{stopped}. Look through it before you send it.")
     return CLEAN
 
@@ -143,32 +147,31 @@ def _judging(arguments: Arguments) -> Judging:
 # ---- which finding ------------------------------------------------------------------------------------------------
 
 
-def _picked(result: FileResult, place: _Place) -> Finding:
-    """The one finding that is meant. Raises UsageError."""
-    here = [finding for finding in result.findings if place.row in _rows(finding)]
+def _picked(result: FileResult, place: _Place) -> tuple[Finding, Location]:
+    """The one finding that is meant, and where on the line it begins. Raises UsageError."""
+    here = [(finding, at) for finding in result.findings for at in _places(finding) if at.row == place.row]
     if place.column is not None:
-        exact = [finding for finding in here if finding.span.start.column == place.column]
-        here = exact or here
+        here = [(finding, at) for finding, at in here if at.column == place.column] or here
     shown = f"{display_path(place.path)}:{place.row}"
     if not here:
         raise UsageError(f"no finding at {shown}{_nearest(result.findings, place.row)}")
-    if any(finding.code == UNPARSABLE.code for finding in here):
-        raise UsageError(f"there is nothing to reduce in {display_path(place.path)}: {here[0].message}")
-    codes = sorted({finding.code for finding in here})
+    if any(finding.code == UNPARSABLE.code for finding, _ in here):
+        raise UsageError(f"there is nothing to reduce in {display_path(place.path)}: {here[0][0].message}")
+    codes = sorted({finding.code for finding, _ in here})
     if len(codes) > 1:
         choices = " or ".join(f"--select {code}" for code in codes)
         raise UsageError(f"several rules find something at {shown}: pick one with {choices}")
     return here[0]
 
 
-def _rows(finding: Finding) -> list[int]:
-    """The row of a finding, and those of its other places in the file."""
+def _places(finding: Finding) -> list[Location]:
+    """Where a finding begins, and where its other places in the file do."""
     also = (place.span for place in finding.also if place.filename == finding.filename)
-    return [finding.span.start.row, *(span.start.row for span in also)]
+    return [finding.span.start, *(span.start for span in also)]
 
 
 def _nearest(findings: Sequence[Finding], row: int) -> str:
-    rows = {each: finding.code for finding in findings for each in _rows(finding)}
+    rows = {at.row: finding.code for finding in findings for at in _places(finding)}
     if not rows:
         return ", nor anywhere else in the file (--pedantic shows what is merely possible)"
     near = sorted(sorted(rows, key=lambda each: (abs(each - row), each))[:NEAREST])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from amplint.reduce.alone import Alone, Wanted, empty_folder, rows_of, statements
@@ -13,32 +15,39 @@ from amplint.reduce.reduction import Reduction, TimeUpError
 from amplint.reduce.settings import candidates
 
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from amplint.engine import Options
     from amplint.finding import Finding
     from amplint.reduce.settings import Settings
     from amplint.rule_base import Rule
+    from amplint.source import Location, Source
+
+FOR_SIZE = 0.8
+"""Of the time, what goes into making the file smaller; names are replaced in the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """The text, the finding in it, and the settings under which it shows. ``inlined``: imported files are in it;
-    ``finished``: the time sufficed."""
+    """The text, the finding in it, and the settings under which it shows.
+
+    ``inlined``: imported files are in it; ``smallest`` and ``neutral``: the time sufficed to make it as small as
+    amplint can, and to replace names and strings.
+    """
 
     text: str
     finding: Finding
     settings: Settings
     inlined: bool
-    finished: bool
+    smallest: bool
+    neutral: bool
 
 
 def reduce_finding(
     finding: Finding,
-    row: int,
-    tree: ast.Module,
+    at: Location,
+    source: Source,
     options: Options,
     rules: Sequence[Rule],
     followed: frozenset[Path],
@@ -46,17 +55,24 @@ def reduce_finding(
 ) -> Reduced | None:
     """The smallest file found in that time; None where the finding does not show without the rest of the project.
 
-    ``row`` is where the finding lies, ``tree`` that of its file, ``followed`` the other files that it rests on.
+    ``at`` is where in the ``source`` it begins, or another of its places does; ``followed`` are the other files that it
+    rests on.
     """
-    deadline = time.monotonic() + seconds
-    marked = _innermost(tree, row)
+    start = time.monotonic()
+    tree = ast.parse(source.text.removeprefix("\ufeff"))
+    marked = _innermost(tree, source, at)
     with empty_folder() as folder:
         for whole in _wholes(tree, finding.filename, followed):
             for settings in candidates(finding, finding.filename, options, rules):
                 alone = Alone(folder, settings.options(rules), Wanted.of(finding))
-                reduction = Reduction(whole, marked, alone.shows, deadline)
+                reduction = Reduction(whole, marked, alone.shows, start + FOR_SIZE * seconds)
                 if reduction.begins():
-                    return _smallest(reduction, alone, settings, inlined=whole is not tree)
+                    smallest = _in_time(reduction.run)
+                    reduction.deadline = start + seconds
+                    neutral = _in_time(partial(neutralise, reduction))
+                    found = alone.finding(reduction.text, reduction.rows)
+                    assert found is not None
+                    return Reduced(reduction.text, found, settings, whole is not tree, smallest, neutral)
     return None
 
 
@@ -69,19 +85,18 @@ def _wholes(tree: ast.Module, path: Path, followed: frozenset[Path]) -> Iterator
             yield whole
 
 
-def _smallest(reduction: Reduction, alone: Alone, settings: Settings, *, inlined: bool) -> Reduced:
-    finished = True
+def _in_time(step: Callable[[], None]) -> bool:
+    """Whether a step came to its end before the time was up."""
     try:
-        reduction.run()
-        neutralise(reduction)
+        step()
     except TimeUpError:
-        finished = False
-    found = alone.finding(reduction.text, reduction.rows)
-    assert found is not None
-    return Reduced(reduction.text, found, settings, inlined, finished)
+        return False
+    return True
 
 
-def _innermost(tree: ast.Module, row: int) -> ast.stmt:
-    """The statement that a row belongs to."""
-    around = [statement for statement in statements(tree) if row in rows_of(statement)]
-    return around[-1]
+def _innermost(tree: ast.Module, source: Source, at: Location) -> ast.stmt:
+    """The statement that a place belongs to; a decorator's is what it decorates."""
+    every = statements(tree)
+    on_row = [statement for statement in every if at.row in rows_of(statement)]
+    begun = [statement for statement in every if source.span(statement).start <= at]
+    return ([statement for statement in on_row if statement in begun] or on_row or begun)[-1]

@@ -32,7 +32,7 @@ class Reduction:
     """A tree, of which the statement ``marked`` is the one that the finding lies in.
 
     ``shows`` says whether a text still gives the finding in some of its rows. No step leaves a name that is read and
-    that nothing binds. ``deadline`` is a time of :func:`time.monotonic`, behind which every attempt raises TimeUpError
+    that nothing binds. ``deadline`` is the time of :func:`time.monotonic` behind which every attempt raises TimeUpError
     and leaves the tree as it is.
     """
 
@@ -42,7 +42,7 @@ class Reduction:
         self.tree = tree
         self._marked = marked
         self._shows = shows
-        self._deadline = deadline
+        self.deadline = deadline
         self._refused: set[str] = set()
         self._unbound: frozenset[str] | None = None
         self.text = ""
@@ -63,7 +63,7 @@ class Reduction:
     def holds(self, *, shorter: bool = False) -> bool:
         """Whether the tree's own text, without comments and in one layout, gives the finding, and, if wanted so, is
         shorter than the last that did. Raises TimeUpError."""
-        if time.monotonic() > self._deadline:
+        if time.monotonic() > self.deadline:
             raise TimeUpError
         return self._shown(shorter=shorter)
 
@@ -117,7 +117,8 @@ class Reduction:
         """Without ever smaller parts of each list: statements, arguments, bases, decorators."""
         for node in self._nodes():
             for field, value in ast.iter_fields(node):
-                if isinstance(value, list) and field in _LISTS:
+                unpacked = isinstance(getattr(node, "ctx", None), ast.Store)
+                if isinstance(value, list) and field in _LISTS and not unpacked:
                     self._minimise(node, field)
 
     def _minimise(self, owner: ast.AST, field: str) -> None:
@@ -161,8 +162,9 @@ class Reduction:
                             self._replace_item(node, field, index, item)
 
     def _replace(self, node: ast.AST, field: str, value: ast.expr) -> None:
-        while value is not None:
-            value = next((part for part in _parts(value) if self.attempt(node, field, part)), None)  # type: ignore[assignment]
+        standing: ast.expr | None = value
+        while standing is not None:
+            standing = next((part for part in _parts(standing) if self.attempt(node, field, part)), None)
 
     def _replace_item(self, node: ast.AST, field: str, index: int, item: ast.expr) -> None:
         for part in _parts(item):
