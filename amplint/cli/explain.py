@@ -66,10 +66,11 @@ def command(words: tuple[str, ...], output_format: str, isolated: bool, no_plugi
         _explain_text(_read(), rules, output_format, isolated)
         return
     text = " ".join(words)
-    family = family_of(text, rules)
+    is_rule = any(text.casefold() in (rule.name, rule.code.casefold()) for rule in rules)
+    family = family_of(text, rules) if not is_rule else None
     if family is not None:
         _list_family(family, output_format)
-    elif len(words) == 1 and _is_path(text) and not any(text.casefold() == rule.name for rule in rules):
+    elif len(words) == 1 and not is_rule and _is_path(text):
         _explain_text(_read_file(text), rules, output_format, isolated)
     elif (rule := _named_rule(text, rules)) is not None:
         _explain_rule(rule, output_format)
