@@ -237,6 +237,7 @@ def test_what_rests_on_another_file(project: Path, tmp_path: Path) -> None:
     [
         (("a.py",), "'a.py' names no line: give FILE:LINE, such as model.py:41"),
         (("nowhere.py:3",), "no such file: nowhere.py"),
+        (("n.ipynb:3",), "n.ipynb is a notebook: report reads Python"),
         (("a.py:2",), "no finding at a.py:2; nearest: line 1 (TOY101), line 4 (TOY102), line 6 (TOY101)"),
         (("a.py:4",), "several rules find something at a.py:4: pick one with --select TOY101 or --select TOY102"),
         (("a.py:4", "--select", "TOY110"), "unknown rule selector 'TOY110' (did you mean 'TOY109'?)"),
@@ -248,6 +249,7 @@ def test_what_rests_on_another_file(project: Path, tmp_path: Path) -> None:
 def test_refusals(project: Path, run: Run, arguments: tuple[str, ...], message: str) -> None:
     (project / "a.py").write_text("x.half()\n\n\nx.half(); x.double()\n\nx.half()\n")
     (project / "clean.py").write_text("x = 1\n")
+    (project / "n.ipynb").write_text("{}")
     (project / "broken.py").write_text("def f(\n")
     done = run("report", *arguments)
     assert (done.status, done.stdout) == (2, "")

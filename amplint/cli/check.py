@@ -16,7 +16,7 @@ import click
 from amplint.cli.choosing import changing, choosing_options, split_ignores
 from amplint.cli.colour import When, color_option
 from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines
-from amplint.cli.options import JudgingArguments, configured_format, judging_command
+from amplint.cli.options import ReportingArguments, configured_format, judging_command
 from amplint.config import UsageError
 from amplint.engine import Task, check_file, check_files, collect_seldom
 from amplint.files import forced_out
@@ -34,7 +34,7 @@ STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments(JudgingArguments):
+class Arguments(ReportingArguments):
     """The command line of one run, as given."""
 
     paths: tuple[str, ...]

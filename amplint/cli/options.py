@@ -23,7 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class JudgingArguments:
-    """What a command line that judges files has besides what is its command's own."""
+    """What a command line says that files are judged by."""
 
     scenario: tuple[str, ...]
     device: str | None
@@ -36,8 +36,6 @@ class JudgingArguments:
     config: str | None
     isolated: bool
     no_plugins: bool
-    output_format: str
-    exit_zero: bool
 
     def judging(self, *, changed: Callable[[Config], Config] = lambda config: config, **options: Any) -> Judging:
         """What each file is judged by; ``options`` are more of :func:`judging_options`. Raises UsageError.
@@ -64,8 +62,16 @@ class JudgingArguments:
         return Certainty(self.min_certainty) if self.min_certainty is not None else None
 
 
+@dataclass(frozen=True, slots=True)
+class ReportingArguments(JudgingArguments):
+    """The same, and what a command that reports findings has besides."""
+
+    output_format: str
+    exit_zero: bool
+
+
 def judging_command(*formats: str, configured: bool = False) -> Callable[[_F], _F]:
-    """Give a command the options of :class:`JudgingArguments`, with the forms of its report.
+    """Give a command the options of :class:`ReportingArguments`, with the forms of its report.
 
     ``configured``: the form may be that of a configuration, see :func:`configured_format`.
     """
@@ -74,7 +80,7 @@ def judging_command(*formats: str, configured: bool = False) -> Callable[[_F], _
 
 
 def judged_by(command: _F) -> _F:
-    """Give a command the options that say what files are judged by."""
+    """Give a command the options of :class:`JudgingArguments`."""
     options = (
         _rules_option("--select", "Rules to use instead of the default ones: codes, prefixes or names, with commas."),
         _rules_option("--ignore", "Rules to leave out.", "--extend-ignore"),

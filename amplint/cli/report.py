@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amplint.cli.main import CLEAN, counted, deliver, message
-from amplint.cli.options import judged_by
-from amplint.config import Configurations, UsageError
+from amplint.cli.main import CLEAN, counted, deliver, error_message, message
+from amplint.cli.options import JudgingArguments, judged_by
+from amplint.config import UsageError
 from amplint.engine import check_file
 from amplint.files import display_path
-from amplint.judging import Judging, judging_options
+from amplint.notebook import is_notebook
 from amplint.source import Source
 from amplint.unparsable import UNPARSABLE
 
@@ -35,19 +35,10 @@ NEAREST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(JudgingArguments):
     """The command line of one run, as given."""
 
     place: str
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
-    scenario: tuple[str, ...]
-    device: str | None
-    torch_version: str | None
-    pedantic: bool
-    config: str | None
-    isolated: bool
-    no_plugins: bool
     timeout: float
     output_file: str | None
 
@@ -96,12 +87,14 @@ def run(arguments: Arguments) -> int:
 
     start = time.monotonic()
     place = _place(arguments.place)
-    judging = _judging(arguments)
-    options = judging.valid(place.path.parent).options
+    judging = arguments.judging()
+    options = judging.valid_file(place.path).options
     judging.require(arguments.select, arguments.ignore)
     result = check_file(place.path, options)
-    for line in (*result.failures, *([result.error] if result.error else ())):
-        raise UsageError(line)
+    if result.error is not None:
+        raise UsageError(result.error)
+    for line in result.failures:
+        error_message(line)
     finding, at = _picked(result, place)
     source = Source(place.path, place.path.read_bytes())
     rules = tuple(judging.rules[code] for code in sorted(judging.rules))
@@ -114,13 +107,7 @@ def run(arguments: Arguments) -> int:
     name = Path(arguments.output_file).name if arguments.output_file is not None else "FILE"
     document = "\n".join([*_head(reduced, judging.rules[finding.code], name), reduced.text])
     deliver([document], arguments.output_file)
-    lines = [len(one.splitlines()) for one in (source.text, reduced.text)]
-    took = f"from {lines[0]:,} to {counted(lines[1], 'line')} in {time.monotonic() - start:.1f} s"
-    imported = ", which hold what was imported" if reduced.inlined else ""
-    wanting = [] if reduced.smallest else ["make it smaller"]
-    wanting += [] if reduced.neutral else ["replace all names and strings"]
-    stopped = f"; more time (--timeout) may {' and '.join(wanting)}" if wanting else ""
-    message(f"{finding.code}: reduced {took}{imported}{stopped}. Look through it before you send it.")
+    message(_told(source, reduced, time.monotonic() - start))
     return CLEAN
 
 
@@ -131,17 +118,9 @@ def _place(text: str) -> _Place:
     path = Path(found["file"]).absolute()
     if not path.is_file():
         raise UsageError(f"no such file: {found['file']}")
+    if is_notebook(path):
+        raise UsageError(f"{found['file']} is a notebook: report reads Python, such as the notebook saved as a script")
     return _Place(path, int(found["row"]), int(found["column"]) if found["column"] else None)
-
-
-def _judging(arguments: Arguments) -> Judging:
-    asked = {
-        name: getattr(arguments, name)
-        for name in ("select", "ignore", "scenario", "device", "torch_version", "pedantic")
-    }
-    configurations = Configurations(only=arguments.config, isolated=arguments.isolated)
-    plugins = not (arguments.isolated or arguments.no_plugins)
-    return Judging(configurations, lambda config, rules: judging_options(config, rules, **asked), plugins=plugins)
 
 
 # ---- which finding ------------------------------------------------------------------------------------------------
@@ -185,6 +164,17 @@ def _not_alone(finding: Finding, result: FileResult) -> str:
         f"{finding.code} at {display_path(finding.filename)}:{finding.span.start.row} rests on other files of the "
         f"project{rests} and does not show in one file: report it with a link to the project"
     )
+
+
+def _told(source: Source, reduced: Reduced, seconds: float) -> str:
+    """What came of it."""
+    before, after = (len(text.splitlines()) for text in (source.text, reduced.text))
+    imported = ", which hold what was imported" if reduced.inlined else ""
+    wanting = [] if reduced.smallest else ["make it smaller"]
+    wanting += [] if reduced.neutral else ["replace all names and strings"]
+    stopped = f"; more time (--timeout) may {' and '.join(wanting)}" if wanting else ""
+    took = f"from {before:,} to {counted(after, 'line')} in {seconds:.1f} s{imported}{stopped}"
+    return f"{reduced.finding.code}: reduced {took}. Look through it before you send it."
 
 
 # ---- the file -----------------------------------------------------------------------------------------------------

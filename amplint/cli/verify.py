@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
-from amplint.cli.options import JudgingArguments, judging_command
+from amplint.cli.options import ReportingArguments, judging_command
 from amplint.cli.running import Work, ending_in_order, hardware, repeated, require_torch, verify_all
 from amplint.config import UsageError
 from amplint.engine import check_file
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Arguments(JudgingArguments):
+class Arguments(ReportingArguments):
     """The command line of one run, as given."""
 
     targets: tuple[str, ...]

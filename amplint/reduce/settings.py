@@ -77,8 +77,9 @@ def _selectors(options: Options, rules: Sequence[Rule]) -> tuple[tuple[str, ...]
     """``--select`` and ``--extend-select`` for the rules that are on."""
     on = {rule.code for rule in options.rules}
     default = {rule.code for rule in select_rules(rules, (), ())}
-    if on == default | options.asked:
-        return (), tuple(sorted(options.asked))
+    by_name = options.asked if options.scenarios is None else frozenset()
+    if default <= on and by_name <= on:
+        return (), tuple(sorted((on - default) | by_name))
     return tuple(sorted(on - {UNPARSABLE.code})), ()
 
 
