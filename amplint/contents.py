@@ -33,6 +33,11 @@ def stand(contents: Contents) -> None:
     _STANDING.change({real(path): data for path, data in contents.items()})
 
 
+def look_again() -> None:
+    """Let what was found in other files so far be found anew: files on disk may have changed since."""
+    _STANDING.change(_STANDING.contents)
+
+
 @contextmanager
 def standing(contents: Contents) -> Iterator[None]:
     """Let files be read as if they held this."""

@@ -27,6 +27,7 @@ from amplint.unparsable import UNPARSABLE, is_template
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
@@ -335,13 +336,17 @@ class Task:
     options: Options
 
 
-def check_files(tasks: Sequence[Task], jobs: int | None = None) -> Results:
-    """Check files; results come as they are ready, in no fixed order.
+def check_files(tasks: Sequence[Task], jobs: int | None = None, executor: Executor | None = None) -> Results:
+    """Check files; results come as they are ready, in no fixed order, but by path from one process or an executor.
 
     Where the options say so, files are fixed, and written when all is settled; a file whose findings rest on what was
     fixed elsewhere then comes again. ``jobs`` is the number of processes, by default the number of CPUs this process
-    may use; little source is checked in this process whatever the number.
+    may use; little source is checked in this process whatever the number. An ``executor`` takes their place where
+    nothing is fixed.
     """
+    if executor is not None:
+        yield from _spread(tasks, executor)
+        return
     if all(task.options.fix is None for task in tasks):
         yield from _run(tasks, jobs, {})
         return
@@ -361,14 +366,12 @@ def check_files(tasks: Sequence[Task], jobs: int | None = None) -> Results:
 
 def _run(tasks: Sequence[Task], jobs: int | None, held: Mapping[Path, bytes]) -> Results:
     """Check files once, with other files as they are on disk, or as ``held`` has them."""
-    collect_seldom()
-    tasks = _ordered(tasks)
     count = min(jobs or _cpus(), len(tasks))
     if count < 2 or sum(task.size for task in tasks) < POOL_BYTES:
         with contents.standing(held):
-            yield from map(_guarded, tasks)
+            yield from map(_guarded, sorted(tasks, key=lambda task: task.path))
     else:
-        yield from _pooled(tasks, count, held)
+        yield from _pooled(_ordered(tasks), count, held)
 
 
 def _ordered(tasks: Sequence[Task]) -> list[Task]:
@@ -380,9 +383,13 @@ def _ordered(tasks: Sequence[Task]) -> list[Task]:
     return [task for group in by_size for task in sorted(group, key=lambda task: (-task.size, task.path))]
 
 
+COLLECT_AT = 1_000_000
+"""Objects made since the last collection after which Python looks for cyclic garbage by itself."""
+
+
 def collect_seldom() -> None:
     """Look for cyclic garbage less often: going through large syntax trees costs a third of a long run."""
-    gc.set_threshold(1_000_000, 20, 10)
+    gc.set_threshold(COLLECT_AT, 20, 10)
 
 
 COLLECT_EVERY = 400
@@ -394,7 +401,9 @@ _checked = itertools.count(1)
 
 
 def collect_after_file() -> None:
-    """Collect garbage when enough files have been checked since the last time."""
+    """Collect garbage when enough files have been checked since the last time, where :func:`collect_seldom` holds."""
+    if gc.get_threshold()[0] != COLLECT_AT:
+        return
     collections, rest = divmod(next(_checked), COLLECT_EVERY)
     if rest:
         return
@@ -420,25 +429,47 @@ def _guarded(task: Task) -> FileResult:
         return FileResult(task.path, failures=(_failure("internal error in amplint", task.path, error),))
 
 
+def _spread(tasks: Sequence[Task], executor: Executor) -> Results:
+    from amplint.executing import spread
+
+    for task, result in spread(executor, _guarded, sorted(tasks, key=lambda task: task.path)):
+        if isinstance(result, Exception):
+            failure = _failure("the executor fails", task.path, result)
+            yield FileResult(task.path, failures=(failure,))
+        else:
+            yield result or _fatal(task)
+
+
+def _fatal(task: Task) -> FileResult:
+    return FileResult(task.path, failures=(f"internal error: a process died of checking {task.path}",))
+
+
 def _pooled(tasks: list[Task], jobs: int, held: Mapping[Path, bytes]) -> Results:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
-    pool = ProcessPoolExecutor(
-        jobs, multiprocessing.get_context("spawn"), initializer=_prepare_process, initargs=(dict(held),)
-    )
+    from amplint.own_process import OwnProcess
+
+    def processes(number: int) -> ProcessPoolExecutor:
+        spawning = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(number, spawning, initializer=_prepare_process, initargs=(dict(held),))
+
+    pool, rescue = processes(jobs), OwnProcess(lambda: processes(1))
     finished = False
     try:
-        pending = {pool.submit(_guarded, task): task.path for task in tasks}
+        pending = {pool.submit(_guarded, task): task for task in tasks}
+        lost = []
         for future in as_completed(pending):
             try:
                 yield future.result()
             except BrokenProcessPool:
-                path = pending[future]
-                yield FileResult(path, failures=(f"internal error: a process died before {path} was checked",))
+                lost.append(pending[future])
+        for task in lost:
+            yield rescue.run(_guarded, task) or _fatal(task)
         finished = True
     finally:
+        rescue.close()
         if not finished:
             for process in multiprocessing.active_children():
                 process.terminate()

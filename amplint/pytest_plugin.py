@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amplint.cli.judging import Judged
+    from amplint.judging import Judged
     from amplint.verify.targets import Outline, Target
     from amplint.verify.verdict import Row
 
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _judged(config: pytest.Config, folder: Path) -> Judged:
     """What to judge by, with the configuration that holds for a folder. Raises UsageError."""
-    from amplint.cli.judging import judged_in
+    from amplint.judging import judged_in
 
     scenario, device = config.getoption("--amplint-scenario"), config.getoption("--amplint-device")
     return judged_in(folder, scenario=scenario or (), device=device)

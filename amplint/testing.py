@@ -164,8 +164,8 @@ class _Codes:
         return outcome.family
 
     def _found(self, path: Path) -> tuple[Claim, ...]:
-        from amplint.cli.judging import judged_in
         from amplint.engine import check_file
+        from amplint.judging import judged_in
         from amplint.source import Source, SourceError
         from amplint.verify.targets import claims_of, outline
 

@@ -79,14 +79,14 @@ def _required(folder: str, age: int) -> TorchRange | None:
     parent, own = os.path.split(folder)
     if found is not None or ".git" in names or parent == folder:
         return found
-    metadata = _distributions(parent).get(own)
+    metadata = _distributions(parent, age).get(own)
     if metadata is None:
         return _required(parent, age)
     return _installable(_read(metadata, _in_metadata), [(metadata, requirement_files.python_of_metadata)])
 
 
-@cache
-def _distributions(folder: str) -> dict[str, Path]:
+@lru_cache(maxsize=4096)
+def _distributions(folder: str, age: int) -> dict[str, Path]:
     """The packages that are installed or unpacked in a folder, each with the metadata of its distribution."""
     found: dict[str, Path] = {}
     for record in sorted(Path(folder).glob("*.dist-info/RECORD")):

@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from amplint.explain.rule_families import TITLES
 from amplint.explain.rule_page import rule_page
 from amplint.plugins import load_rules
 
@@ -24,16 +25,6 @@ FOLDER = Path(__file__).resolve().parent / "rules"
 INDEX = "README.md"
 NOTE = "<!-- Written by docs/generate.py. Edit the rule. -->\n\n"
 BACK = f"\n[All rules]({INDEX})\n"
-FAMILIES = {
-    "AMP1": "Operands that disagree",
-    "AMP2": "Autograd Functions",
-    "AMP3": "Range and support",
-    "AMP4": "The training step",
-    "AMP5": "Configuration",
-    "AMP6": "API",
-    "AMP9": "amplint's own",
-}
-"""What the rules of a prefix are about."""
 
 
 def main() -> int:
@@ -67,7 +58,7 @@ def _index(rules: Sequence[Rule]) -> Iterator[str]:
     yield from ("Rules", "=====", "")
     yield "`amplint explain CODE` prints the page of a rule. `--select AMP1` and the like take a family."
     for prefix, family in groupby(rules, lambda rule: rule.code[:4]):
-        title = f"{prefix}xx: {FAMILIES[prefix]}"
+        title = f"{prefix}xx: {TITLES[prefix]}"
         yield from ("", title, "-" * len(title), "")
         yield from ("| code | name | what | severity | fix |", "|---|---|---|---|---|")
         for rule in family:

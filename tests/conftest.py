@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from amplint.cli.main import main
+from amplint.infer.names.folders import root_of
 from amplint.infer.state.facts import FileFacts
 from amplint.judge import preview
 
@@ -180,7 +181,10 @@ def no_facts(
 ) -> FileFacts:
     """What the inference says of a file without tensors."""
     return FileFacts(
-        source, source.path, device, torch_version, scenarios, (), (), (), (), oldest=oldest_torch, named=named
+        *(source, source.path, device, torch_version, scenarios, (), (), (), ()),
+        oldest=oldest_torch,
+        named=named,
+        root=root_of(source.path.parent),
     )
 
 

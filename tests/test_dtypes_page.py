@@ -160,8 +160,32 @@ def test_the_first_scenario_is_chosen_and_all_have_their_styles(hostile: Path) -
             expected = None if dtype < 0 else shown.data["dtypes"][dtype][0]
             assert style.get((lane, shown.classes[number])) == expected
     for lane in range(7):
-        assert f"#s{lane}:checked~main .note.s{lane}{{display:inline-block}}" in done.stdout
+        assert (
+            f"#s{lane}:checked~main .note.s{lane},#s{lane}:checked~header .known.s{lane}{{display:inline-block}}"
+            in done.stdout
+        )
         assert f"#s{lane}:focus-visible~nav" in done.stdout
+
+
+def test_what_fails_is_marked_in_its_scenarios(project: Path) -> None:
+    path = project / "m.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Head(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.proj = nn.Linear(8, 8)\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return self.proj(x.float())\n"
+    )
+    done = amplint("dtypes", str(path), "--scenario", "bf16", "--output-format", "html")
+    shown = Page(done.stdout)
+    (marked,) = (a for tag, a in shown.elements if " e" in (a.get("class") or "") and tag == "span")
+    assert "".join(shown.parts[int(marked["data-e"] or "")]) == "self.proj(x.float())"
+    lanes = [lane for lane, scenario in enumerate(SCENARIOS) if f"e{lane}" in (marked["class"] or "").split()]
+    assert [SCENARIOS[lane].name for lane in lanes] == ["fp16", "bf16", "bf16-mixed-params", "fsdp-bf16"]
+    classes = " ".join(f"s{lane}" for lane in lanes)
+    assert f"note fails {classes} error AMP102 upcast-matmul-operand" in shown.notes["f0L11"]
+    assert all(f"#s{lane}:checked~main .e{lane}{{text-decoration:underline wavy" in done.stdout for lane in lanes)
+    known = re.findall(r'<span class="known s(\d)">dtype known of (\d+) of (\d+) expressions</span>', done.stdout)
+    assert [int(lane) for lane, _, _ in known] == list(range(len(SCENARIOS)))
+    assert all(0 < int(some) <= int(every) for _, some, every in known)
 
 
 def test_expressions_nest(hostile: Path) -> None:

@@ -519,10 +519,10 @@ def test_answers_read_as_they_should(name: str, project: Path) -> None:
 
 
 def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    from amplint.cli.judging import judging_options
     from amplint.config import Config
     from amplint.explain.answer import answer
     from amplint.explain.render import full
+    from amplint.judging import judging_options
     from amplint.plugins import load_rules
     from amplint.report import Context, plain
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT
 
-from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
 from amplint.explain.rule_page import rule_page
 from amplint.judge import preview
 from amplint.judge.preview import Kind
+from amplint.judging import judging_options
 from amplint.plugins import load_rules
 
 if TYPE_CHECKING:

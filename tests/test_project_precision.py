@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from amplint.cli.judging import judging_options
 from amplint.cli.main import main as cli
 from amplint.config import Config
 from amplint.engine import check_file
+from amplint.judging import judging_options
 from amplint.plugins import load_rules
 
 SCORES = """

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
+from amplint.judging import judging_options
 from amplint.plugins import load_rules
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import multiprocessing
+import os
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Cause, Doubt, Effect, Fix, Severity
@@ -153,7 +155,17 @@ class Crashes(_Method):
         raise ValueError("no facts")
 
 
+class Dies(_Method):
+    """Ends the process that it runs in, unless that is the first one."""
+
+    code, name, tokens, method = "TOY204", "toy-dies", ("dies",), "dies"
+
+    def suspects(self, facts: FileFacts) -> Iterator[Suspect]:
+        if multiprocessing.parent_process() is not None:
+            os._exit(3)
+        return iter(())
+
+
 def all_rules() -> list[Rule]:
-    return [
-        rule() for rule in (Half, Double, Boom, Breaks, Useless, Unsafe, Maybe, Cited, Dropped, Off, Shown, Crashes)
-    ]
+    kinds = (Half, Double, Boom, Breaks, Useless, Unsafe, Maybe, Cited, Dropped, Off, Shown, Crashes, Dies)
+    return [rule() for rule in kinds]

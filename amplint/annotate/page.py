@@ -14,6 +14,7 @@ from amplint.annotate.hues import HUES, hue
 from amplint.annotate.markup import Element, elements_of, escape, lines
 from amplint.annotate.notes import Note, shown
 from amplint.annotate.origins import Steps
+from amplint.annotate.rows import Row
 from amplint.files import display_path
 from amplint.html_page import embedded, filled
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from amplint.annotate.origins import Place
-    from amplint.annotate.rows import FileDtypes, Row
+    from amplint.annotate.rows import FileDtypes
     from amplint.infer.lattice.scenarios import Scenario
+    from amplint.source import Span
 
 _K = TypeVar("_K", bound="Hashable")
 
@@ -45,6 +47,7 @@ def render(files: Sequence[FileDtypes], scenarios: Sequence[Scenario], first: Sc
         ),
         "labels": "".join(f'<label for="s{i}">{escape(s.name)}</label>' for i, s in enumerate(scenarios)),
         "legend": _legend(page.dtypes),
+        "known": "".join(_known(files, lane) for lane in range(len(scenarios))),
         "files": "\n".join(sections),
         "data": embedded({"scenarios": [s.name for s in scenarios], **page.data()}),
     }
@@ -65,6 +68,7 @@ class _Page:
         for path in paths:
             _number(self.paths, path)
         self.shown = len(self.paths)
+        self._failing: dict[Span, tuple[int, ...]] = {}
         self.dtypes: dict[tuple[str, ...], int] = {}
         self.patterns: dict[tuple[str, ...], int] = {}
         """The styles of an expression in the scenarios, which its class stands for."""
@@ -75,7 +79,8 @@ class _Page:
 
     def section(self, number: int, file: FileDtypes) -> str:
         """One file's source with its notes."""
-        elements = elements_of(file.rows)
+        elements = elements_of(_with_failing(file))
+        self._failing = _lanes_of(file)
         offset = len(self.expressions)
         lanes = [Steps(lane) for lane in range(len(file.scenarios))]
         facts: dict[str, int] = {}
@@ -127,7 +132,30 @@ class _Page:
     def _tag(self, element: Element, number: int) -> str:
         row = element.row
         hues = tuple("none" if row.maybe else hue(dtype) for dtype in row.dtypes)
-        return f'<span class="p{_number(self.patterns, hues)}" data-e="{number}">'
+        fails = "".join(f" e{lane}" for lane in self._failing.get(row.span, ()))
+        return f'<span class="p{_number(self.patterns, hues)}{fails}" data-e="{number}">'
+
+
+def _lanes_of(file: FileDtypes) -> dict[Span, tuple[int, ...]]:
+    """What fails, each with the scenarios in which it does."""
+    found: dict[Span, tuple[int, ...]] = {}
+    for one in file.failing:
+        found[one.span] = tuple(sorted({*found.get(one.span, ()), *one.lanes}))
+    return found
+
+
+def _with_failing(file: FileDtypes) -> list[Row]:
+    """The rows, and one for each thing that fails of which none is known."""
+    known = {row.span for row in file.rows}
+    unknown = (None,) * len(file.scenarios)
+    return [*file.rows, *(Row(span, unknown, None) for span in _lanes_of(file) if span not in known)]
+
+
+def _known(files: Sequence[FileDtypes], lane: int) -> str:
+    """How many dtypes are known in one scenario."""
+    counts = [file.known(lane) for file in files]
+    known, total = sum(known for known, _ in counts), sum(total for _, total in counts)
+    return f'<span class="known s{lane}">dtype known of {known:,} of {total:,} expressions</span>'
 
 
 def _number(table: dict[_K, int], key: _K) -> int:
@@ -143,6 +171,10 @@ def _notes(file: FileDtypes) -> dict[int, str]:
         for note in changes.notes(lane):
             told.setdefault(note, []).append(lane)
     of_row: dict[int, list[str]] = {}
+    for one in file.failing:
+        classes = ["note", "fails", *(f"s{lane}" for lane in one.lanes)]
+        text = f'<span class="{" ".join(classes)}">error {one.code} {escape(one.name)}</span>'
+        of_row.setdefault(one.span.start.row, []).append(text)
     for note, lanes in sorted(told.items(), key=lambda item: (item[0].at, item[1])):
         classes = ["note", hue(note.after), *(["changed"] if note.before else []), *(f"s{lane}" for lane in lanes)]
         of_row.setdefault(note.at.row, []).append(f'<span class="{" ".join(classes)}">{escape(note.text)}</span>')
@@ -160,7 +192,8 @@ def _rules_of(patterns: Sequence[tuple[str, ...]], lane: int) -> Iterator[str]:
         classes = ",".join(f".p{number}" for number, pattern in enumerate(patterns) if pattern[lane] == name)
         if classes and name != "none":
             yield f"{chosen}main :is({classes}){{background:var(--{name}-ground)}}"
-    yield f"{chosen}main .note.s{lane}{{display:inline-block}}"
+    yield f"{chosen}main .note.s{lane},{chosen}header .known.s{lane}{{display:inline-block}}"
+    yield f"{chosen}main .e{lane}{{text-decoration:underline wavy var(--error);text-underline-offset:3px}}"
     yield f"{chosen}nav label[for=s{lane}]{{background:var(--accent);border-color:var(--accent);color:var(--panel)}}"
     yield f"#s{lane}:focus-visible~nav label[for=s{lane}]{{outline:2px solid var(--text);outline-offset:1px}}"
 

@@ -11,6 +11,7 @@ from amplint.infer.lattice.dtypes import Lane, names_of
 from amplint.infer.state.observe import Observer
 
 if TYPE_CHECKING:
+    from amplint.annotate.failing import Failing
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.lattice.values import Origin
     from amplint.source import Source, Span
@@ -33,12 +34,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FileDtypes:
-    """All rows of one file, by start, then end."""
+    """All rows of one file, by start, then end, and where it fails, if that was asked for."""
 
     source: Source
     scenarios: tuple[Scenario, ...]
     device: str
     rows: tuple[Row, ...]
+    failing: tuple[Failing, ...] = ()
+
+    def known(self, lane: int) -> tuple[int, int]:
+        """Of how many expressions the dtype is known in one scenario, and how many there are."""
+        sure = [row.dtypes[lane] for row in self.rows if not row.maybe]
+        return sum(dtype is not None for dtype in sure), len(sure)
 
 
 def file_dtypes(

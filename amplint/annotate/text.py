@@ -11,6 +11,7 @@ from amplint.annotate.markup import source_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amplint.annotate.failing import Failing
     from amplint.annotate.notes import Note
     from amplint.annotate.rows import FileDtypes
     from amplint.report import Line, Piece
@@ -23,16 +24,34 @@ _STYLES = {"bfloat16": "yellow", "float16": "magenta", "float32": "cyan", "float
 
 
 def render(file: FileDtypes, lane: int) -> Iterator[Line]:
-    """The file's lines, each once and as they stand, tabs as spaces; without line endings."""
+    """The file's lines, each once and as they stand, tabs as spaces; without line endings. Under a line in which
+    something fails a comment marks it."""
     notes = {row: list(of_row) for row, of_row in groupby(Changes(file).notes(lane), key=lambda note: note.at.row)}
     lines = [printable(line) for line in source_lines(file.source)]
     columns = dict(_columns(lines, notes))
+    marks = {row: list(of_row) for row, of_row in groupby(_failing(file, lane), key=lambda one: one.span.start.row)}
     for row, line in enumerate(lines, start=1):
         if row in notes:
             gap = " " * (columns[row] - width(line))
             yield [(line + gap, ""), ("  # ", "dim"), *_comment(notes[row])]
         else:
             yield [(line, "")]
+        for one in marks.get(row, ()):
+            yield _mark(one, file.source.line(row).removeprefix("\ufeff" if row == 1 else ""))
+
+
+def _failing(file: FileDtypes, lane: int) -> list[Failing]:
+    return [one for one in file.failing if lane in one.lanes]
+
+
+def _mark(failing: Failing, line: str) -> Line:
+    """Carets under what fails, as far as it stands on its first line, and why."""
+    start, end = failing.span.start, failing.span.end
+    before = printable(line[: start.column - 1])
+    through = printable(line[: end.column - 1] if end.row == start.row else line)
+    column = max(width(before), 2)
+    carets = "^" * max(width(through) - column, 1)
+    return [("#" + " " * (column - 1), "dim"), (f"{carets} error {failing.code}: {failing.message}", "bold red")]
 
 
 def printable(line: str) -> str:

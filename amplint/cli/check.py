@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from amplint.cli.choosing import changing, choosing_options, split_ignores
 from amplint.cli.colour import When, color_option
-from amplint.cli.judging import Judging, JudgingArguments, configured_format, judging_command
 from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines
+from amplint.cli.options import ReportingArguments, configured_format, judging_command
 from amplint.config import UsageError
-from amplint.engine import Task, check_file, check_files
-from amplint.files import find_files, forced_out
+from amplint.engine import Task, check_file, check_files, collect_seldom
+from amplint.files import forced_out
 from amplint.finding import Applicability, FileResult, Finding, Severity
 from amplint.passed_over import PassedOver
+from amplint.planning import plan
 from amplint.report import FORMATS, Context, plain, render
 from amplint.source import Source
+
+if TYPE_CHECKING:
+    from amplint.judging import Judging
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments(JudgingArguments):
+class Arguments(ReportingArguments):
     """The command line of one run, as given."""
 
     paths: tuple[str, ...]
@@ -52,6 +55,7 @@ class Arguments(JudgingArguments):
     show_files: bool
     show_settings: bool
     verify: bool
+    watch: bool
     color: When
     quiet: bool
     verbose: bool
@@ -76,6 +80,7 @@ class Arguments(JudgingArguments):
 @click.option("--show-files", is_flag=True, help="List what would be checked, on stderr what not and why, and stop.")
 @click.option("--show-settings", is_flag=True, help="Print what holds for PATHS, and stop.")
 @click.option("--verify", is_flag=True, help="Run what was found, and set the verdict beside it; needs torch.")
+@click.option("--watch", is_flag=True, help="Check again after each change, until Ctrl-C.")
 @color_option
 @click.option("-q", "--quiet", is_flag=True, help="Print what is found, and nothing else but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what each project was judged by: torch, scenarios, precision.")
@@ -111,6 +116,8 @@ def run(arguments: Arguments) -> int:
         raise UsageError("--stdin-filename needs the path -")
     if arguments.verify:
         _require_runnable(arguments)
+    if arguments.watch:
+        _require_watchable(arguments)
     judging = arguments.judging(
         changed=changing(arguments),
         extend_select=arguments.extend_select,
@@ -123,37 +130,36 @@ def run(arguments: Arguments) -> int:
     )
     if STDIN in paths:
         return _check_stdin(arguments, judging, selectors)
-    found = find_files(paths, judging.configurations)
-    for folder in filter(os.path.isdir, paths):
-        judging.of(Path(os.path.abspath(folder)))
-    judged = [(file, judging.of_file(file.path)) for file in found.files]
-    tasks = [Task(file.path, file.size, by.options) for file, by in judged if by is not None]
-    errors = [*found.errors, *judging.configurations.errors]
+    planned = plan(paths, judging, selectors)
+    if arguments.watch:
+        from amplint.cli.watching import watch
+
+        return watch(paths, judging.configurations, quiet=arguments.quiet)
+    tasks, errors, passed_over = planned.tasks, planned.errors, planned.passed_over
     for line in errors:
         error_message(line)
-    judging.require(*selectors)
     if arguments.show_files or arguments.show_settings:
         from amplint.cli.showing import show_files, show_settings
 
         if arguments.show_settings:
             show_settings(arguments, tasks, judging)
         else:
-            show_files(tasks, found.passed_over, quiet=arguments.quiet)
+            show_files(tasks, passed_over, quiet=arguments.quiet)
         return FAILED if errors else CLEAN
     _tell_in_force(arguments, judging, tasks)
     context = Context(
         judging.rules,
         pedantic=any(task.options.pedantic for task in tasks),
         unsafe_in=frozenset(
-            file.path
-            for file, by in judged
-            if by is not None and by.config.unsafe_fixes and arguments.unsafe_fixes is None
+            task.path
+            for task in tasks
+            if arguments.unsafe_fixes is None and judging.valid(task.path.parent).config.unsafe_fixes
         ),
     )
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
-    results = found.passed_over.take(_check_all(tasks, arguments))
-    status = _conclude(arguments, context, results, found.passed_over, failed=bool(errors))
+    results = passed_over.take(_check_all(tasks, arguments))
+    status = _conclude(arguments, context, results, passed_over, failed=bool(errors))
     if not arguments.quiet and sys.stderr.isatty() and any(result.findings for result in results):
         from amplint.cli.in_force import suggestion
 
@@ -162,7 +168,7 @@ def run(arguments: Arguments) -> int:
     return status
 
 
-def _tell_in_force(arguments: Arguments, judging: Judging, tasks: list[Task]) -> None:
+def _tell_in_force(arguments: Arguments, judging: Judging, tasks: Sequence[Task]) -> None:
     """On stderr: one line on a terminal, more where it is asked for."""
     if not arguments.quiet and (arguments.verbose or sys.stderr.isatty()):
         from amplint.cli.in_force import head, lines
@@ -183,7 +189,21 @@ def _require_runnable(arguments: Arguments) -> None:
             raise UsageError(f"{option} shows no verdicts: it does not go with --verify")
 
 
-def _prove(arguments: Arguments, judging: Judging, tasks: list[Task], context: Context) -> None:
+def _require_watchable(arguments: Arguments) -> None:
+    """Raise UsageError for what --watch does not go with."""
+    once = {
+        "- (stdin)": STDIN in arguments.paths,
+        "--diff": arguments.diff,
+        "--output-file": arguments.output_file is not None,
+        "--show-files": arguments.show_files,
+        "--show-settings": arguments.show_settings,
+    }
+    for option, given in once.items():
+        if given:
+            raise UsageError(f"--watch checks again and again: it does not go with {option}")
+
+
+def _prove(arguments: Arguments, judging: Judging, tasks: Sequence[Task], context: Context) -> None:
     """Run what is found before anything is fixed."""
     from amplint.cli.proving import proofs
 
@@ -191,17 +211,19 @@ def _prove(arguments: Arguments, judging: Judging, tasks: list[Task], context: C
     context.proofs = proofs(arguments, judging, plain, _check_all(plain, arguments))
 
 
-def _check_all(tasks: list[Task], arguments: Arguments) -> list[FileResult]:
+def _check_all(tasks: Sequence[Task], arguments: Arguments) -> list[FileResult]:
     from amplint.report.progress import counting
 
+    collect_seldom()
     results: dict[Path, FileResult] = {}
+    sizes = {task.path: task.size for task in tasks}
     with (
-        counting(len(tasks), shown=not arguments.quiet) as advance,
+        counting(sum(sizes.values()), shown=not arguments.quiet) as advance,
         closing(check_files(tasks, arguments.jobs)) as stream,
     ):
         for result in stream:
             if result.path not in results:
-                advance()
+                advance(sizes[result.path])
             results[result.path] = result
     return sorted(results.values(), key=lambda result: str(result.path))
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from amplint.cli.judging import split
 from amplint.config import Config, FileIgnores, UsageError, file_ignores
+from amplint.judging import split
 from amplint.patterns import PatternProblem, Patterns, patterns
 
 if TYPE_CHECKING:

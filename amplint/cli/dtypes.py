@@ -6,26 +6,20 @@ import os
 import sys
 import traceback
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from amplint.annotate.failing import Failing, failing
 from amplint.annotate.rows import FileDtypes, file_dtypes
-from amplint.cli.judging import (
-    AUTO,
-    Judging,
-    config_option,
-    format_option,
-    judging_options,
-    split,
-    torch_version_option,
-)
-from amplint.cli.main import CLEAN, FAILED, deliver, error_message, print_lines
+from amplint.cli.main import CLEAN, FAILED, counted, deliver, error_message, message, print_lines
+from amplint.cli.options import config_option, format_option, torch_version_option
 from amplint.config import Configurations, UsageError
-from amplint.engine import DEBUG_VARIABLE
+from amplint.engine import DEBUG_VARIABLE, check_file
 from amplint.files import display_path, find_files
 from amplint.infer.lattice.scenarios import CONTROL, DEVICES, SCENARIOS, Scenario, scenario_names
+from amplint.judging import AUTO, Judging, judging_options, split
 from amplint.report import Line, plain
 from amplint.source import Source, SourceError
 
@@ -60,8 +54,9 @@ class Arguments:
 def command(**arguments: Any) -> None:
     """Show the dtype of each tensor in FILE... (files and folders) under one scenario, without running them.
 
-    text is the source with a comment on each line that says what happens to dtypes there; html is a page of the source
-    coloured by dtype, with where each was decided and a switch between all scenarios; json lists every expression.
+    text is the source with a comment on each line that says what happens to dtypes there, and a mark under what fails;
+    html is a page of the source coloured by dtype, with where each was decided, what fails, and a switch between all
+    scenarios; json lists every expression.
 
     \b
     Exit status: 0, or 2 for wrong usage, a file that cannot be read or parsed, or internal failure.
@@ -90,21 +85,33 @@ def run(arguments: Arguments) -> int:
     if not shown and not errors:
         click.echo("No Python files found.", err=True)
     (scenario,) = judging.plain.judged
-    files = _Files(shown, SCENARIOS if arguments.output_format == "html" else tuple(dict.fromkeys((CONTROL, scenario))))
+    scenarios = SCENARIOS if arguments.output_format == "html" else tuple(dict.fromkeys((CONTROL, scenario)))
+    files = _Files(shown, scenarios, marked=arguments.output_format != "json")
     if arguments.output_format == "text":
         _show_text(arguments, files, scenario)
+        if files.total:
+            share = f"{files.known:,} of {counted(files.total, 'expression')}"
+            message(f"{scenario.name}: the dtype is known of {share} that may be tensors")
     else:
         deliver(_document(arguments, files, scenario), arguments.output_file)
     return FAILED if errors or files.failed else CLEAN
 
 
 class _Files:
-    """The files to show; ``failed`` says, when all are done, whether one could not be."""
+    """The files to show, with what fails in them if ``marked``.
 
-    def __init__(self, judged: Sequence[tuple[Path, Options]], scenarios: tuple[Scenario, ...]) -> None:
+    When all are done, ``failed`` says whether one could not be shown, ``known`` of how many of their ``total``
+    expressions the dtype is known in the last scenario.
+    """
+
+    def __init__(
+        self, judged: Sequence[tuple[Path, Options]], scenarios: tuple[Scenario, ...], *, marked: bool
+    ) -> None:
         self.options = dict(judged)
         self.scenarios = scenarios
+        self.marked = marked
         self.failed = False
+        self.known = self.total = 0
 
     def __iter__(self) -> Iterator[FileDtypes]:
         for path, options in self.options.items():
@@ -116,13 +123,16 @@ class _Files:
                 error_message(str(error))
                 self.failed = True
             else:
+                known, total = file.known(len(self.scenarios) - 1)
+                self.known, self.total = self.known + known, self.total + total
                 yield file
 
     def _infer(self, path: Path, options: Options) -> FileDtypes:
         try:
             source = Source(path, path.read_bytes())
             newest = options.torch_for(path).newest
-            return file_dtypes(source, scenarios=self.scenarios, device=options.device, torch_version=newest)
+            file = file_dtypes(source, scenarios=self.scenarios, device=options.device, torch_version=newest)
+            return replace(file, failing=self._failing(source, options)) if self.marked else file
         except OSError as error:
             raise _Unshown(f"cannot read {path}: {error.strerror or error}") from error
         except SourceError as error:
@@ -135,6 +145,16 @@ class _Files:
             if os.environ.get(DEBUG_VARIABLE):
                 told += "\n" + "".join(traceback.format_exception(error)).rstrip()
             raise _Unshown(told) from error
+
+    def _failing(self, source: Source, options: Options) -> tuple[Failing, ...]:
+        asked = tuple(scenario for scenario in self.scenarios if scenario != CONTROL)
+        if not asked:
+            return ()
+        result = check_file(source, replace(options, scenarios=asked, each_place=True))
+        for line in result.failures:
+            error_message(line)
+            self.failed = True
+        return failing(result.findings, self.scenarios)
 
 
 class _Unshown(Exception):

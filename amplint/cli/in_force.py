@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from amplint.cli.judging import Judged, Judging, JudgingArguments
+    from amplint.cli.options import ReportingArguments
     from amplint.config import Config
     from amplint.engine import Options, Task
+    from amplint.judging import Judged, Judging
     from amplint.project.precision import Asked
     from amplint.torch_range import TorchRange
 
@@ -30,7 +31,7 @@ SHOWN = 3
 class Group:
     """Files of one project that are judged alike, whatever does not count in some of them."""
 
-    arguments: JudgingArguments
+    arguments: ReportingArguments
     project: Path
     judged: Judged
     torch: TorchRange
@@ -73,7 +74,7 @@ def _stating(config: Config, key: str) -> str:
     return display_path(path) if path is not None else "the configuration"
 
 
-def groups(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) -> list[Group]:
+def groups(tasks: Iterable[Task], judging: Judging, arguments: ReportingArguments) -> list[Group]:
     """What each project is judged by, in the order of the files."""
     by_key: dict[tuple[object, ...], Group] = {}
     counts: Counter[tuple[object, ...]] = Counter()
@@ -88,7 +89,7 @@ def groups(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments)
     return [replace(group, files=counts[key]) for key, group in by_key.items()]
 
 
-def head(tasks: Sequence[Task], judging: Judging, arguments: JudgingArguments) -> Iterator[str]:
+def head(tasks: Sequence[Task], judging: Judging, arguments: ReportingArguments) -> Iterator[str]:
     """One line for a terminal; none for no files."""
     found = groups(tasks, judging, arguments)
     if not found:
@@ -111,14 +112,14 @@ def _short(options: Options) -> str:
     return "the default ones" if named is None else ", ".join(scenario.name for scenario in named)
 
 
-def suggestion(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) -> Iterator[str]:
+def suggestion(tasks: Iterable[Task], judging: Judging, arguments: ReportingArguments) -> Iterator[str]:
     """What to do in a project without any configuration; nothing elsewhere."""
     given = arguments.isolated or arguments.config is not None
     if not given and all(judging.valid(task.path.parent).config.path is None for task in tasks):
         yield "No configuration yet: amplint init writes one, with the scenarios that this folder's code shows."
 
 
-def lines(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) -> Iterator[str]:
+def lines(tasks: Iterable[Task], judging: Judging, arguments: ReportingArguments) -> Iterator[str]:
     """One paragraph for each project and way of judging, in the order of the files."""
     for group in groups(tasks, judging, arguments):
         options = group.judged.options

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 """Exit statuses: nothing to report, findings remain, wrong usage or internal failure."""
+INTERRUPTED = 130
+"""The exit status behind an interrupt from the keyboard."""
 
 COMMANDS = {
     "check": "Find mixed-precision dtype hazards, and fix them.",
@@ -27,6 +29,7 @@ COMMANDS = {
     "explain": "Explain a rule, an error text or a traceback.",
     "init": "Write a configuration for this folder, with what its code shows.",
     "preflight": "Check the machine, the packages and the precision settings before a run.",
+    "report": "Write a minimal file that still gives a finding, to report a false alarm with.",
     "rules": "List the rules.",
     "server": "Show findings, fixes and dtypes in an editor.",
     "test-rules": "Run the examples of a rule pack.",
@@ -68,7 +71,7 @@ class _LazyGroup(click.Group):
             fail(f"{error.format_message().rstrip('.').replace('. (', ' (')}{of}")
         except KeyboardInterrupt:
             message("interrupted")
-            sys.exit(130)
+            sys.exit(INTERRUPTED)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from amplint.cli.judging import format_option
 from amplint.cli.main import CLEAN, FAILED, FOUND, counted, error_message, print_lines, write_out
+from amplint.cli.options import format_option
 
 
 @click.command("preflight")

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from amplint.cli.judging import Judging, JudgingArguments
+    from amplint.cli.options import JudgingArguments
     from amplint.finding import FileResult, Finding
+    from amplint.judging import Judging
     from amplint.verify.proof import Proof
     from amplint.verify.verdict import Row
 

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amplint.cli.judging import format_option, no_plugins_option, rules_here
 from amplint.cli.main import write_out
+from amplint.cli.options import format_option, no_plugins_option
+from amplint.judging import rules_here
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from amplint.rule_base import Rule
 
 
@@ -33,14 +36,19 @@ def command(output_format: str, no_plugins: bool) -> None:
     """List the rules: the built-in ones, and those of the rule packs that are installed or that the configuration of
     this folder names.
     """
-    rules = [as_json(rule) for rule in rules_here(plugins=not no_plugins)]
+    rules = rules_here(plugins=not no_plugins)
     if output_format == "json":
-        write_out(json.dumps(rules, indent=2) + "\n")
-        return
-    widths = [max(len(str(rule[key])) for rule in rules) for key in ("code", "name", "fix")]
-    for rule in rules:
-        code, name, fix = (
-            str(rule[key]).ljust(width) for key, width in zip(("code", "name", "fix"), widths, strict=True)
-        )
-        off = "" if rule["default"] else " (off by default)"
-        write_out(f"{code}  {name}  {fix}  {rule['summary']}{off}\n")
+        write_out(json.dumps([as_json(rule) for rule in rules], indent=2) + "\n")
+    else:
+        write_out(as_text(rules))
+
+
+def as_text(rules: Iterable[Rule]) -> str:
+    """One line a rule."""
+    listed = [as_json(rule) for rule in rules]
+    widths = {key: max(len(rule[key]) for rule in listed) for key in ("code", "name", "fix")}
+    return "".join(
+        "  ".join([*(rule[key].ljust(width) for key, width in widths.items()), rule["summary"]])
+        + ("\n" if rule["default"] else " (off by default)\n")
+        for rule in listed
+    )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from amplint.cli.judging import JudgingArguments
+    from amplint.cli.options import JudgingArguments
     from amplint.verify.targets import Outline, Target
     from amplint.verify.verification import Settings, Verified
 

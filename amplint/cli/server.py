@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amplint.cli.judging import Judging, config_option, isolated_option, judging_options, no_plugins_option
 from amplint.cli.main import message
+from amplint.cli.options import config_option, isolated_option, no_plugins_option
 from amplint.config import Configurations, UsageError
+from amplint.judging import Judging, judging_options
 
 if TYPE_CHECKING:
     from pathlib import Path

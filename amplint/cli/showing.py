@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from amplint.cli.in_force import Group
-    from amplint.cli.judging import Judging, JudgingArguments
+    from amplint.cli.options import ReportingArguments
     from amplint.engine import Task
+    from amplint.judging import Judging
     from amplint.passed_over import PassedOver
     from amplint.patterns import Patterns
 
@@ -32,7 +33,7 @@ def show_files(tasks: Sequence[Task], passed_over: PassedOver, *, quiet: bool) -
             click.echo(f"{display_path(passed.path)}{below} is passed over: {passed.reason}{because}", err=True)
 
 
-def show_settings(arguments: JudgingArguments, tasks: Sequence[Task], judging: Judging) -> None:
+def show_settings(arguments: ReportingArguments, tasks: Sequence[Task], judging: Judging) -> None:
     """One paragraph for the files that are judged alike, or one object of a JSON list."""
     settings = [_settings(group) for group in groups(tasks, judging, arguments)]
     if arguments.output_format == "json":

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from amplint.cli.judging import Judged, Judging, JudgingArguments, judging_command
 from amplint.cli.main import CLEAN, FAILED, FOUND, error_message, message, print_lines, write_out
+from amplint.cli.options import ReportingArguments, judging_command
 from amplint.cli.running import Work, ending_in_order, hardware, repeated, require_torch, verify_all
 from amplint.config import UsageError
 from amplint.engine import check_file
@@ -22,11 +22,12 @@ from amplint.source import Source, SourceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from amplint.judging import Judged, Judging
     from amplint.verify.verification import Settings, Verified
 
 
 @dataclass(frozen=True)
-class Arguments(JudgingArguments):
+class Arguments(ReportingArguments):
     """The command line of one run, as given."""
 
     targets: tuple[str, ...]

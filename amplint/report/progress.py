@@ -12,28 +12,35 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
+WHOLE_RUN = 1e6
+"""Seconds of which the estimate takes the mean: of the whole run, since one file may be slow."""
 DELAY = 1.0
 """Seconds before the bar appears."""
 
 
 @contextmanager
-def counting(total: int, *, shown: bool = True) -> Iterator[Callable[[], None]]:
-    """A bar for runs that take longer than a moment; gives what to call whenever one more file is done."""
+def counting(total: int, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """A bar for runs that take longer than a moment; gives what to call with the size of each file that is done.
+
+    ``total`` is the size of all: large files come first, and an estimate by their number would be too long at first.
+    """
     if not (shown and sys.stderr.isatty()):
-        yield lambda: None
+        yield lambda size: None
         return
     done, start = 0, time.monotonic()
     bar: Progress | None = None
     with ExitStack() as stack:
 
-        def advance() -> None:
+        def advance(size: int) -> None:
             nonlocal done, bar
-            done += 1
+            done += size
             if bar is None and time.monotonic() - start >= DELAY:
                 from rich.console import Console
                 from rich.progress import Progress
 
-                bar = stack.enter_context(Progress(console=Console(stderr=True), transient=True))
+                bar = stack.enter_context(
+                    Progress(console=Console(stderr=True), transient=True, speed_estimate_period=WHOLE_RUN)
+                )
                 bar.add_task("Checking", total=total)
             if bar is not None:
                 bar.update(bar.task_ids[0], completed=done)

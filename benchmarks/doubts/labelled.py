@@ -17,9 +17,9 @@ from mutants.outcomes import HARMLESS, HURTS
 from mutants.rows import LABELS, files_of, load
 from wheels import DownloadError, unpacked, wheel_in
 
-from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
+from amplint.judging import judging_options
 from amplint.plugins import ALL, load_rules
 from amplint.source import Source
 

@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file, collect_seldom
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
+from amplint.judging import judging_options
 from amplint.plugins import load_rules
 from amplint.source import Source
 from mutants.edits import apply, changed_rows, row_after

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from halves import HALVES
 
-from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
 from amplint.finding import Applicability
+from amplint.judging import judging_options
 from amplint.plugins import load_rules
 from amplint.source import Source
 from mutants.draw import draw

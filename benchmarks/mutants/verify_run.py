@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from amplint.cli.judging import judging_options
 from amplint.config import Config
 from amplint.engine import check_file
+from amplint.judging import judging_options
 from amplint.plugins import load_rules
 from amplint.source import Source
 from amplint.verify.job import Job, Outcome

@@ -1,13 +1,10 @@
-"""From the command line and the configuration to what is judged: rules, scenarios, cast policy, torch version."""
+"""From what is asked for and the configuration to what is judged: rules, scenarios, cast policy, torch version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING
 
 from amplint.config import Config, Configurations, UsageError, find_config, parse_torch_version
 from amplint.engine import Options
@@ -27,135 +24,12 @@ from amplint.report import FORMATS
 from amplint.threshold import Threshold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from amplint.rule_base import Rule
 
 AUTO = "auto"
 """Names the scenarios of a run in which none is named."""
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class JudgingArguments:
-    """What a command line that judges files has besides what is its command's own."""
-
-    scenario: tuple[str, ...]
-    device: str | None
-    torch_version: str | None
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
-    pedantic: bool
-    min_certainty: str | None
-    min_severity: str | None
-    config: str | None
-    isolated: bool
-    no_plugins: bool
-    output_format: str
-    exit_zero: bool
-
-    def judging(self, *, changed: Callable[[Config], Config] = lambda config: config, **options: Any) -> Judging:
-        """What each file is judged by; ``options`` are more of :func:`judging_options`. Raises UsageError.
-
-        ``changed`` is as :class:`Configurations` takes it.
-        """
-        for name in ("scenario", "device", "torch_version", "select", "ignore"):
-            options[name] = getattr(self, name)
-        options["min_certainty"] = self._least_certainty()
-        options["min_severity"] = Severity(self.min_severity) if self.min_severity is not None else None
-        return Judging(
-            Configurations(only=self.config, isolated=self.isolated, changed=changed),
-            lambda config, rules: judging_options(config, rules, **options),
-            plugins=not (self.isolated or self.no_plugins),
-        )
-
-    def _least_certainty(self) -> Certainty | None:
-        if self.pedantic and self.min_certainty not in (None, Certainty.POSSIBLE.value):
-            raise UsageError(
-                f"--pedantic is --min-certainty possible: --min-certainty {self.min_certainty} contradicts it"
-            )
-        if self.pedantic:
-            return Certainty.POSSIBLE
-        return Certainty(self.min_certainty) if self.min_certainty is not None else None
-
-
-def judging_command(*formats: str, configured: bool = False) -> Callable[[_F], _F]:
-    """Give a command the options of :class:`JudgingArguments`, with the forms of its report.
-
-    ``configured``: the form may be that of a configuration, see :func:`configured_format`.
-    """
-    options = (
-        _rules_option("--select", "Rules to use instead of the default ones: codes, prefixes or names, with commas."),
-        _rules_option("--ignore", "Rules to leave out.", "--extend-ignore"),
-        click.option(
-            "--scenario", multiple=True, metavar="NAME", help="A way of running; may be repeated.  [default: auto]"
-        ),
-        click.option("--device", type=click.Choice(DEVICES), help="Whose cast policy to go by.  [default: cuda]"),
-        torch_version_option,
-        click.option("--pedantic", is_flag=True, help="Report what is merely possible too: --min-certainty possible."),
-        _least_option("--min-certainty", Certainty, "How sure a finding has to be to count.  [default: likely]"),
-        _least_option("--min-severity", Severity, "How grave a finding has to be to count.  [default: warning]"),
-        format_option(*formats, configured=configured),
-        config_option,
-        isolated_option,
-        no_plugins_option,
-        click.option("--exit-zero", is_flag=True, help="Leave with status 0 even if something is found."),
-    )
-
-    def decorated(command: _F) -> _F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
-
-
-def _rules_option(name: str, text: str, *aliases: str) -> Callable[[_F], _F]:
-    return click.option(name, *aliases, name.lstrip("-"), multiple=True, metavar="RULES", help=text)
-
-
-def _least_option(name: str, levels: type[Certainty] | type[Severity], text: str) -> Callable[[_F], _F]:
-    return click.option(name, type=click.Choice([level.value for level in levels]), help=text)
-
-
-def format_option(*formats: str, configured: bool = False) -> Callable[[_F], _F]:
-    """``--output-format``, whose first form is the default; where it may be ``configured``, None."""
-    kinds, text = click.Choice(formats), "Form of the report."
-    if configured:
-        return click.option("--output-format", type=kinds, help=f"{text}  [default: {formats[0]}]")
-    return click.option("--output-format", type=kinds, default=formats[0], show_default=True, help=text)
-
-
-def configured_format(config: str | None, *, isolated: bool) -> str:
-    """The form of a report that the configuration of the current folder, or the one given, asks for, else the first.
-
-    Raises UsageError for a form that there is not, and for a configuration given that is not valid.
-    """
-    found = Configurations(only=config, isolated=isolated).of(Path.cwd())
-    for part in found.parts if found is not None else ():
-        check_format(part)
-    return (found.output_format if found is not None else None) or FORMATS[0]
-
-
-def check_format(config: Config) -> None:
-    """Raise UsageError for a form of report that there is not."""
-    name = config.output_format
-    if name is not None and name not in FORMATS:
-        hint = nearest(name, FORMATS) or f"; known: {', '.join(FORMATS)}"
-        raise UsageError(f"{config.path}: unknown output format '{name}'{hint}")
-
-
-config_option = click.option(
-    "--config", metavar="FILE", help="The configuration of all files, instead of the nearest to each."
-)
-isolated_option = click.option("--isolated", is_flag=True, help="Read no configuration file, and load no rule pack.")
-no_plugins_option = click.option(
-    "--no-plugins", is_flag=True, help="Load no rule pack; the built-in rules are always there."
-)
-torch_version_option = click.option(
-    "--torch-version", metavar="X.Y", help="The torch to judge by.  [default: what the project requires]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +129,14 @@ class Judging:
             self._options(part, rules)
         except UsageError as error:
             raise UsageError(f"{part.path}: {error}") from error
+
+
+def check_format(config: Config) -> None:
+    """Raise UsageError for a form of report that there is not."""
+    name = config.output_format
+    if name is not None and name not in FORMATS:
+        hint = nearest(name, FORMATS) or f"; known: {', '.join(FORMATS)}"
+        raise UsageError(f"{config.path}: unknown output format '{name}'{hint}")
 
 
 def rules_here(*, plugins: bool) -> tuple[Rule, ...]:

@@ -1,0 +1,37 @@
+"""From the paths that are named to the files to check, each with what it is judged by."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amplint.engine import Task
+from amplint.files import find_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amplint.judging import Judging
+    from amplint.passed_over import PassedOver
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The files to check, by path; a line for each path or configuration that cannot be read; what is passed over."""
+
+    tasks: tuple[Task, ...]
+    errors: tuple[str, ...]
+    passed_over: PassedOver
+
+
+def plan(paths: Sequence[str], judging: Judging, selectors: Sequence[Sequence[str]]) -> Plan:
+    """What a check of files and folders comes to. Raises UsageError for a selector that matches no rule."""
+    found = find_files(paths, judging.configurations)
+    for folder in filter(os.path.isdir, paths):
+        judging.of(Path(os.path.abspath(folder)))
+    judged = [(file, judging.of_file(file.path)) for file in found.files]
+    tasks = tuple(Task(file.path, file.size, by.options) for file, by in judged if by is not None)
+    judging.require(*selectors)
+    return Plan(tasks, (*found.errors, *judging.configurations.errors), found.passed_over)

@@ -1,0 +1,1 @@
+"""The smallest file that still gives a finding: what ``amplint report`` writes."""
