@@ -16,9 +16,11 @@ from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCE
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
+from amplint.narrowing import WHOLE
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
-from amplint.suppress import without_suppressed
+from amplint.suppression.hiding import Suppressions
+from amplint.suppression.unused import Rules, reports
 from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE, is_template
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from amplint.claims.suspect import Suspect
     from amplint.infer.state.facts import FileFacts
+    from amplint.narrowing import Narrowing
     from amplint.rule_base import Rule
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
@@ -45,8 +48,10 @@ class Options:
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
     possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place, also where
-    several fail for one cause. ``asked``: codes of rules whose kinds in preview (:mod:`amplint.judge.preview`) are told
-    too. Scenarios that are named are meant everywhere; None stands for the default ones, each where the code runs so.
+    several fail for one cause; ``apart``: those of one cause are not made one. ``asked``: codes of rules whose kinds in
+    preview (:mod:`amplint.judge.preview`) are told too. ``known``: all rules, on or off, that comments may name; None
+    where they may name others. Scenarios that are named are meant everywhere; None stands for the default ones, each
+    where the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -55,8 +60,10 @@ class Options:
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
     each_place: bool = False
+    apart: bool = False
     dropped: bool = False
     asked: frozenset[str] = frozenset()
+    known: tuple[Rule, ...] | None = None
     fix: Applicability | None = None
     write: bool = True
 
@@ -72,9 +79,9 @@ class Options:
         return torch_range(path.parent)
 
 
-def check_file(file: Path | Source, options: Options) -> FileResult:
-    """Check one file, and fix what it holds if the options say so; nothing is written. Never raises for what is in the
-    file."""
+def check_file(file: Path | Source, options: Options, narrowing: Narrowing = WHOLE) -> FileResult:
+    """Check one file, and fix what it holds if the options say so; nothing is written. What ``narrowing`` leaves out is
+    neither found nor fixed. Never raises for what is in the file."""
     if isinstance(file, Source):
         source = file
     else:
@@ -84,20 +91,22 @@ def check_file(file: Path | Source, options: Options) -> FileResult:
             return FileResult(file, error=f"cannot read {file}: {error.strerror or error}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = _check(source, options)
+        result = _check(source, options, narrowing)
         if options.fix is None or not any(finding.fix for finding in result.findings):
             return result
-        return _fixed(source, result, options, options.fix)
+        return _fixed(source, result, options, options.fix, narrowing)
 
 
-def _fixed(source: Source, result: FileResult, options: Options, highest: Applicability) -> FileResult:
+def _fixed(
+    source: Source, result: FileResult, options: Options, highest: Applicability, narrowing: Narrowing
+) -> FileResult:
     """What is left after fixing, and the fixed bytes."""
     from amplint.fix import fix_source
 
     followed = set(result.followed)
 
     def check(changed: Source) -> FileResult:
-        again = _check(changed, options)
+        again = _check(changed, options, narrowing)
         followed.update(again.followed)
         return again
 
@@ -115,20 +124,46 @@ def _fixed(source: Source, result: FileResult, options: Options, highest: Applic
     return replace(result, fixed=outcome.fixed, before=source.data, after=outcome.source.data)
 
 
-def _check(source: Source, options: Options) -> FileResult:
+def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult:
     failures: list[str] = []
     followed: set[Path] = set()
+    readable = source
     try:
         source.tree  # noqa: B018
         findings = _findings(source, options, failures, followed)
+        findings = _unsilenced(source, _distinct(findings), options, failures)
     except SourceError as error:
         if is_template(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
             return FileResult(source.path, failures=tuple(failures))
-        finding = UNPARSABLE.finding(source.path, error, options.device)
-        return FileResult(source.path, tuple(with_fingerprints([finding], _blank(source))), tuple(failures))
-    findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
-    findings = at_each_place(findings) if options.each_place else one_for_each_cause(findings)
-    return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
+        findings = [UNPARSABLE.finding(source.path, error, options.device)]
+        readable, followed = _blank(source), set()
+    findings, known = narrowing.split(with_fingerprints(findings, readable), readable)
+    if not options.apart:
+        findings = at_each_place(findings) if options.each_place else one_for_each_cause(findings)
+    return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed), known=tuple(known))
+
+
+def _unsilenced(source: Source, findings: list[Finding], options: Options, failures: list[str]) -> list[Finding]:
+    """What no comment silences, and what is to be said of comments that silence nothing."""
+    rules = Rules(options.rules, options.known)
+    reporting = not failures and rules.may_report(source.data)
+    if not findings and not reporting:
+        return findings
+    suppressions = Suppressions(source)
+    left = suppressions.left(findings)
+    if reporting:
+        left += reports(source, suppressions, rules, lambda: _widely(source, options), options.device)
+    return left
+
+
+def _widely(source: Source, options: Options) -> list[Finding] | None:
+    """What is found where everything possible counts, in the scenarios of the run and the default ones; None for a
+    failure."""
+    failures: list[str] = []
+    found: list[Finding] = []
+    for scenarios in dict.fromkeys((options.scenarios, None)):
+        found += _findings(source, replace(options, pedantic=True, scenarios=scenarios), failures, set())
+    return None if failures else found
 
 
 def _findings(source: Source, options: Options, failures: list[str], followed: set[Path]) -> list[Finding]:
@@ -299,11 +334,12 @@ def _blank(source: Source) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One file to check: its absolute path, its size in bytes, and what to check it for."""
+    """One file to check: its absolute path, its size in bytes, what to check it for, and what to leave out."""
 
     path: Path
     size: int
     options: Options
+    narrowing: Narrowing = WHOLE
 
 
 def check_files(tasks: Sequence[Task], jobs: int | None = None) -> Results:
@@ -386,7 +422,7 @@ def _guarded(task: Task) -> FileResult:
     """:func:`check_file`, with what it did not expect turned into one line."""
     collect_after_file()
     try:
-        return check_file(task.path, task.options)
+        return check_file(task.path, task.options, task.narrowing)
     except Exception as error:
         return FileResult(task.path, failures=(_failure("internal error in amplint", task.path, error),))
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amplint.config import UsageError
+from amplint.nearest import nearest
 from amplint.rule_base import CODE, Rule
+from amplint.suppression.unused import UNUSED
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 BUILT_IN = "amplint_rules"
 GROUP = "amplint.rules"
 ALL = "ALL"
+OWN = (UNUSED, UNPARSABLE)
+"""amplint's own rules, which need no facts."""
 
 _NEEDED = ("code", "name", "severity", "tokens")
 """What a rule sets, without which nothing can be said of it."""
@@ -67,7 +70,7 @@ def load_rules(packs: Iterable[Pack] = ()) -> tuple[Rule, ...]:
 
     A pack that is asked for twice is loaded once.
     """
-    known: dict[str, Rule] = {UNPARSABLE.code: UNPARSABLE, UNPARSABLE.name: UNPARSABLE}
+    known: dict[str, Rule] = {key: rule for rule in OWN for key in (rule.code, rule.name)}
     chosen: dict[str, Pack] = {}
     for pack in (Pack(BUILT_IN), *packs):
         chosen.setdefault(pack.module, pack)
@@ -141,13 +144,6 @@ def find_rule(rules: Iterable[Rule], text: str) -> Rule:
         if text.upper() == rule.code or text.lower() == rule.name:
             return rule
     raise UsageError(f"unknown rule '{text}'{nearest(text, [*(r.code for r in rules), *(r.name for r in rules)])}")
-
-
-def nearest(text: str, candidates: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)``, or nothing where no candidate resembles the text."""
-    spelling = {candidate.casefold(): candidate for candidate in candidates}
-    matches = get_close_matches(text.casefold(), list(spelling), n=1, cutoff=0.5)
-    return f" (did you mean '{spelling[matches[0]]}'?)" if matches else ""
 
 
 def check_selectors(rules: Iterable[Rule], selectors: Iterable[str]) -> None:

@@ -16,7 +16,8 @@ from amplint.cli.rules import as_json
 from amplint.config import Config, UsageError, find_config
 from amplint.explain.rule_page import rule_page
 from amplint.infer.lattice.scenarios import SCENARIOS
-from amplint.plugins import find_rule, nearest
+from amplint.nearest import nearest
+from amplint.plugins import find_rule
 from amplint.rule_base import documentation
 
 if TYPE_CHECKING:

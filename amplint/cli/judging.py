@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +12,7 @@ import click
 from amplint.config import Config, Configurations, UsageError, find_config, parse_torch_version
 from amplint.engine import Options
 from amplint.infer.lattice.scenarios import DEVICES, Scenario, find_scenario, scenario_names
+from amplint.nearest import nearest
 from amplint.plugins import (
     PackError,
     check_selectors,
@@ -19,7 +20,6 @@ from amplint.plugins import (
     load_rules,
     named,
     named_packs,
-    nearest,
     select_rules,
 )
 
@@ -169,7 +169,8 @@ class Judging:
         rules = load_rules(packs)
         if self._plugins:
             check_selectors(rules, config.selectors)
-        judged = Judged(self._options(config, rules), config)
+        options = replace(self._options(config, rules), known=rules if self._plugins else None)
+        judged = Judged(options, config)
         for rule in rules:
             self.rules.setdefault(rule.code, rule)
         return judged
@@ -203,6 +204,7 @@ def judging_options(
     pedantic: bool = False,
     fix: Applicability | None = None,
     write: bool = True,
+    apart: bool = False,
 ) -> Options:
     """What is given on the command line wins over the configuration. Raises UsageError."""
     chosen, extend, left_out = split(select), split(extend_select), split(ignore)
@@ -221,6 +223,7 @@ def judging_options(
         asked=named(rules, (*chosen, *extend)),
         fix=fix,
         write=write,
+        apart=apart,
     )
 
 
