@@ -21,9 +21,9 @@ Rows = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ChangedLines:
-    """The rows of a file that are new or changed, as the file stood when it was compared; None for all of them."""
+    """The rows of a file that are new or changed, as the file stood when it was compared."""
 
-    rows: tuple[Rows, ...] | None
+    rows: tuple[Rows, ...]
     data: bytes
 
     def touched(self, findings: Iterable[Finding], source: Source) -> list[Finding]:
@@ -32,7 +32,7 @@ class ChangedLines:
         ``source`` is the file as compared, or as fixes have changed it since.
         """
         findings = list(findings)
-        if self.rows is None or not findings:
+        if not findings:
             return findings
         rows = self._rows_in(source)
         return [
@@ -43,7 +43,6 @@ class ChangedLines:
 
     def _rows_in(self, source: Source) -> tuple[Rows, ...]:
         """The changed rows, where they lie now. What fixes wrote counts as what they wrote over."""
-        assert self.rows is not None
         if source.data == self.data:
             return self.rows
         before = Source(source.path, self.data).lines

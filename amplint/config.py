@@ -33,6 +33,7 @@ class Config:
     scenarios: tuple[str, ...] = ()
     device: str | None = None
     torch_version: str | None = None
+    baseline: str | None = None
     plugins: tuple[str, ...] = ()
     factories: dict[str, str] = field(default_factory=dict)
 
@@ -42,13 +43,21 @@ class Config:
         return self.path.parent if self.path is not None else None
 
     @property
+    def baseline_path(self) -> Path | None:
+        """The baseline that it names, relative to its folder."""
+        return self.root / self.baseline if self.root is not None and self.baseline is not None else None
+
+    @property
     def selectors(self) -> tuple[str, ...]:
         """Every rule, prefix or name that it mentions."""
         return (*self.select, *self.ignore, *self.extend_select)
 
 
-KEYS = ("select", "ignore", "extend-select", "exclude", "scenarios", "device", "torch-version", "plugins", "factories")
-_STRINGS = ("device", "torch-version")
+KEYS = (
+    *("select", "ignore", "extend-select", "exclude", "scenarios", "device", "torch-version", "baseline", "plugins"),
+    "factories",
+)
+_STRINGS = ("device", "torch-version", "baseline")
 
 
 class Configurations:

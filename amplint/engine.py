@@ -47,11 +47,11 @@ class Options:
 
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
-    possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place, also where
-    several fail for one cause; ``apart``: those of one cause are not made one. ``asked``: codes of rules whose kinds in
-    preview (:mod:`amplint.judge.preview`) are told too. ``known``: all rules, on or off, that comments may name; None
-    where they may name others. Scenarios that are named are meant everywhere; None stands for the default ones, each
-    where the code runs so.
+    possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place where code
+    fails, also where several fail for one cause, and none about comments; ``apart``: those of one cause are not made
+    one. ``asked``: codes of rules whose kinds in preview (:mod:`amplint.judge.preview`) are told too. ``known``: all
+    rules, on or off, that comments may name; None where they may name others. Scenarios that are named are meant
+    everywhere; None stands for the default ones, each where the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -146,7 +146,7 @@ def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult
 def _unsilenced(source: Source, findings: list[Finding], options: Options, failures: list[str]) -> list[Finding]:
     """What no comment silences, and what is to be said of comments that silence nothing."""
     rules = Rules(options.rules, options.known)
-    reporting = not failures and rules.may_report(source.data)
+    reporting = not (failures or options.each_place) and rules.may_report(source.data)
     if not findings and not reporting:
         return findings
     suppressions = Suppressions(source)

@@ -48,7 +48,11 @@ def reported(result: Completed) -> list[dict[str, Any]]:
         ),
         ("x = 1  # amplint: ignore[toy-hlaf]", "x = 1", "no rule has the code toy-hlaf (did you mean 'toy-half'?)"),
         ("x = 1  # amplint: disable=TOY102", "x = 1", "write `# amplint: ignore[TOY102]`"),
-        ("x = 1  # amplint: disable=toy-half,toy-off why", "x = 1  # why", "write `# amplint: ignore[toy-half, toy-off]`"),
+        (
+            "x = 1  # amplint: disable=toy-half,toy-off why",
+            "x = 1  # why",
+            "write `# amplint: ignore[toy-half, toy-off]`",
+        ),
         ("x = 1  # amplint: disable", "x = 1", "write `# amplint: ignore[CODE]`"),
         ("x = 1  # amplint: disable-next-line TOY102", "x = 1", "write `# amplint: ignore[TOY102]`"),
         ("x = 1  # amplint: noqa: TOY102", "x = 1", "write `# amplint: ignore[TOY102]`"),

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from amplint.cli.judging import Judging, JudgingArguments, judging_command
+from amplint.cli.left_out import LeftOut, check_together, narrowing_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines, write_out
 from amplint.config import UsageError
 from amplint.engine import Task, check_file, check_files
@@ -23,6 +24,9 @@ from amplint.finding import Applicability, FileResult, Finding, Severity
 from amplint.passed_over import PassedOver
 from amplint.report import FORMATS, Context, plain, render
 from amplint.source import Source
+
+if TYPE_CHECKING:
+    from amplint.baseline import Baseline
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 STDIN = "-"
@@ -42,6 +46,10 @@ class Arguments(JudgingArguments):
     no_cache: bool
     jobs: int | None
     exit_non_zero_on_fix: bool
+    baseline: str | None
+    write_baseline: str | None
+    diff_base: str | None
+    add_ignore: bool
     statistics: bool
     show_files: bool
     verify: bool
@@ -54,6 +62,7 @@ class Arguments(JudgingArguments):
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff, apply fixes that change numerics too.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Leave with status 1 when a fix was applied.")
+@narrowing_options
 @click.option("--extend-select", multiple=True, metavar="RULES", help="Rules besides the selected ones.")
 @judging_command(*FORMATS)
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write the report there instead of to stdout.")
@@ -90,20 +99,26 @@ def run(arguments: Arguments) -> int:
         raise UsageError("--stdin-filename needs the path -")
     if arguments.verify:
         _require_runnable(arguments)
+    given = {f"--{name.replace('_', '-')}": bool(getattr(arguments, name)) for name in Arguments.__slots__}
+    check_together({**given, STDIN: STDIN in paths})
+    left_out = LeftOut(arguments)
+    earlier = _earlier(arguments)
     fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     judging = arguments.judging(
         extend_select=arguments.extend_select,
         fix=fix if arguments.fix or arguments.diff else None,
         write=not arguments.diff,
+        apart=arguments.add_ignore or arguments.write_baseline is not None,
     )
     context = Context(judging.rules, pedantic=arguments.pedantic)
     if STDIN in paths:
-        return _check_stdin(arguments, judging, context)
+        return _check_stdin(arguments, judging, context, left_out)
     found = find_files(paths, judging.configurations)
     for folder in filter(os.path.isdir, paths):
         judging.of(Path(os.path.abspath(folder)))
     judged = [(file, judging.of(file.path.parent)) for file in found.files]
-    tasks = [Task(file.path, file.size, by.options) for file, by in judged if by is not None]
+    whole = [(Task(file.path, file.size, by.options), by.config) for file, by in judged if by is not None]
+    tasks = left_out.narrowed(whole, paths)
     errors = [*found.errors, *judging.configurations.errors]
     for line in errors:
         error_message(line)
@@ -118,7 +133,27 @@ def run(arguments: Arguments) -> int:
             click.echo(line, err=True)
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
-    return _conclude(arguments, context, _check_all(tasks, arguments.jobs), found.passed_over, failed=bool(errors))
+    results = _check_all(tasks, arguments.jobs)
+    if arguments.write_baseline is not None:
+        from amplint.cli.baselines import write_baseline
+
+        failed = _tell_failures(results) or bool(errors)
+        click.echo(write_baseline(arguments.write_baseline, earlier, results), err=True)
+        return FAILED if failed else CLEAN
+    if arguments.add_ignore:
+        from amplint.cli.adding import add_ignores
+
+        results = add_ignores(tasks, results)
+    return _conclude(arguments, context, results, found.passed_over, left_out, failed=bool(errors))
+
+
+def _earlier(arguments: Arguments) -> Baseline | None:
+    """The baseline that is to be written again. Raises UsageError where there is something else."""
+    if arguments.write_baseline is None:
+        return None
+    from amplint.cli.baselines import earlier_baseline
+
+    return earlier_baseline(arguments.write_baseline)
 
 
 def _require_runnable(arguments: Arguments) -> None:
@@ -153,29 +188,33 @@ def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
     return sorted(results.values(), key=lambda result: str(result.path))
 
 
-def _check_stdin(arguments: Arguments, judging: Judging, context: Context) -> int:
+def _check_stdin(arguments: Arguments, judging: Judging, context: Context, left_out: LeftOut) -> int:
     path = Path(arguments.stdin_filename or "<stdin>").absolute()
     source = Source(path, sys.stdin.buffer.read())
-    options = judging.valid(path.parent).options
+    judged = judging.valid(path.parent)
     judging.require(arguments.select, arguments.ignore, arguments.extend_select)
-    result = check_file(source, options)
+    task = left_out.narrowed_stdin(Task(path, len(source.data), judged.options), judged.config, source)
+    result = check_file(source, task.options, task.narrowing)
     context.sources[path] = Source(path, result.after) if result.after is not None else source
     if arguments.fix and not arguments.diff:
         sys.stdout.buffer.write(source.data if result.after is None else result.after)
         sys.stdout.flush()
-    return _conclude(arguments, context, [result], PassedOver())
+    return _conclude(arguments, context, [result], PassedOver(), left_out)
 
 
 def _conclude(
-    arguments: Arguments, context: Context, results: list[FileResult], passed_over: PassedOver, *, failed: bool = False
+    arguments: Arguments,
+    context: Context,
+    results: list[FileResult],
+    passed_over: PassedOver,
+    left_out: LeftOut,
+    *,
+    failed: bool = False,
 ) -> int:
     """Report on all files and choose the exit status."""
-    for result in results:
-        for line in (*result.failures, *([result.error] if result.error else ())):
-            error_message(line)
-            failed = True
-        for line in result.notes:
-            message(f"note: {line}")
+    failed = _tell_failures(results) or failed
+    for line in (line for result in results for line in result.notes):
+        message(f"note: {line}")
     findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
     changed = [result for result in results if result.after is not None]
     if arguments.diff:
@@ -185,8 +224,10 @@ def _conclude(
         _deliver_text(arguments, text)
     else:
         _report(arguments, findings, context)
-    if results or not failed:
+    if results or not (failed or left_out.everything):
         _summarise(arguments, results, findings, changed, context)
+    for line in left_out.summary(results):
+        click.echo(line, err=True)
     left = passed_over.summary()
     if left is not None:
         click.echo(left, err=True)
@@ -196,6 +237,13 @@ def _conclude(
         bool(changed) and (arguments.diff or arguments.exit_non_zero_on_fix)
     )
     return FOUND if found and not arguments.exit_zero else CLEAN
+
+
+def _tell_failures(results: list[FileResult]) -> bool:
+    lines = [line for result in results for line in (*result.failures, *([result.error] if result.error else ()))]
+    for line in lines:
+        error_message(line)
+    return bool(lines)
 
 
 def _report(arguments: Arguments, findings: list[Finding], context: Context) -> None:

@@ -102,7 +102,7 @@ def directives(source: Source) -> list[Directive]:
         return []
 
 
-def _tokens(source: Source) -> Iterator[tokenize.TokenInfo]:
+def tokens(source: Source) -> Iterator[tokenize.TokenInfo]:
     """Tokens by the rows of :attr:`Source.lines`, whatever ends them."""
     lines = (line.rstrip("\r\n") + ("\n" if line[-1:] in "\r\n" else "") for line in source.lines)
     return tokenize.generate_tokens(lambda: next(lines, ""))
@@ -121,7 +121,7 @@ def _placed(source: Source) -> Iterator[Directive]:
     within: list[Directive] = []
     heading, decorated = True, False
     first = until = 0
-    for token in _tokens(source):
+    for token in tokens(source):
         row, column = token.start
         starts = token.type == tokenize.COMMENT or (not first and token.type not in (*_LAYOUT, tokenize.NEWLINE))
         if starts and not first and until != row - 1:

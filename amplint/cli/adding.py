@@ -1,0 +1,59 @@
+"""``check --add-ignore``: silence what is found by comments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amplint import contents
+from amplint.cli.main import counted, message
+from amplint.engine import check_file
+from amplint.fix import FixError, write_atomically
+from amplint.one_cause import one_for_each_cause
+from amplint.plugins import OWN
+from amplint.source import Source
+from amplint.suppression.adding import with_ignores
+from amplint.unparsable import UNPARSABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from amplint.engine import Task
+    from amplint.finding import FileResult
+
+_OWN = frozenset(rule.code for rule in OWN)
+"""Codes that a comment does not silence: it would say that a comment is unused, or stand in what cannot be read."""
+
+
+def add_ignores(tasks: Iterable[Task], results: Sequence[FileResult]) -> list[FileResult]:
+    """Write the comments, say how many findings they silence, and return what is left."""
+    by_path = {task.path: task for task in tasks}
+    left = [_added(by_path[result.path], result) for result in results]
+    silenced = sum(_told(before) - _told(after) for before, after in zip(results, left, strict=True))
+    files = sum(before is not after for before, after in zip(results, left, strict=True))
+    if silenced:
+        message(f"added `# amplint: ignore` for {counted(silenced, 'finding')} in {counted(files, 'file')}")
+    return [replace(result, findings=tuple(one_for_each_cause(result.findings))) for result in left]
+
+
+def _told(result: FileResult) -> int:
+    return len(one_for_each_cause(result.findings))
+
+
+def _added(task: Task, result: FileResult) -> FileResult:
+    """What is left of one file; the result itself where nothing was written."""
+    findings = [finding for finding in result.findings if finding.code not in _OWN]
+    if not findings:
+        return result
+    try:
+        source = Source(task.path, contents.read(task.path))
+        commented = with_ignores(source, findings)
+        again = check_file(commented, task.options, task.narrowing)
+        if any(finding.code == UNPARSABLE.code for finding in again.findings):
+            return replace(result, failures=(*result.failures, f"{task.path}: no comment can stand there"))
+        write_atomically(task.path, source.data, commented.data)
+    except OSError as error:
+        return replace(result, error=f"cannot read {task.path}: {error.strerror or error}")
+    except FixError as error:
+        return replace(result, error=str(error))
+    return again
