@@ -148,6 +148,7 @@ def test_an_unknown_code_may_belong_to_a_pack_that_is_not_loaded(project: Path, 
     (project / "a.py").write_text("x = 1  # amplint: ignore[MINE101]\n")
     (found,) = reported(run("check", "--output-format", "json"))
     assert "no rule has the code MINE101" in found["message"]
+    assert found["fix"]["applicability"] == "unsafe"
     assert run("check", "--isolated").status == 0
 
 

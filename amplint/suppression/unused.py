@@ -54,7 +54,8 @@ class UnusedSuppression(Rule):
     Fix safety
     ----------
     Safe: the dead code is taken out of the comment, or the comment where nothing is left of it. Reasons and what other
-    tools read stay. `# amplint: ignore[AMP104, AMP900]` keeps a comment that is not used at the moment.
+    tools read stay. Unsafe for a code whose letters no rule has: it may be one of a rule pack that is not installed.
+    `# amplint: ignore[AMP104, AMP900]` keeps a comment that is not used at the moment.
     """
 
     code = "AMP900"
@@ -109,6 +110,11 @@ class Rules:
         letters = _LETTERS.match(selector.text.upper())
         return letters is not None and letters[0] in self._families and not self.unknown(selector)
 
+    def of_other_packs(self, selector: Selector) -> bool:
+        """Whether a code that no rule has may be one of a pack that is not loaded here: none has its letters."""
+        letters = _LETTERS.match(selector.text)
+        return letters is not None and letters[0] not in self._families
+
     def nearest(self, selector: Selector) -> str:
         """`` (did you mean 'x'?)``: a code for what has digits, else a name."""
         coded = any(sign.isdigit() for sign in selector.text)
@@ -155,7 +161,7 @@ class _Fault:
     """What is wrong with a comment: the codes of which nothing is found (``unused``), or that are no codes.
 
     No selectors stand for the whole comment. ``about_reports``: it is a code that could have silenced another report
-    like this one.
+    like this one. ``safe``: nothing else can rest on it.
     """
 
     directive: Directive
@@ -163,6 +169,7 @@ class _Fault:
     selectors: tuple[Selector, ...] = ()
     unused: bool = False
     about_reports: bool = False
+    safe: bool = True
 
 
 def _faults(suppressions: Suppressions, rules: Rules) -> Iterator[_Fault]:
@@ -186,14 +193,22 @@ def _dead_codes(one: Directive, suppressions: Suppressions, rules: Rules) -> Ite
     unused = [code for code in codes if code not in unknown and rules.decide(code) and not suppressions.used(one, code)]
     own = [code for code in unused if _names(code, UNUSED)]
     unused = [code for code in unused if code not in own]
-    said = [f"no rule has the code {code.text}{rules.nearest(code)}" for code in unknown]
+    elsewhere = [code for code in unknown if rules.of_other_packs(code)]
+    unknown = [code for code in unknown if code not in elsewhere]
+    said = [_unknown(code, rules) for code in unknown]
     if unused:
         said.append(f"{' and '.join(code.text for code in unused)} in {{comment}} silences nothing")
     if said:
         yield _Fault(one, "; ".join(said), (*unknown, *unused), unused=bool(unused))
+    if elsewhere:
+        yield _Fault(one, "; ".join(_unknown(code, rules) for code in elsewhere), tuple(elsewhere), safe=False)
     if own:
         message = f"{' and '.join(code.text for code in own)} in {{comment}} silences nothing"
         yield _Fault(one, message, tuple(own), about_reports=True)
+
+
+def _unknown(code: Selector, rules: Rules) -> str:
+    return f"no rule has the code {code.text}{rules.nearest(code)}"
 
 
 def _report(source: Source, fault: _Fault, device: str) -> Finding:
@@ -202,6 +217,7 @@ def _report(source: Source, fault: _Fault, device: str) -> Finding:
     span = Span(Location(one.row, one.start + 1), Location(one.row, one.end + 1))
     edit = without(source, one, fault.selectors)
     whole = len(fault.selectors) in (0, len(one.selectors))
-    fix = Fix(Applicability.SAFE, "Remove the comment" if whole else "Take it out of the comment", (edit,))
+    level = Applicability.SAFE if fault.safe else Applicability.UNSAFE
+    fix = Fix(level, "Remove the comment" if whole else "Take it out of the comment", (edit,))
     message = fault.message.replace("{comment}", f"`{comment}`")
     return finding_of(UNUSED, Suspect(span, span, message, (), FORCED), source.path, device, fix)
