@@ -11,16 +11,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
-from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
+from amplint.finding import Applicability, Doubt, FileResult, Finding, with_fingerprints
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
 from amplint.narrowing import WHOLE
+from amplint.notebook import is_notebook
+from amplint.notebook.narrowing import told_together
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
 from amplint.suppression.hiding import Suppressions
 from amplint.suppression.unused import Rules, reports
+from amplint.threshold import EVERYTHING, Threshold
 from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE, is_template
 
@@ -47,11 +50,12 @@ class Options:
 
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
-    possible, ``dropped`` also what a doubt drops, as possible. ``each_place``: a finding for each place where code
-    fails, also where several fail for one cause, and none about comments; ``apart``: those of one cause are not made
-    one. ``asked``: codes of rules whose kinds in preview (:mod:`amplint.judge.preview`) are told too. ``known``: all
-    rules, on or off, that comments may name; None where they may name others. Scenarios that are named are meant
-    everywhere; None stands for the default ones, each where the code runs so.
+    possible, ``dropped`` also what a doubt drops, as possible. What is below ``threshold`` does not count.
+    ``each_place``: a finding for each place where code fails, also where several fail for one cause, and none about
+    comments; ``apart``: those of one cause are not made one. ``asked``: codes of rules whose kinds in preview
+    (:mod:`amplint.judge.preview`) are told too. ``known``: all rules, on or off, that comments may name; None where
+    they may name others. Scenarios that are named are meant everywhere; None stands for the default ones, each where
+    the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -59,6 +63,7 @@ class Options:
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
     pedantic: bool = False
+    threshold: Threshold = EVERYTHING
     each_place: bool = False
     apart: bool = False
     dropped: bool = False
@@ -89,6 +94,20 @@ def check_file(file: Path | Source, options: Options, narrowing: Narrowing = WHO
             source = Source(file, contents.read(file))
         except OSError as error:
             return FileResult(file, error=f"cannot read {file}: {error.strerror or error}")
+    if is_notebook(source.path):
+        from amplint.notebook.checking import check_notebook
+
+        return check_notebook(
+            source,
+            lambda program: _check_python(program, options, narrowing),
+            lambda cell, error: _unparsable(cell, error, options, "cell"),
+            narrowing,
+        )
+    return _check_python(source, options, narrowing)
+
+
+def _check_python(source: Source, options: Options, narrowing: Narrowing) -> FileResult:
+    """Check Python source, and fix it where the options say so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = _check(source, options, narrowing)
@@ -133,13 +152,14 @@ def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult
         findings = _findings(source, options, failures, followed)
         findings = _unsilenced(source, _distinct(findings), options, failures)
     except SourceError as error:
-        if is_template(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
-            return FileResult(source.path, failures=tuple(failures))
-        findings = [UNPARSABLE.finding(source.path, error, options.device)]
+        findings = _unparsable(source, error, options)
         readable, followed = _blank(source), set()
-    findings, known = narrowing.split(with_fingerprints(findings, readable), readable)
+    findings = with_fingerprints(findings, readable)
+    findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
+    findings, known = narrowing.split(findings, readable)
     if not options.apart:
-        findings = at_each_place(findings) if options.each_place else one_for_each_cause(findings)
+        joined = at_each_place if options.each_place else one_for_each_cause
+        findings = [told for together in told_together(findings, readable) for told in joined(together)]
     return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed), known=tuple(known))
 
 
@@ -164,6 +184,13 @@ def _widely(source: Source, options: Options) -> list[Finding] | None:
     for scenarios in dict.fromkeys((options.scenarios, None)):
         found += _findings(source, replace(options, pedantic=True, scenarios=scenarios), failures, set())
     return None if failures else found
+
+
+def _unparsable(source: Source, error: SourceError, options: Options, whole: str = "file") -> list[Finding]:
+    """The finding that stands for a file or a cell that is no Python; none for a template, or where none is asked."""
+    if is_template(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
+        return []
+    return [UNPARSABLE.finding(source.path, error, options.device, whole)]
 
 
 def _findings(source: Source, options: Options, failures: list[str], followed: set[Path]) -> list[Finding]:
@@ -270,8 +297,8 @@ def _weighed(
 
     That is what only a script or a test runs (see :mod:`amplint.infer.syntax.scripts`), and where only half weights
     show it and nothing that owns weights leads there, or no call of such a module (see
-    :mod:`amplint.infer.entry.weight_reach`); and where its kind is in preview (see :mod:`amplint.judge.preview`). Who
-    names the scenarios means them everywhere.
+    :mod:`amplint.infer.entry.weight_reach`); and where its kind is in preview. Who names the scenarios means them
+    everywhere.
     """
     from amplint.claims.conflicts import unreached, unused
 
@@ -283,20 +310,24 @@ def _weighed(
         suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.FAILS_BEFORE)
     if rule.code in doubts.LOSS_BY_VALUES.codes:
         suspect = suspect.doubted(doubts.LOSS_BY_VALUES)
-    if options.scenarios is not None:
-        return suspect
     row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)
+    if options.scenarios is not None:
+        return suspect.doubted(*_preview(suspect, rule, options, half))
     weights = half and rule.of_weights
     owned = not (weights and suspect.of_weights) or facts.runs_on_weights(row)
     if weights and rule.code in doubts.FOR_USERS.codes and not facts.runs_when_called(row):
         suspect = suspect.doubted(doubts.FOR_USERS)
-    told = rule.code in options.asked or not in_preview(rule.code, half, suspect.standing.certainty)
     held = {
         doubts.RUN_IN_FULL_PRECISION: any(first <= row <= last for first, last in blocks),
-        doubts.PREVIEW: not told,
         doubts.NO_WEIGHTS: not owned,
     }
-    return suspect.doubted(*holding(held))
+    return suspect.doubted(*holding(held), *_preview(suspect, rule, options, half))
+
+
+def _preview(suspect: Suspect, rule: Rule, options: Options, half_weights_only: bool) -> tuple[Doubt, ...]:
+    """The doubt for kinds in preview, where it holds (see :mod:`amplint.judge.preview`)."""
+    told = rule.code in options.asked or not in_preview(rule.code, half_weights_only, suspect.standing.certainty)
+    return () if told else (doubts.PREVIEW,)
 
 
 def _failing(rule: Rule) -> str:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOK, NOTEBOOKS, PassedOver
+from amplint.notebook import SUFFIX as NOTEBOOK
+from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS, Passed, PassedOver
+from amplint.patterns import gitignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pathspec import GitIgnoreSpec
-
-    from amplint.config import Configurations
+    from amplint.config import Config, Configurations
+    from amplint.patterns import Patterns
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", "venv", "node_modules", "build", "dist"})
 """Folders passed over below a given path, besides hidden ones."""
@@ -37,12 +38,21 @@ class Discovery:
     passed_over: PassedOver = field(default_factory=PassedOver)
 
 
-def find_files(paths: Iterable[str], configurations: Configurations | None = None) -> Discovery:
-    """The files named, whatever their extension, and the ``*.py`` files below the folders named.
+def find_files(
+    paths: Iterable[str],
+    configurations: Configurations | None = None,
+    *,
+    force: bool = True,
+    notebooks: bool = True,
+) -> Discovery:
+    """The files named, whatever their extension, and the ``*.py`` and ``*.ipynb`` files below the folders named.
+
+    Without ``notebooks``, those below folders are passed over, and one that is named is an error.
 
     Hidden folders, ``__pycache__``, ``venv``, ``node_modules``, ``build``, ``dist``, what .gitignore files say, and
     what the configuration of a folder excludes in it (patterns as in .gitignore, relative to the configuration's
-    folder) are passed over below a given folder, and never apply to the path given. A file reached twice is taken once.
+    folder) are passed over below a given folder, and never apply to the path given, except that what is excluded does
+    where the configuration forces it (``force``: where that counts). A file reached twice is taken once.
     """
     discovery = Discovery()
     found: dict[str, FoundFile] = {}
@@ -56,12 +66,15 @@ def find_files(paths: Iterable[str], configurations: Configurations | None = Non
         except OSError as error:
             discovery.errors.append(f"cannot read {given}: {error.strerror or error}")
             continue
-        if path.suffix == NOTEBOOK:
-            discovery.errors.append(f"cannot check {given}: notebooks are not read, only Python source")
+        forced = forced_out(path, configurations) if force else None
+        if forced is not None:
+            discovery.passed_over.count([forced])
+        elif path.suffix == NOTEBOOK and not notebooks:
+            discovery.errors.append(f"{given} is a notebook: only check reads notebooks, other commands Python source")
         elif not path.is_dir():
             found.setdefault(os.path.realpath(path), FoundFile(path, status.st_size))
         else:
-            walk = _Walk(path, _is_python, discovery.errors, configurations)
+            walk = _Walk(path, _is_checked if notebooks else _is_python, discovery.errors, configurations)
             real = os.path.realpath(path)
             for file in walk.files():
                 key = os.path.realpath(file.path) if walk.linked else real + str(file.path)[len(str(path)) :]
@@ -83,48 +96,45 @@ def _is_python(entry: os.DirEntry[str]) -> bool:
     return entry.name.endswith(".py")
 
 
-@dataclass(frozen=True, slots=True)
-class _Ignore:
-    """Patterns and the folder that they are relative to."""
-
-    root: Path
-    spec: GitIgnoreSpec
-
-    def decides(self, path: Path, folder: bool) -> bool | None:
-        """True: ignored; False: taken back by a negated pattern; None: not mentioned."""
-        try:
-            name = path.relative_to(self.root).as_posix()
-        except ValueError:
-            return None
-        return self.spec.check_file(name + "/" if folder else name).include
+def _is_checked(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith((".py", NOTEBOOK))
 
 
-def _spec(lines: Iterable[str], root: Path) -> _Ignore:
-    from pathspec import GitIgnoreSpec
-
-    return _Ignore(root, GitIgnoreSpec.from_lines(lines))
-
-
-def _gitignore(folder: Path) -> _Ignore | None:
-    try:
-        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+def forced_out(path: Path, configurations: Configurations | None) -> Passed | None:
+    """Why an absolute path is passed over though it is given: its configuration excludes it, and forces that."""
+    if configurations is None:
         return None
-    return _spec(text.splitlines(), folder)
+    config = configurations.of(path if path.is_dir() else path.parent)
+    if config is None or not config.force_exclude:
+        return None
+    for exclude in config.excludes:
+        pattern = exclude.leave_out(path, folder=path.is_dir(), below=path.parent)
+        if pattern is not None:
+            return Passed(path, EXCLUDED, _because(pattern, exclude))
+    return None
 
 
-def _ignores_above(path: Path) -> tuple[_Ignore, ...]:
+def _because(pattern: str, stated: Patterns) -> str:
+    return f"'{pattern}' in {display_path(Path(stated.stated_in))}"
+
+
+def _ignores_above(path: Path) -> tuple[Patterns, ...]:
     """The .gitignore files above, up to the repository's root, that do not hide the given path itself."""
     if (path / ".git").exists():
         return ()
-    above: list[_Ignore] = []
+    above: list[Patterns] = []
     for folder in path.parents:
-        ignore = _gitignore(folder)
+        ignore = gitignore(folder)
         if ignore is not None:
             above.insert(0, ignore)
         if (folder / ".git").exists():
-            return tuple(ignore for ignore in above if not ignore.decides(path, folder=True))
+            return tuple(ignore for ignore in above if not _hides(ignore, path))
     return ()
+
+
+def _hides(ignore: Patterns, path: Path) -> bool:
+    decision = ignore.decision(path, folder=True, below=path)
+    return decision is not None and decision.out
 
 
 class _Walk:
@@ -144,21 +154,21 @@ class _Walk:
         self._wanted = wanted
         self._errors = errors
         self._configurations = configurations
-        self._excludes: dict[Path | None, _Ignore | None] = {}
+        self._excludes: dict[Path | None, tuple[Patterns, ...]] = {}
         self._visited: set[str] = set()
         self.linked = False
-        self.passed: list[tuple[Path, str]] = []
+        self.passed: list[Passed] = []
 
     def files(self) -> Iterator[FoundFile]:
         """The wanted files below the folder. Links to folders are followed, each folder once."""
         return self._below(self._given, _ignores_above(self._given))
 
-    def _below(self, folder: Path, ignores: tuple[_Ignore, ...]) -> Iterator[FoundFile]:
+    def _below(self, folder: Path, ignores: tuple[Patterns, ...]) -> Iterator[FoundFile]:
         real = os.path.realpath(folder)
         if real in self._visited:
             return
         self._visited.add(real)
-        own = _gitignore(folder)
+        own = gitignore(folder)
         if own is not None:
             ignores = (*ignores, own)
         try:
@@ -167,38 +177,48 @@ class _Walk:
         except OSError as error:
             self._errors.append(f"cannot read {folder}: {error.strerror or error}")
             return
-        exclude = self._exclude_in(folder)
-        for entry in entries:
-            yield from self._entry(entry, Path(entry.path), ignores, exclude)
-
-    def _exclude_in(self, folder: Path) -> _Ignore | None:
-        """What the folder's configuration excludes, unless that hides the given folder itself."""
         config = self._configurations.of(folder) if self._configurations is not None else None
-        if config is None or config.root is None or not config.exclude:
-            return None
+        excludes = self._excludes_of(config) if config is not None else ()
+        respected = ignores if config is None or config.respect_gitignore else ()
+        for entry in entries:
+            path, is_folder = Path(entry.path), entry.is_dir()
+            wanted = is_folder or self._wanted(entry)
+            if not wanted and not entry.name.endswith(NOTEBOOK):
+                continue
+            passed = self._passed(path, is_folder, excludes, respected)
+            if passed is None and not wanted:
+                passed = Passed(path, NOTEBOOKS)
+            if passed is not None:
+                self.passed.append(passed)
+            else:
+                yield from self._entry(entry, path, ignores)
+
+    def _excludes_of(self, config: Config) -> tuple[Patterns, ...]:
+        """What a configuration excludes, but for the patterns that hide the given folder itself."""
         if config.path not in self._excludes:
-            exclude = _spec(config.exclude, config.root)
-            hides = exclude.decides(self._given, folder=True)
-            self._excludes[config.path] = None if hides else exclude
+            self._excludes[config.path] = tuple(exclude.sparing(self._given) for exclude in config.excludes)
         return self._excludes[config.path]
 
-    def _entry(
-        self, entry: os.DirEntry[str], path: Path, ignores: tuple[_Ignore, ...], exclude: _Ignore | None
-    ) -> Iterator[FoundFile]:
-        is_folder = entry.is_dir()
-        wanted = is_folder or self._wanted(entry)
-        if not wanted and not entry.name.endswith(NOTEBOOK):
-            return
-        reason = _skipped(entry.name) if is_folder else None
-        if reason is None and exclude is not None and exclude.decides(path, is_folder):
-            reason = EXCLUDED
-        if reason is None and _is_ignored(path, is_folder, ignores):
-            reason = IGNORED
-        if reason is not None or not wanted:
-            self.passed.append((path, reason or NOTEBOOKS))
-            return
+    def _passed(
+        self, path: Path, is_folder: bool, excludes: tuple[Patterns, ...], ignores: tuple[Patterns, ...]
+    ) -> Passed | None:
+        """Why a path is passed over, if it is."""
+        reason = _skipped(path.name) if is_folder else None
+        if reason is not None:
+            return Passed(path, reason)
+        for exclude in excludes:
+            decision = exclude.decision(path, folder=is_folder, below=self._given)
+            if decision is not None and decision.out:
+                return Passed(path, EXCLUDED, _because(decision.pattern, exclude))
+        for ignore in reversed(ignores):
+            decision = ignore.decision(path, folder=is_folder, below=self._given)
+            if decision is not None:
+                return Passed(path, IGNORED, _because(decision.pattern, ignore)) if decision.out else None
+        return None
+
+    def _entry(self, entry: os.DirEntry[str], path: Path, ignores: tuple[Patterns, ...]) -> Iterator[FoundFile]:
         self.linked = self.linked or entry.is_symlink()
-        if is_folder:
+        if entry.is_dir():
             yield from self._below(path, ignores)
             return
         try:
@@ -214,10 +234,9 @@ def _skipped(name: str) -> str | None:
     return f"in {name}" if name in SKIPPED_FOLDERS else None
 
 
-def _is_ignored(path: Path, folder: bool, ignores: tuple[_Ignore, ...]) -> bool:
-    """The verdict of the deepest .gitignore that mentions a path."""
-    verdicts = (ignore.decides(path, folder) for ignore in reversed(ignores))
-    return bool(next((verdict for verdict in verdicts if verdict is not None), False))
+def place_name(path: Path, cell: int | None) -> str:
+    """:func:`display_path`, and the cell where the file is a notebook."""
+    return display_path(path) + (f":cell {cell}" if cell is not None else "")
 
 
 def display_path(path: Path) -> str:

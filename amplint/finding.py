@@ -58,6 +58,7 @@ class HeldDoubt:
 
     doubt: Doubt
     span: Span | None = None
+    cell: int | None = None
 
 
 class Applicability(str, Enum):
@@ -71,10 +72,11 @@ class Applicability(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A span of a file."""
+    """A span of a file, within a cell of it where it is a notebook."""
 
     filename: Path
     span: Span
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Cause:
     filename: Path
     span: Span
     message: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,6 +95,7 @@ class Edit:
 
     span: Span
     content: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ class Finding:
     mend: str = ""
     """What mends it, where findings of several rules are mended at once; empty for what is its rule's alone."""
     cell: int | None = None
+    """The number of a notebook's cell from 1, markdown counted; spans are then within it."""
     fingerprint: str = ""
 
     @property
@@ -142,7 +147,8 @@ class FileResult:
     ``failures`` are one-line internal errors (amplint's or a rule's own); ``error`` says why the file could not be
     read or written, ``notes`` what the user should know. ``before`` and ``after`` are its bytes where a fix changed
     them, and ``fixed`` counts the findings that are gone. ``followed`` are the other files that the findings rest on.
-    ``known`` are findings that a baseline knows, which are not among the others.
+    ``passed_over`` is the reason why the file turned out, when read, to be none to check. ``known`` are findings that a
+    baseline knows, which are not among the others.
     """
 
     path: Path
@@ -154,6 +160,7 @@ class FileResult:
     before: bytes = field(default=b"", repr=False)
     after: bytes | None = field(default=None, repr=False)
     followed: frozenset[Path] = frozenset()
+    passed_over: str | None = None
     known: tuple[Finding, ...] = ()
 
 

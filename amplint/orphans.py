@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
+from amplint.notebook.narrowing import in_the_same_cell
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ _Statement = ast.Import | ast.ImportFrom
 def without_orphans(source: Source, edits: Sequence[Edit]) -> list[Edit]:
     """Edits that take out each import of torch whose every use lies in what ``edits`` replace, and comes nowhere back.
 
-    Names that others may read out of the file stay (:func:`is_exported`), and so does what had no use before.
+    Names that others may read out of the file stay (:func:`is_exported`), and so do what had no use before and the
+    imports in other cells of a notebook.
     """
     replaced = [edit.span for edit in edits if edit.span.start != edit.span.end]
     if not replaced:
@@ -29,12 +31,13 @@ def without_orphans(source: Source, edits: Sequence[Edit]) -> list[Edit]:
     names = _Names.of(source)
     gone = names.used_only_in(replaced)
     gone -= {name for name in gone for edit in edits if re.search(rf"(?<![\w.]){re.escape(name)}\b", edit.content)}
-    return [
+    removals = (
         _removal(source, parent, statement, alias)
         for name, found in names.imports.items()
         if name in gone and all(_of_torch(*entry[1:]) for entry in found) and not is_exported(source, name)
         for parent, statement, alias in found
-    ]
+    )
+    return in_the_same_cell(edits, removals, source)
 
 
 def is_exported(source: Source, local: str) -> bool:

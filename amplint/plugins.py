@@ -61,8 +61,8 @@ def installed_packs() -> tuple[Pack, ...]:
 
 
 def named_packs(config: Config) -> tuple[Pack, ...]:
-    """The packs that a configuration names."""
-    return tuple(Pack(name, str(config.path)) for name in config.plugins)
+    """The packs that the files of a configuration name."""
+    return tuple(Pack(name, str(part.path)) for part in config.parts for name in part.plugins)
 
 
 def load_rules(packs: Iterable[Pack] = ()) -> tuple[Rule, ...]:
@@ -172,6 +172,11 @@ def select_rules(
         if wanted > unwanted:
             chosen.append(rule)
     return tuple(chosen)
+
+
+def unmatched(rules: Iterable[Rule], selectors: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules that no selector matches."""
+    return tuple(rule for rule in rules if not any(_weight(selector, rule) for selector in selectors))
 
 
 def named(rules: Sequence[Rule], selectors: Sequence[str]) -> frozenset[str]:

@@ -83,6 +83,18 @@ class _Trees:
 _TREES = _Trees()
 
 
+def parse(text: str) -> ast.Module:
+    """The syntax tree of a text without a byte order mark. Raises SourceError where there is none."""
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        rows = len(list(io.StringIO(text, newline="")))
+        row = min(max(error.lineno or 1, 1), max(rows, 1))
+        raise SourceError(error.msg, Location(row, max(error.offset or 1, 1))) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SourceError(str(error) or type(error).__name__) from error
+
+
 class Source:
     """One file's text as it stands on disk, line endings included.
 
@@ -120,19 +132,9 @@ class Source:
         """The syntax tree, one for all sources of equal path and bytes. Raises SourceError where there is none."""
         tree = _TREES.find(self.path, self.data)
         if tree is None:
-            tree = self._parse()
+            tree = parse(self.text.removeprefix("\ufeff"))
             _TREES.keep(self.path, self.data, tree)
         return tree
-
-    def _parse(self) -> ast.Module:
-        text = self.text
-        try:
-            return ast.parse(text.removeprefix("\ufeff"), filename=str(self.path))
-        except SyntaxError as error:
-            row = min(max(error.lineno or 1, 1), max(len(self.lines), 1))
-            raise SourceError(error.msg, Location(row, max(error.offset or 1, 1))) from error
-        except (ValueError, RecursionError, MemoryError) as error:
-            raise SourceError(str(error) or type(error).__name__) from error
 
     def line(self, row: int) -> str:
         """The text of a row (from 1) without its line ending; empty past the end."""

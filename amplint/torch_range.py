@@ -24,13 +24,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from amplint import requirement_files
+from amplint import contents, requirement_files
 from amplint.config import NEWEST_TORCH, parse_toml
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class TorchRange:
 
 def torch_range(folder: Path) -> TorchRange:
     """What the project that a folder belongs to requires; the newest release known where nothing is said."""
-    return _required(str(folder)) or TorchRange(NEWEST_TORCH, NEWEST_TORCH)
+    return _required(str(folder), contents.age()) or TorchRange(NEWEST_TORCH, NEWEST_TORCH)
 
 
-@cache
-def _required(folder: str) -> TorchRange | None:
+@lru_cache(maxsize=4096)
+def _required(folder: str, age: int) -> TorchRange | None:
     try:
         names = os.listdir(folder)
     except OSError:
@@ -81,7 +81,7 @@ def _required(folder: str) -> TorchRange | None:
         return found
     metadata = _distributions(parent).get(own)
     if metadata is None:
-        return _required(parent)
+        return _required(parent, age)
     return _installable(_read(metadata, _in_metadata), [(metadata, requirement_files.python_of_metadata)])
 
 

@@ -27,7 +27,8 @@ class UnparsableFile(Rule):
     ------------
     Reports a file that does not decode in its declared encoding, that Python cannot parse, or that is nested too
     deeply to be analysed. The other files are still checked. A template, where Python stops at `{{ name }}` or
-    `{% if %}`, is no Python and is not reported.
+    `{% if %}`, is no Python and is not reported. In a notebook each such cell is reported, and the other cells are
+    checked.
 
     Why it is bad
     -------------
@@ -58,13 +59,13 @@ class UnparsableFile(Rule):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         return ()
 
-    def finding(self, path: Path, error: SourceError, device: str) -> Finding:
-        """The finding that stands for a whole file, where the parser stopped."""
+    def finding(self, path: Path, error: SourceError, device: str, whole: str = "file") -> Finding:
+        """The finding that stands for a whole file, or a whole cell, where the parser stopped."""
         start = error.location
         span = Span(start, Location(start.row, start.column + 1))
         refused = f"Python {version_info.major}.{version_info.minor} cannot parse this"
         why = refused if isinstance(error.__cause__, SyntaxError) else "this cannot be read as Python source"
-        message = f"{why}, so the file was not checked: {error.message}"
+        message = f"{why}, so the {whole} was not checked: {error.message}"
         return finding_of(self, Suspect(span, span, message, (), FORCED), path, device)
 
 

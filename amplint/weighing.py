@@ -12,6 +12,7 @@ from amplint.claims.caught import has_substitute
 from amplint.claims.seen_ways import only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
+from amplint.infer.syntax.scripts import asks_for_low_precision
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.project.helpers import helps_tests
@@ -102,7 +103,7 @@ def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
         if suspect.standing.told:
             of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
             unused = rule.code in doubts.LEFT_OVER.codes and left.hold(suspect.span.start.row)
-            unasked = of_accuracy and not asks_anywhere(*facts.root)
+            unasked = of_accuracy and not asks_anywhere(*facts.root) and not asks_for_low_precision(tree)
             raises = rule.code in doubts.SUBSTITUTED.codes and suspect.severity is Severity.ERROR
             substituted = raises and has_substitute(facts.source, suspect.span)
             held |= {doubts.LEFT_OVER: unused, doubts.UNASKED_PRECISION: unasked, doubts.SUBSTITUTED: substituted}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ from amplint.judge import preview
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from language_client import Editor
     from preflight_machine import Machine
 
     from amplint.infer.lattice.scenarios import Scenario
@@ -99,6 +101,28 @@ def machine(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, pyth
     made = Machine(tmp_path, monkeypatch, python)
     made.command("nvidia-smi", "exit 1")
     return made
+
+
+@pytest.fixture(scope="module")
+def one_editor() -> Iterator[Editor]:
+    """A real language client and ``amplint server``, without a workspace: starting it takes longer than most tests."""
+    from language_client import Editor
+
+    loop = asyncio.new_event_loop()
+    editor = Editor(None)
+    editor.loop = loop
+    loop.run_until_complete(editor.__aenter__())
+    yield editor
+    loop.run_until_complete(editor.__aexit__(None))
+    loop.close()
+
+
+@pytest.fixture
+def editor(one_editor: Editor) -> Iterator[Editor]:
+    """That client, with nothing open and nothing said."""
+    yield one_editor
+    assert one_editor.loop is not None
+    one_editor.loop.run_until_complete(one_editor.close_all())
 
 
 @pytest.fixture

@@ -235,3 +235,32 @@ def test_the_file_has_the_mode_that_others_have(old: Path) -> None:
     os.umask(mask)
     assert Path(BASE).stat().st_mode & 0o777 == 0o666 & ~mask
     assert sorted(path.name for path in old.iterdir()) == ["b.py", BASE, "src"]
+
+
+def test_cells_of_notebooks_are_known(project: Path, run: Run) -> None:
+    file = project / "a.ipynb"
+    cells = [["x.half()\n"], ["y = (\n"], ["z = (\n"]]
+    file.write_text(notebook(cells))
+    told = json.loads(run("check", "--output-format", "json").stdout)
+    assert [finding["code"] for finding in told] == ["TOY101", "AMP901", "AMP901"]
+    assert run("check", "--write-baseline", BASE).status == 0
+    result = run("check", "--baseline", BASE)
+    assert (result.status, result.stdout) == (0, "")
+    assert "3 findings that base.json knows are left out" in result.stderr
+    file.write_text(notebook([["new.half()\n"], *cells]))
+    found = json.loads(run("check", "--baseline", BASE, "--output-format", "json").stdout)
+    assert [(finding["code"], finding["cell"]) for finding in found] == [("TOY101", 1)]
+
+
+def notebook(cells: list[list[str]]) -> str:
+    code = [{"cell_type": "code", "metadata": {}, "source": cell, "outputs": []} for cell in cells]
+    return json.dumps({"cells": code, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
+
+
+def test_an_extended_configuration_names_it_from_its_own_folder(
+    old: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (old / "shared.toml").write_text(f'baseline = "{BASE}"\n')
+    (old / "src" / "amplint.toml").write_text('extend = "../shared.toml"\n')
+    assert run("check", "src").status == 0
+    assert f"baseline: {old / BASE}" in run("check", "src", "--show-settings").stdout

@@ -241,3 +241,22 @@ def test_no_git(repository: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     result = run("check", "--diff-base", "main")
     assert result.status == 2
     assert result.stderr == "amplint: error: --diff-base asks git, and there is no git on the PATH\n"
+
+
+def test_a_notebook_that_changed_counts_as_a_whole(repository: Path, found: Found, run: Run) -> None:
+    file = repository / "a.ipynb"
+    file.write_text(notebook("x.half()", "y = 1"))
+    commit()
+    git("branch", "--force", "main")
+    assert found() == []
+    file.write_text(notebook("x.half()", "y = 2"))
+    assert found() == [("a.ipynb", 1)]
+    result = run("check", "--add-ignore", "a.ipynb")
+    assert result.status == 1
+    assert "--add-ignore does not write into notebooks" in result.stderr
+    assert file.read_text() == notebook("x.half()", "y = 2")
+
+
+def notebook(*cells: str) -> str:
+    code = [{"cell_type": "code", "metadata": {}, "source": [cell], "outputs": []} for cell in cells]
+    return json.dumps({"cells": code, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})

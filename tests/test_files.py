@@ -95,14 +95,22 @@ def test_a_gitignore_takes_no_exclude_back(project: Path) -> None:
 
 def test_what_is_passed_over_is_counted_by_reason(project: Path) -> None:
     make(project, "a.py", "old/a.py", "old/in/b.py", "old/text.md", ".hidden/a.py", ".hidden/.deeper/b.py", "venv/a.py")
-    make(project, "__pycache__/a.pyc", "n.ipynb", "gen_pb2.py", "notes.txt", ".git/config", "old/c.py")
+    make(
+        project,
+        "__pycache__/a.pyc",
+        ".ipynb_checkpoints/n-checkpoint.ipynb",
+        "gen_pb2.py",
+        "notes.txt",
+        ".git/config",
+        "old/c.py",
+    )
     (project / ".gitignore").write_text("*_pb2.py\n")
     (project / "amplint.toml").write_text('exclude = ["old"]\n')
     found = find_files([".", "./."], Configurations())
-    reasons = {"excluded": 3, "in hidden folders": 2, "in venv": 1, "named in .gitignore": 1, "notebooks": 1}
+    reasons = {"excluded": 3, "in hidden folders": 3, "in venv": 1, "named in .gitignore": 1}
     assert {reason: number for reason, number in found.passed_over.reasons.items() if number} == reasons
     assert found.passed_over.summary() == (
-        "8 files were passed over: 3 excluded, 2 in hidden folders, 1 named in .gitignore, 1 notebooks, 1 in venv."
+        "8 files were passed over: 3 in hidden folders, 3 excluded, 1 named in .gitignore, 1 in venv."
     )
 
 
@@ -134,10 +142,20 @@ def test_missing_path(project: Path) -> None:
     assert found.errors == ["no such file or directory: nowhere"]
 
 
-def test_a_notebook_is_not_mistaken_for_python(project: Path) -> None:
-    make(project, "a.ipynb")
-    assert find_files(["."]).errors == []
-    assert find_files(["a.ipynb"]).errors == ["cannot check a.ipynb: notebooks are not read, only Python source"]
+def test_notebooks_are_found(project: Path) -> None:
+    make(project, "a.ipynb", "in/b.ipynb", ".ipynb_checkpoints/a-checkpoint.ipynb")
+    assert names(project) == ["a.ipynb", "in/b.ipynb"]
+    assert names(project, "in/b.ipynb") == ["in/b.ipynb"]
+
+
+def test_what_reads_python_alone_passes_notebooks_over(project: Path) -> None:
+    make(project, "a.ipynb", "b.py")
+    found = find_files(["."], notebooks=False)
+    assert [file.path.name for file in found.files] == ["b.py"]
+    assert (found.errors, found.passed_over.summary()) == ([], "1 file was passed over: 1 notebooks.")
+    assert find_files(["a.ipynb"], notebooks=False).errors == [
+        "a.ipynb is a notebook: only check reads notebooks, other commands Python source"
+    ]
 
 
 def test_unreadable_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ def test_there_are_no_circles() -> None:
 DATA = ("amplint.finding", "amplint.source")
 ROOMS = {
     "amplint.judge": DATA,
+    "amplint.notebook": DATA,
     "amplint.claims": ("amplint.infer", "amplint.judge", *DATA),
     "amplint.rewriting": ("amplint.claims", "amplint.infer", "amplint.visit", "amplint.orphans", *DATA),
 }
@@ -56,6 +57,14 @@ def test_a_room_imports_from_the_rooms_below_it(room: str) -> None:
 
 def test_rules_import_one_module_beside_claims_and_rewriting() -> None:
     assert [module for module in rule_imports() if not inside(module, RULES_MAY)] == []
+
+
+def test_the_server_knows_nothing_of_the_command_line() -> None:
+    files = {module: imported for module, imported in AMPLINT.items() if inside(module, ("amplint.server",))}
+    assert len(files) > 1
+    assert [
+        f"{module} -> {other}" for module in files for other in files[module] if inside(other, ("amplint.cli",))
+    ] == []
 
 
 def test_the_inference_knows_nothing_of_claims() -> None:

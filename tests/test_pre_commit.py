@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from notebooks import notebook
 from snapshot import clean_environment, commit_all, copy_project, git
 
 if TYPE_CHECKING:
@@ -61,10 +62,13 @@ def test_hooks_of_a_configured_repository(tmp_path: Path) -> None:
         scratch = repository(tmp_path / name, {".pre-commit-config.yaml": config(hook), **files})
         return *pre_commit(scratch, "run"), scratch
 
-    status, output, scratch = run("found", "amplint", {"model.py": HAZARD, "harmless.py": HARMLESS})
+    status, output, scratch = run(
+        "found", "amplint", {"model.py": HAZARD, "harmless.py": HARMLESS, "n.ipynb": notebook(HAZARD)}
+    )
     assert status == 1, output
     assert "AMP105" in output
     assert "model.py:6" in output
+    assert "n.ipynb:cell 1:6" in output
     assert (scratch / "model.py").read_text() == HAZARD
 
     status, output, _ = run("clean", "amplint", {"harmless.py": HARMLESS})

@@ -1,4 +1,4 @@
-"""Kinds of findings in preview: told to who names the rule or the scenario, and to who asks for all."""
+"""Kinds of findings in preview: told to who names the rule, or --scenario, and to who asks for all."""
 
 from __future__ import annotations
 

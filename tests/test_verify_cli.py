@@ -305,6 +305,22 @@ def contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
+def test_what_does_not_count_in_check_is_not_run_for(tmp_path: Path) -> None:
+    root = write(tmp_path, model=linear("Wide", "return self.proj(x.float())"))
+    arguments = ("model.py", "--scenario", "bf16", "--fix-check")
+
+    def concerned(*options: str, status: int) -> list[str]:
+        rows = rows_of(*arguments, *options, cwd=root, status=status, fix_check=True)
+        return [row["reproduce"] for row in rows if row["code"] is not None]
+
+    assert concerned(status=1)
+    kept = concerned("--min-certainty", "proven", "--min-severity", "error", status=1)
+    assert all("--min-certainty proven --min-severity error" in command for command in kept)
+    assert kept
+    (root / "amplint.toml").write_text('per-file-ignores = {"model.py" = ["AMP1"]}\n')
+    assert concerned(status=0) == []
+
+
 def test_the_command_of_a_row_reproduces_it(tmp_path: Path) -> None:
     """From another folder, with a factory that the class cannot be built without, and with the same rows again."""
     needs = linear("Model", "return self.proj(x.float())", example=None).replace("wide: bool = False", "engine")

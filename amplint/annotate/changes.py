@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from amplint.annotate.rows import FileDtypes, Row
+    from amplint.source import Span
 
 MAX_LABEL = 40
 """Characters of an expression that a note names."""
@@ -80,6 +81,8 @@ class _Binding:
     """The expression that is bound, or the augmented assignment."""
     own: Row | None = None
     """The same variable inside the expression: what it was before."""
+    span: Span | None = None
+    """Where the variable or attribute stands; None for a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,10 @@ class Changes:
             if key not in told and operation.before(lane)
         ]
         return in_order(filter(None, found))
+
+    def assigned(self) -> list[tuple[Span, Row]]:
+        """Each variable or attribute that something is assigned to, with what becomes known of its dtype there."""
+        return [(binding.span, binding.row) for binding in self._bindings if binding.span is not None]
 
     def _bound(self, binding: _Binding, lane: int, told: set[int]) -> Note | None:
         """What a binding says; ``told`` gets the operation that is said with it."""
@@ -245,7 +252,8 @@ class Changes:
         if isinstance(value, ast.expr) and isinstance(target, ast.Name):
             own = next((n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id == target.id), None)
         label = target.arg if isinstance(target, ast.arg) else self._text(target)
-        self._bindings.append(_Binding(label, self._bound_at(target), row, value, self._row(own)))
+        span = None if isinstance(target, ast.arg) else self._source.span(target)
+        self._bindings.append(_Binding(label, self._bound_at(target), row, value, self._row(own), span))
 
     def _text(self, node: ast.expr) -> str:
         """The source of an expression on one line, the end of a long one left out."""

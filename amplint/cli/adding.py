@@ -9,6 +9,7 @@ from amplint import contents
 from amplint.cli.main import counted, message
 from amplint.engine import check_file
 from amplint.fix import FixError, write_atomically
+from amplint.notebook import is_notebook
 from amplint.one_cause import one_for_each_cause
 from amplint.plugins import OWN
 from amplint.source import Source
@@ -25,14 +26,15 @@ _OWN = frozenset(rule.code for rule in OWN)
 """Codes that a comment does not silence: it would say that a comment is unused, or stand in what cannot be read."""
 
 
-def add_ignores(tasks: Iterable[Task], results: Sequence[FileResult]) -> list[FileResult]:
+def add_ignores(tasks: Iterable[Task], results: Sequence[FileResult], *, quiet: bool) -> list[FileResult]:
     """Write the comments, say how many findings they silence, and return what is left."""
     by_path = {task.path: task for task in tasks}
     left = [_added(by_path[result.path], result) for result in results]
-    silenced = sum(_told(before) - _told(after) for before, after in zip(results, left, strict=True))
-    files = sum(before is not after for before, after in zip(results, left, strict=True))
-    if silenced:
-        message(f"added `# amplint: ignore` for {counted(silenced, 'finding')} in {counted(files, 'file')}")
+    silenced = [_told(before) - _told(after) for before, after in zip(results, left, strict=True)]
+    if any(silenced) and not quiet:
+        message(
+            f"added `# amplint: ignore` for {counted(sum(silenced), 'finding')} in {counted(sum(map(bool, silenced)), 'file')}"
+        )
     return [replace(result, findings=tuple(one_for_each_cause(result.findings))) for result in left]
 
 
@@ -45,6 +47,8 @@ def _added(task: Task, result: FileResult) -> FileResult:
     findings = [finding for finding in result.findings if finding.code not in _OWN]
     if not findings:
         return result
+    if is_notebook(task.path):
+        return replace(result, notes=(*result.notes, f"{task.path}: --add-ignore does not write into notebooks"))
     try:
         source = Source(task.path, contents.read(task.path))
         commented = with_ignores(source, findings)

@@ -19,34 +19,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from amplint.baseline import Baseline
-    from amplint.config import Config
     from amplint.engine import Task
     from amplint.finding import FileResult, Finding
 
 
 class Baselines:
-    """The baselines of one run: that of the command line for all files, else each file's configuration's.
+    """The baselines of one run."""
 
-    Raises UsageError for one that cannot be used.
-    """
-
-    def __init__(self, given: str | None) -> None:
-        self._everywhere = Path(os.path.abspath(given)) if given is not None else None
+    def __init__(self) -> None:
         self._by_path: dict[Path, tuple[Baseline, dict[str, dict[str, int]]]] = {}
         self._tasks: dict[Path, list[Task]] = {}
-        if self._everywhere is not None:
-            self._read(self._everywhere)
 
-    def narrowed(self, task: Task, config: Config) -> Task:
-        """A task with what its baseline knows of the file left out. Raises UsageError."""
-        path = self._everywhere or config.baseline_path
-        if path is None:
-            return task
-        baseline, known = self._read(path)
+    def narrowed(self, task: Task, path: Path) -> Task:
+        """A task with what the baseline at ``path`` knows of the file left out. Raises UsageError."""
+        baseline, known = self.of(path)
         self._tasks.setdefault(path, []).append(task)
         return replace(task, narrowing=Narrowing(known.get(baseline.name(task.path), {})))
 
-    def _read(self, path: Path) -> tuple[Baseline, dict[str, dict[str, int]]]:
+    def of(self, path: Path) -> tuple[Baseline, dict[str, dict[str, int]]]:
+        """A baseline, and what it knows of each file. Raises UsageError for one that cannot be used."""
         if path not in self._by_path:
             baseline = read_baseline(path)
             self._by_path[path] = baseline, baseline.by_file()

@@ -11,6 +11,7 @@ from amplint.changed_lines import ChangedLines
 from amplint.cli.main import counted
 from amplint.config import UsageError
 from amplint.git import OPTION, Repository, root_of
+from amplint.notebook import is_notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,6 +52,8 @@ class Changed:
         """What stdin holds, with the lines that differ from the file of its name. Raises UsageError."""
         path = Path(os.path.realpath(task.path))
         change = self._repository(path).compared(path, source.data)
+        if change is not None and is_notebook(task.path):
+            return task
         rows = change.rows if change is not None else ()
         return replace(task, narrowing=replace(task.narrowing, changed=ChangedLines(rows, source.data)))
 
@@ -79,6 +82,9 @@ class Changed:
 
 
 def _narrowed(task: Task, rows: tuple[tuple[int, int], ...]) -> Task:
+    """A task with its changed rows; a notebook in which something changed counts as a whole."""
+    if is_notebook(task.path):
+        return task
     try:
         data = task.path.read_bytes()
     except OSError:

@@ -6,27 +6,26 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from amplint.cli.judging import Judging, JudgingArguments, judging_command
+from amplint.cli.choosing import changing, choosing_options, split_ignores
+from amplint.cli.colour import When, color_option
+from amplint.cli.judging import Judging, JudgingArguments, configured_format, judging_command
 from amplint.cli.left_out import LeftOut, check_together, narrowing_options
-from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines, write_out
+from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines
 from amplint.config import UsageError
 from amplint.engine import Task, check_file, check_files
-from amplint.files import display_path, find_files
+from amplint.files import find_files, forced_out
 from amplint.finding import Applicability, FileResult, Finding, Severity
 from amplint.passed_over import PassedOver
 from amplint.report import FORMATS, Context, plain, render
 from amplint.source import Source
-
-if TYPE_CHECKING:
-    from amplint.baseline import Baseline
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 STDIN = "-"
@@ -38,9 +37,13 @@ class Arguments(JudgingArguments):
 
     paths: tuple[str, ...]
     fix: bool
-    unsafe_fixes: bool
+    unsafe_fixes: bool | None
     diff: bool
     extend_select: tuple[str, ...]
+    per_file_ignores: tuple[str, ...]
+    exclude: tuple[str, ...]
+    extend_exclude: tuple[str, ...]
+    force_exclude: bool | None
     output_file: str | None
     stdin_filename: str | None
     no_cache: bool
@@ -52,26 +55,35 @@ class Arguments(JudgingArguments):
     add_ignore: bool
     statistics: bool
     show_files: bool
+    show_settings: bool
     verify: bool
+    color: When
+    quiet: bool
     verbose: bool
 
 
 @click.command("check")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @click.option("--fix", is_flag=True, help="Apply safe fixes.")
-@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff, apply fixes that change numerics too.")
+@click.option(
+    "--unsafe-fixes/--no-unsafe-fixes", default=None, help="With --fix or --diff, apply fixes that change numerics too."
+)
 @click.option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Leave with status 1 when a fix was applied.")
 @narrowing_options
 @click.option("--extend-select", multiple=True, metavar="RULES", help="Rules besides the selected ones.")
-@judging_command(*FORMATS)
+@choosing_options
+@judging_command(*FORMATS, configured=True)
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write the report there instead of to stdout.")
 @click.option("--statistics", is_flag=True, help="Print how many findings each rule has instead of the findings.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each CPU]")
 @click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
 @click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
-@click.option("--show-files", is_flag=True, help="List the files that would be checked, and stop.")
+@click.option("--show-files", is_flag=True, help="List what would be checked, on stderr what not and why, and stop.")
+@click.option("--show-settings", is_flag=True, help="Print what holds for PATHS, and stop.")
 @click.option("--verify", is_flag=True, help="Run what was found, and set the verdict beside it; needs torch.")
+@color_option
+@click.option("-q", "--quiet", is_flag=True, help="Print what is found, and nothing else but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what each project was judged by: torch, scenarios, precision.")
 def command(**arguments: Any) -> None:
     """Find mixed-precision dtype hazards in PATHS (files and folders; - is stdin), by default in this folder.
@@ -85,75 +97,101 @@ def command(**arguments: Any) -> None:
     With --verify, errors whose lines ran in every scenario that they name and did not fail stand apart, and do not
     count.
     """
+    if arguments["output_format"] is None:
+        arguments["output_format"] = configured_format(arguments["config"], isolated=arguments["isolated"])
     sys.exit(run(Arguments(**arguments)))
 
 
 def run(arguments: Arguments) -> int:
     """Check, report, and say the exit status. Raises UsageError."""
     paths = arguments.paths or (".",)
-    if arguments.unsafe_fixes and not (arguments.fix or arguments.diff):
-        raise UsageError("--unsafe-fixes needs --fix or --diff")
+    if arguments.unsafe_fixes is not None and not (arguments.fix or arguments.diff):
+        raise UsageError(f"--{'' if arguments.unsafe_fixes else 'no-'}unsafe-fixes needs --fix or --diff")
+    if arguments.quiet and arguments.verbose:
+        raise UsageError("--quiet and --verbose contradict each other")
     if STDIN in paths and len(paths) > 1:
         raise UsageError("- (stdin) cannot be combined with other paths")
+    if STDIN in paths and (arguments.show_files or arguments.show_settings):
+        raise UsageError(f"--show-{'files' if arguments.show_files else 'settings'} does not go with - (stdin)")
     if arguments.stdin_filename is not None and STDIN not in paths:
         raise UsageError("--stdin-filename needs the path -")
     if arguments.verify:
         _require_runnable(arguments)
-    given = {f"--{name.replace('_', '-')}": bool(getattr(arguments, name)) for name in Arguments.__slots__}
-    check_together({**given, STDIN: STDIN in paths})
+    check_together({**_given(arguments), STDIN: STDIN in paths})
     left_out = LeftOut(arguments)
-    earlier = _earlier(arguments)
-    fix = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     judging = arguments.judging(
+        changed=changing(arguments),
         extend_select=arguments.extend_select,
-        fix=fix if arguments.fix or arguments.diff else None,
+        fix=Applicability.SAFE if arguments.fix or arguments.diff else None,
         write=not arguments.diff,
         apart=arguments.add_ignore or arguments.write_baseline is not None,
     )
-    context = Context(judging.rules, pedantic=arguments.pedantic)
+    selectors = (
+        *(arguments.select, arguments.ignore, arguments.extend_select),
+        *(ignores.codes for ignores in split_ignores(arguments.per_file_ignores).values()),
+    )
     if STDIN in paths:
-        return _check_stdin(arguments, judging, context, left_out)
+        return _check_stdin(arguments, judging, selectors, left_out)
     found = find_files(paths, judging.configurations)
     for folder in filter(os.path.isdir, paths):
         judging.of(Path(os.path.abspath(folder)))
-    judged = [(file, judging.of(file.path.parent)) for file in found.files]
+    judged = [(file, judging.of_file(file.path)) for file in found.files]
     whole = [(Task(file.path, file.size, by.options), by.config) for file, by in judged if by is not None]
     tasks = left_out.narrowed(whole, paths)
     errors = [*found.errors, *judging.configurations.errors]
     for line in errors:
         error_message(line)
-    judging.require(arguments.select, arguments.ignore, arguments.extend_select)
-    if arguments.show_files:
-        write_out("".join(f"{display_path(task.path)}\n" for task in tasks))
-        return FAILED if errors else CLEAN
-    if arguments.verbose:
-        from amplint.cli.in_force import lines
+    judging.require(*selectors)
+    if arguments.show_files or arguments.show_settings:
+        from amplint.cli.showing import show_files, show_settings
 
-        for line in lines(tasks):
-            click.echo(line, err=True)
+        if arguments.show_settings:
+            show_settings(arguments, tasks, judging)
+        else:
+            show_files(tasks, found.passed_over, quiet=arguments.quiet)
+        return FAILED if errors else CLEAN
+    _tell_in_force(arguments, judging, tasks)
+    context = Context(
+        judging.rules,
+        pedantic=any(task.options.pedantic for task in tasks),
+        unsafe_in=frozenset(
+            file.path
+            for file, by in judged
+            if by is not None and by.config.unsafe_fixes and arguments.unsafe_fixes is None
+        ),
+    )
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
-    results = _check_all(tasks, arguments.jobs)
-    if arguments.write_baseline is not None:
-        from amplint.cli.baselines import write_baseline
-
+    results = found.passed_over.take(_check_all(tasks, arguments))
+    if left_out.writes_baseline:
         failed = _tell_failures(results) or bool(errors)
-        click.echo(write_baseline(arguments.write_baseline, earlier, results), err=True)
+        left_out.write_baseline(results)
         return FAILED if failed else CLEAN
     if arguments.add_ignore:
         from amplint.cli.adding import add_ignores
 
-        results = add_ignores(tasks, results)
-    return _conclude(arguments, context, results, found.passed_over, left_out, failed=bool(errors))
+        results = add_ignores(tasks, results, quiet=arguments.quiet)
+    status = _conclude(arguments, context, results, found.passed_over, left_out, failed=bool(errors))
+    if not arguments.quiet and sys.stderr.isatty() and any(result.findings for result in results):
+        from amplint.cli.in_force import suggestion
+
+        for line in suggestion(tasks, judging, arguments):
+            click.echo(line, err=True)
+    return status
 
 
-def _earlier(arguments: Arguments) -> Baseline | None:
-    """The baseline that is to be written again. Raises UsageError where there is something else."""
-    if arguments.write_baseline is None:
-        return None
-    from amplint.cli.baselines import earlier_baseline
+def _given(arguments: Arguments) -> dict[str, bool]:
+    """Which options were given."""
+    return {f"--{name.replace('_', '-')}": bool(getattr(arguments, name)) for name in Arguments.__slots__}
 
-    return earlier_baseline(arguments.write_baseline)
+
+def _tell_in_force(arguments: Arguments, judging: Judging, tasks: list[Task]) -> None:
+    """On stderr: one line on a terminal, more where it is asked for."""
+    if not arguments.quiet and (arguments.verbose or sys.stderr.isatty()):
+        from amplint.cli.in_force import head, lines
+
+        for line in (lines if arguments.verbose else head)(tasks, judging, arguments):
+            click.echo(line, err=True)
 
 
 def _require_runnable(arguments: Arguments) -> None:
@@ -173,14 +211,17 @@ def _prove(arguments: Arguments, judging: Judging, tasks: list[Task], context: C
     from amplint.cli.proving import proofs
 
     plain = [replace(task, options=replace(task.options, fix=None)) for task in tasks]
-    context.proofs = proofs(arguments, judging, plain, _check_all(plain, arguments.jobs))
+    context.proofs = proofs(arguments, judging, plain, _check_all(plain, arguments))
 
 
-def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
+def _check_all(tasks: list[Task], arguments: Arguments) -> list[FileResult]:
     from amplint.report.progress import counting
 
     results: dict[Path, FileResult] = {}
-    with counting(len(tasks)) as advance, closing(check_files(tasks, jobs)) as stream:
+    with (
+        counting(len(tasks), shown=not arguments.quiet) as advance,
+        closing(check_files(tasks, arguments.jobs)) as stream,
+    ):
         for result in stream:
             if result.path not in results:
                 advance()
@@ -188,18 +229,25 @@ def _check_all(tasks: list[Task], jobs: int | None) -> list[FileResult]:
     return sorted(results.values(), key=lambda result: str(result.path))
 
 
-def _check_stdin(arguments: Arguments, judging: Judging, context: Context, left_out: LeftOut) -> int:
+def _check_stdin(arguments: Arguments, judging: Judging, selectors: Sequence[Sequence[str]], left_out: LeftOut) -> int:
     path = Path(arguments.stdin_filename or "<stdin>").absolute()
     source = Source(path, sys.stdin.buffer.read())
-    judged = judging.valid(path.parent)
-    judging.require(arguments.select, arguments.ignore, arguments.extend_select)
+    judged = judging.valid_file(path)
+    judging.require(*selectors)
     task = left_out.narrowed_stdin(Task(path, len(source.data), judged.options), judged.config, source)
-    result = check_file(source, task.options, task.narrowing)
+    _tell_in_force(arguments, judging, [task])
+    context = Context(judging.rules, pedantic=task.options.pedantic)
+    passed_over = PassedOver()
+    forced = forced_out(path, judging.configurations)
+    if forced is not None:
+        passed_over.count([forced])
+    result = check_file(source, task.options, task.narrowing) if forced is None else FileResult(path)
     context.sources[path] = Source(path, result.after) if result.after is not None else source
     if arguments.fix and not arguments.diff:
         sys.stdout.buffer.write(source.data if result.after is None else result.after)
         sys.stdout.flush()
-    return _conclude(arguments, context, [result], PassedOver(), left_out)
+    results = passed_over.take([result] if forced is None else [])
+    return _conclude(arguments, context, results, passed_over, left_out)
 
 
 def _conclude(
@@ -213,7 +261,7 @@ def _conclude(
 ) -> int:
     """Report on all files and choose the exit status."""
     failed = _tell_failures(results) or failed
-    for line in (line for result in results for line in result.notes):
+    for line in (line for result in results for line in result.notes if not arguments.quiet):
         message(f"note: {line}")
     findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
     changed = [result for result in results if result.after is not None]
@@ -224,13 +272,14 @@ def _conclude(
         _deliver_text(arguments, text)
     else:
         _report(arguments, findings, context)
-    if results or not (failed or left_out.everything):
-        _summarise(arguments, results, findings, changed, context)
-    for line in left_out.summary(results):
-        click.echo(line, err=True)
-    left = passed_over.summary()
-    if left is not None:
-        click.echo(left, err=True)
+    if not arguments.quiet:
+        if results or not (failed or left_out.everything):
+            _summarise(arguments, results, findings, changed, context)
+        for line in left_out.summary(results):
+            click.echo(line, err=True)
+        left = passed_over.summary()
+        if left is not None:
+            click.echo(left, err=True)
     if failed:
         return FAILED
     found = any(not context.refuted(finding) for finding in findings) or (
@@ -254,7 +303,7 @@ def _report(arguments: Arguments, findings: list[Finding], context: Context) -> 
     if arguments.output_file is not None:
         _deliver_text(arguments, plain(lines))
     else:
-        print_lines(lines, to_stderr=arguments.fix and STDIN in arguments.paths)
+        print_lines(lines, to_stderr=arguments.fix and STDIN in arguments.paths, color=arguments.color)
 
 
 def _deliver_text(arguments: Arguments, text: str) -> None:
@@ -296,10 +345,8 @@ def _summarise(
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     kinds = [counted(n, kind) for n, kind in ((errors, "error"), (len(findings) - errors, "warning")) if n]
     files = len({finding.filename for finding in findings})
-    safe, unsafe = (
-        sum(f.fix is not None and f.fix.applicability is level for f in findings)
-        for level in (Applicability.SAFE, Applicability.UNSAFE)
-    )
+    safe = sum(context.takes_fix(f) for f in findings)
+    unsafe = sum(f.fix is not None and f.fix.applicability is not Applicability.DISPLAY for f in findings) - safe
     fixable = [f"{safe} fixable with --fix"] if safe else []
     if unsafe:
         fixable.append(f"{unsafe} {'more with' if safe else 'fixable with --fix'} --unsafe-fixes")

@@ -81,7 +81,7 @@ def run(arguments: Arguments) -> int:
         ),
         plugins=False,
     )
-    found = find_files(arguments.files, judging.configurations)
+    found = find_files(arguments.files, judging.configurations, notebooks=False)
     judged = [(file.path, judging.of(file.path.parent)) for file in found.files]
     shown = [(path, by.options) for path, by in judged if by is not None]
     errors = [*found.errors, *judging.configurations.errors]

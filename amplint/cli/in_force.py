@@ -1,7 +1,9 @@
-"""What a run went by, in lines: of each project its torch, its scenarios, and what it does about precision."""
+"""What a run went by: of each project its configuration, its torch, its scenarios, and what it does about precision."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.cli.main import counted
@@ -11,10 +13,12 @@ from amplint.project.files import TooLargeError
 from amplint.project.precision import places, project_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from amplint.engine import Task
+    from amplint.cli.judging import Judged, Judging, JudgingArguments
+    from amplint.config import Config
+    from amplint.engine import Options, Task
     from amplint.project.precision import Asked
     from amplint.torch_range import TorchRange
 
@@ -22,29 +26,109 @@ SHOWN = 3
 """Places of each word that are named."""
 
 
-def lines(tasks: Iterable[Task]) -> Iterator[str]:
-    """One paragraph for each project and way of judging, in the order of the files."""
-    seen: set[tuple[object, ...]] = set()
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files of one project that are judged alike, whatever does not count in some of them."""
+
+    arguments: JudgingArguments
+    project: Path
+    judged: Judged
+    torch: TorchRange
+    files: int
+
+    @property
+    def scenarios(self) -> str:
+        """The scenarios, and why these."""
+        options = self.judged.options
+        names = ", ".join(scenario.name for scenario in options.judged)
+        if options.scenarios is None:
+            return f"{names}; the default ones, each where the code runs so"
+        who = "--scenario" if self.arguments.scenario else _stating(self.judged.config, "scenarios")
+        return f"{names}; everywhere, as they are named by {who}"
+
+    @property
+    def releases(self) -> str:
+        """The releases of torch, and why these."""
+        oldest, newest = (".".join(map(str, release)) for release in (self.torch.oldest, self.torch.newest))
+        span = newest if oldest == newest else f"{oldest} to {newest}"
+        if self.arguments.torch_version:
+            return f"{span}, as --torch-version says"
+        if self.judged.config.torch_version:
+            return f"{span}, as {_stating(self.judged.config, 'torch_version')} says"
+        stated = f"as {display_path(self.torch.stated_in)} says" if self.torch.stated_in else "nothing says which"
+        return f"{span}, {stated}"
+
+    @property
+    def configuration(self) -> str:
+        """The files that say what holds."""
+        if self.arguments.isolated:
+            return "none is read: --isolated"
+        files = [display_path(part.path) for part in self.judged.config.parts if part.path is not None]
+        return ", which extends ".join(files) or "none, so the defaults hold"
+
+
+def _stating(config: Config, key: str) -> str:
+    """The file of a configuration that states a key."""
+    path = next((part.path for part in config.parts if getattr(part, key)), config.path)
+    return display_path(path) if path is not None else "the configuration"
+
+
+def groups(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) -> list[Group]:
+    """What each project is judged by, in the order of the files."""
+    by_key: dict[tuple[object, ...], Group] = {}
+    counts: Counter[tuple[object, ...]] = Counter()
     for task in tasks:
-        project = project_of(*root_of(task.path.parent)) or task.path.parent
-        options = task.options
-        torch = options.torch_for(task.path)
-        judged = ", ".join(scenario.name for scenario in options.judged)
-        key = (project, torch, judged)
-        if key in seen:
-            continue
-        seen.add(key)
-        where = "each where the code runs so" if options.scenarios is None else "everywhere, as they are named"
-        yield f"{display_path(project)}:"
-        yield f"  torch: {_releases(torch)}"
-        yield f"  scenarios: {judged}; {where}; device {options.device}"
-        yield f"  precision: {_precision(project)}"
+        folder = task.path.parent
+        judged = judging.valid(folder)
+        project = project_of(*root_of(folder)) or folder
+        torch = judged.options.torch_for(task.path)
+        key = (project, judged.config.path, torch)
+        by_key.setdefault(key, Group(arguments, project, judged, torch, 0))
+        counts[key] += 1
+    return [replace(group, files=counts[key]) for key, group in by_key.items()]
 
 
-def _releases(torch: TorchRange) -> str:
-    oldest, newest = (".".join(map(str, release)) for release in (torch.oldest, torch.newest))
-    stated = f"as {display_path(torch.stated_in)} says" if torch.stated_in else "nothing says which"
-    return f"{newest if oldest == newest else f'{oldest} to {newest}'}, {stated}"
+def head(tasks: Sequence[Task], judging: Judging, arguments: JudgingArguments) -> Iterator[str]:
+    """One line for a terminal; none for no files."""
+    found = groups(tasks, judging, arguments)
+    if not found:
+        return
+    said = (
+        f"configuration: {_common((group.configuration for group in found), 'several')}",
+        f"torch {_common((group.releases for group in found), 'by project')}",
+        f"scenarios: {_common((_short(group.judged.options) for group in found), 'by project')}",
+    )
+    yield f"Checking {counted(len(tasks), 'file')}; {'; '.join(said)} (-v says more)"
+
+
+def _common(texts: Iterable[str], otherwise: str) -> str:
+    different = set(texts)
+    return different.pop() if len(different) == 1 else otherwise
+
+
+def _short(options: Options) -> str:
+    named = options.scenarios
+    return "the default ones" if named is None else ", ".join(scenario.name for scenario in named)
+
+
+def suggestion(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) -> Iterator[str]:
+    """What to do in a project without any configuration; nothing elsewhere."""
+    given = arguments.isolated or arguments.config is not None
+    if not given and all(judging.valid(task.path.parent).config.path is None for task in tasks):
+        yield "No configuration yet: amplint init writes one, with the scenarios that this folder's code shows."
+
+
+def lines(tasks: Iterable[Task], judging: Judging, arguments: JudgingArguments) -> Iterator[str]:
+    """One paragraph for each project and way of judging, in the order of the files."""
+    for group in groups(tasks, judging, arguments):
+        options = group.judged.options
+        yield f"{display_path(group.project)} ({counted(group.files, 'file')}):"
+        yield f"  configuration: {group.configuration}"
+        yield f"  torch: {group.releases}"
+        yield f"  scenarios: {group.scenarios}; device {options.device}"
+        yield f"  precision: {_precision(group.project)}"
+        certainty, severity = options.threshold.certainty.value, options.threshold.severity.value
+        yield f"  rules: {len(options.rules)}; from certainty {certainty} and severity {severity} up"
 
 
 def _precision(project: Path) -> str:
@@ -55,7 +139,7 @@ def _precision(project: Path) -> str:
     except TooLargeError:
         return "not looked for: the project is too large"
     if not found:
-        return "nothing names autocast or a 16-bit dtype"
+        return "no Python file names autocast or a 16-bit dtype"
     return "; ".join(f"{word} in {_shown(asked)}" for word, asked in sorted(found.items()))
 
 

@@ -11,22 +11,24 @@ import click
 
 from amplint.config import Config, Configurations, UsageError, find_config, parse_torch_version
 from amplint.engine import Options
+from amplint.finding import Applicability, Certainty, Severity
 from amplint.infer.lattice.scenarios import DEVICES, Scenario, find_scenario, scenario_names
 from amplint.nearest import nearest
 from amplint.plugins import (
-    PackError,
     check_selectors,
     installed_packs,
     load_rules,
     named,
     named_packs,
     select_rules,
+    unmatched,
 )
+from amplint.report import FORMATS
+from amplint.threshold import Threshold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amplint.finding import Applicability
     from amplint.rule_base import Rule
 
 AUTO = "auto"
@@ -45,33 +47,56 @@ class JudgingArguments:
     select: tuple[str, ...]
     ignore: tuple[str, ...]
     pedantic: bool
+    min_certainty: str | None
+    min_severity: str | None
     config: str | None
     isolated: bool
     no_plugins: bool
     output_format: str
     exit_zero: bool
 
-    def judging(self, **options: Any) -> Judging:
-        """What each file is judged by; ``options`` are more of :func:`judging_options`. Raises UsageError."""
-        for name in ("scenario", "device", "torch_version", "select", "ignore", "pedantic"):
+    def judging(self, *, changed: Callable[[Config], Config] = lambda config: config, **options: Any) -> Judging:
+        """What each file is judged by; ``options`` are more of :func:`judging_options`. Raises UsageError.
+
+        ``changed`` is as :class:`Configurations` takes it.
+        """
+        for name in ("scenario", "device", "torch_version", "select", "ignore"):
             options[name] = getattr(self, name)
-        configurations = Configurations(only=self.config, isolated=self.isolated)
-        plugins = not (self.isolated or self.no_plugins)
-        return Judging(configurations, lambda config, rules: judging_options(config, rules, **options), plugins=plugins)
+        options["min_certainty"] = self._least_certainty()
+        options["min_severity"] = Severity(self.min_severity) if self.min_severity is not None else None
+        return Judging(
+            Configurations(only=self.config, isolated=self.isolated, changed=changed),
+            lambda config, rules: judging_options(config, rules, **options),
+            plugins=not (self.isolated or self.no_plugins),
+        )
+
+    def _least_certainty(self) -> Certainty | None:
+        if self.pedantic and self.min_certainty not in (None, Certainty.POSSIBLE.value):
+            raise UsageError(
+                f"--pedantic is --min-certainty possible: --min-certainty {self.min_certainty} contradicts it"
+            )
+        if self.pedantic:
+            return Certainty.POSSIBLE
+        return Certainty(self.min_certainty) if self.min_certainty is not None else None
 
 
-def judging_command(*formats: str) -> Callable[[_F], _F]:
-    """Give a command the options of :class:`JudgingArguments`, with the forms of its report."""
+def judging_command(*formats: str, configured: bool = False) -> Callable[[_F], _F]:
+    """Give a command the options of :class:`JudgingArguments`, with the forms of its report.
+
+    ``configured``: the form may be that of a configuration, see :func:`configured_format`.
+    """
     options = (
         _rules_option("--select", "Rules to use instead of the default ones: codes, prefixes or names, with commas."),
-        _rules_option("--ignore", "Rules to leave out."),
+        _rules_option("--ignore", "Rules to leave out.", "--extend-ignore"),
         click.option(
             "--scenario", multiple=True, metavar="NAME", help="A way of running; may be repeated.  [default: auto]"
         ),
         click.option("--device", type=click.Choice(DEVICES), help="Whose cast policy to go by.  [default: cuda]"),
         torch_version_option,
-        click.option("--pedantic", is_flag=True, help="Report what is merely possible too."),
-        format_option(*formats),
+        click.option("--pedantic", is_flag=True, help="Report what is merely possible too: --min-certainty possible."),
+        _least_option("--min-certainty", Certainty, "How sure a finding has to be to count.  [default: likely]"),
+        _least_option("--min-severity", Severity, "How grave a finding has to be to count.  [default: warning]"),
+        format_option(*formats, configured=configured),
         config_option,
         isolated_option,
         no_plugins_option,
@@ -86,14 +111,39 @@ def judging_command(*formats: str) -> Callable[[_F], _F]:
     return decorated
 
 
-def _rules_option(name: str, text: str) -> Callable[[_F], _F]:
-    return click.option(name, multiple=True, metavar="RULES", help=text)
+def _rules_option(name: str, text: str, *aliases: str) -> Callable[[_F], _F]:
+    return click.option(name, *aliases, name.lstrip("-"), multiple=True, metavar="RULES", help=text)
 
 
-def format_option(*formats: str) -> Callable[[_F], _F]:
-    """``--output-format``, whose first form is the default."""
+def _least_option(name: str, levels: type[Certainty] | type[Severity], text: str) -> Callable[[_F], _F]:
+    return click.option(name, type=click.Choice([level.value for level in levels]), help=text)
+
+
+def format_option(*formats: str, configured: bool = False) -> Callable[[_F], _F]:
+    """``--output-format``, whose first form is the default; where it may be ``configured``, None."""
     kinds, text = click.Choice(formats), "Form of the report."
+    if configured:
+        return click.option("--output-format", type=kinds, help=f"{text}  [default: {formats[0]}]")
     return click.option("--output-format", type=kinds, default=formats[0], show_default=True, help=text)
+
+
+def configured_format(config: str | None, *, isolated: bool) -> str:
+    """The form of a report that the configuration of the current folder, or the one given, asks for, else the first.
+
+    Raises UsageError for a form that there is not, and for a configuration given that is not valid.
+    """
+    found = Configurations(only=config, isolated=isolated).of(Path.cwd())
+    for part in found.parts if found is not None else ():
+        check_format(part)
+    return (found.output_format if found is not None else None) or FORMATS[0]
+
+
+def check_format(config: Config) -> None:
+    """Raise UsageError for a form of report that there is not."""
+    name = config.output_format
+    if name is not None and name not in FORMATS:
+        hint = nearest(name, FORMATS) or f"; known: {', '.join(FORMATS)}"
+        raise UsageError(f"{config.path}: unknown output format '{name}'{hint}")
 
 
 config_option = click.option(
@@ -137,10 +187,25 @@ class Judging:
         self._plugins = plugins
         self._installed = installed_packs() if plugins else ()
         self._by_file: dict[Path | None, Judged | None] = {}
+        self._narrowed: dict[tuple[Path | None, tuple[str, ...]], Judged] = {}
         self.plain = self._judged(Config()).options
 
+    def of_file(self, path: Path) -> Judged | None:
+        """For a file of an absolute path; None where its configuration is not valid, which its errors say."""
+        judged = self.of(path.parent)
+        if judged is None:
+            return None
+        codes = judged.config.ignored_in(path)
+        if not codes:
+            return judged
+        key = (judged.config.path, codes)
+        if key not in self._narrowed:
+            options = replace(judged.options, rules=unmatched(judged.options.rules, codes))
+            self._narrowed[key] = replace(judged, options=options)
+        return self._narrowed[key]
+
     def of(self, folder: Path) -> Judged | None:
-        """For the files of an absolute folder; None where their configuration is not valid, which its errors say."""
+        """For an absolute folder, whatever does not count in some of its files."""
         config = self.configurations.of(folder)
         if config is None:
             return None
@@ -148,8 +213,8 @@ class Judging:
             try:
                 self._by_file[config.path] = self._judged(config)
             except UsageError as error:
-                line = str(error) if isinstance(error, PackError) else f"{config.path}: {error}"
-                self.configurations.errors.append(line)
+                if str(error) not in self.configurations.errors:
+                    self.configurations.errors.append(str(error))
                 self._by_file[config.path] = None
         return self._by_file[config.path]
 
@@ -160,6 +225,13 @@ class Judging:
             raise UsageError(self.configurations.errors[-1])
         return judged
 
+    def valid_file(self, path: Path) -> Judged:
+        """For a file of an absolute path. Raises UsageError where its configuration is not valid."""
+        self.valid(path.parent)
+        judged = self.of_file(path)
+        assert judged is not None
+        return judged
+
     def require(self, *selectors: Sequence[str]) -> None:
         """Raise UsageError for a selector of the command line that matches no rule known so far."""
         check_selectors(self.rules.values(), split([value for values in selectors for value in values]))
@@ -167,13 +239,23 @@ class Judging:
     def _judged(self, config: Config) -> Judged:
         packs = (*self._installed, *named_packs(config)) if self._plugins else ()
         rules = load_rules(packs)
-        if self._plugins:
-            check_selectors(rules, config.selectors)
+        for part in config.parts:
+            self._check_part(part, rules)
         options = replace(self._options(config, rules), known=rules if self._plugins else None)
         judged = Judged(options, config)
         for rule in rules:
             self.rules.setdefault(rule.code, rule)
         return judged
+
+    def _check_part(self, part: Config, rules: tuple[Rule, ...]) -> None:
+        """Raise UsageError, which names the file, for what one file of a configuration has wrong."""
+        check_format(part)
+        try:
+            if self._plugins:
+                check_selectors(rules, part.selectors)
+            self._options(part, rules)
+        except UsageError as error:
+            raise UsageError(f"{part.path}: {error}") from error
 
 
 def rules_here(*, plugins: bool) -> tuple[Rule, ...]:
@@ -202,25 +284,35 @@ def judging_options(
     device: str | None = None,
     torch_version: str | None = None,
     pedantic: bool = False,
+    min_certainty: Certainty | None = None,
+    min_severity: Severity | None = None,
     fix: Applicability | None = None,
     write: bool = True,
     apart: bool = False,
 ) -> Options:
-    """What is given on the command line wins over the configuration. Raises UsageError."""
+    """What is given on the command line wins over the configuration. Raises UsageError.
+
+    ``pedantic`` is a ``min_certainty`` of possible. Where there is a ``fix``, the configuration may allow unsafe ones.
+    """
     chosen, extend, left_out = split(select), split(extend_select), split(ignore)
     if not chosen:
-        chosen, extend, left_out = config.select, (*config.extend_select, *extend), (*config.ignore, *left_out)
+        chosen, extend = config.select, (*config.extend_select, *extend)
+        left_out = (*config.ignore, *config.extend_ignore, *left_out)
     version = torch_version or config.torch_version
     policy = device or config.device or "cuda"
     if policy not in DEVICES:
         raise UsageError(f"unknown device '{policy}'{nearest(policy, DEVICES)}")
+    certainty = Certainty.POSSIBLE if pedantic else min_certainty or config.min_certainty or Certainty.LIKELY
+    if fix is not None and config.unsafe_fixes:
+        fix = Applicability.UNSAFE
     return Options(
         rules=select_rules(rules, chosen, left_out, extend),
         scenarios=_scenarios(split(scenario) or config.scenarios),
         device=policy,
         torch_version=parse_torch_version(version) if version else None,
-        pedantic=pedantic,
-        asked=named(rules, (*chosen, *extend)),
+        pedantic=certainty is Certainty.POSSIBLE,
+        threshold=Threshold(certainty, min_severity or config.min_severity or Severity.WARNING),
+        asked=frozenset(rule.code for rule in rules) if scenario else named(rules, (*chosen, *extend)),
         fix=fix,
         write=write,
         apart=apart,

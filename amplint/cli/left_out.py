@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
@@ -12,6 +14,7 @@ from amplint.config import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from amplint.baseline import Baseline
     from amplint.cli.baselines import Baselines
     from amplint.cli.changed import Changed
     from amplint.config import Config
@@ -33,6 +36,8 @@ class Arguments(Protocol):
     def write_baseline(self) -> str | None: ...
     @property
     def diff_base(self) -> str | None: ...
+    @property
+    def quiet(self) -> bool: ...
 
 
 def narrowing_options(command: _F) -> _F:
@@ -52,16 +57,27 @@ class LeftOut:
     """The baselines and changed lines of one run. Raises UsageError for what does not go together or cannot be used."""
 
     def __init__(self, arguments: Arguments) -> None:
-        self._paths = arguments.paths
+        self._arguments = arguments
         self._baselines: Baselines | None = None
+        self._earlier: Baseline | None = None
         self._changed: Changed | None = None
-        self._reading = arguments.write_baseline is None
         if arguments.baseline is not None:
-            self._baselines = _baselines(arguments.baseline)
+            self._read().of(Path(os.path.abspath(arguments.baseline)))
+        if arguments.write_baseline is not None:
+            from amplint.cli.baselines import earlier_baseline
+
+            self._earlier = earlier_baseline(arguments.write_baseline)
         if arguments.diff_base is not None:
             from amplint.cli.changed import Changed
 
             self._changed = Changed(arguments.diff_base)
+
+    def _read(self) -> Baselines:
+        if self._baselines is None:
+            from amplint.cli.baselines import Baselines
+
+            self._baselines = Baselines()
+        return self._baselines
 
     def narrowed(self, judged: Iterable[tuple[Task, Config]], paths: Iterable[str]) -> list[Task]:
         """The files to check, each with what is left out in it. Raises UsageError."""
@@ -74,10 +90,22 @@ class LeftOut:
         return task if self._changed is None else self._changed.stdin(task, source)
 
     def _without_known(self, task: Task, config: Config) -> Task:
-        if not self._reading or (self._baselines is None and config.baseline_path is None):
+        if config.baseline is None or self.writes_baseline:
             return task
-        self._baselines = self._baselines or _baselines(None)
-        return self._baselines.narrowed(task, config)
+        return self._read().narrowed(task, config.baseline)
+
+    @property
+    def writes_baseline(self) -> bool:
+        """Whether what is found is written down, and nothing reported."""
+        return self._arguments.write_baseline is not None
+
+    def write_baseline(self, results: Sequence[FileResult]) -> None:
+        """Write down what was found. Raises UsageError."""
+        from amplint.cli.baselines import write_baseline
+
+        said = write_baseline(self._arguments.write_baseline or "", self._earlier, results)
+        if not self._arguments.quiet:
+            click.echo(said, err=True)
 
     @property
     def everything(self) -> bool:
@@ -89,13 +117,7 @@ class LeftOut:
         if self._changed is not None:
             yield from self._changed.summary()
         if self._baselines is not None:
-            yield from self._baselines.summary(results, self._paths)
-
-
-def _baselines(given: str | None) -> Baselines:
-    from amplint.cli.baselines import Baselines
-
-    return Baselines(given)
+            yield from self._baselines.summary(results, self._arguments.paths)
 
 
 def check_together(given: Mapping[str, bool]) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from amplint import __version__
+from amplint.cli.colour import When, coloured, console
 from amplint.config import UsageError
+from amplint.nearest import nearest
 from amplint.report import Line, plain
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ COMMANDS = {
     "check": "Find mixed-precision dtype hazards, and fix them.",
     "dtypes": "Show the dtype of each tensor in the source.",
     "explain": "Explain a rule, an error text or a traceback.",
+    "init": "Write a configuration for this folder, with what its code shows.",
     "preflight": "Check the machine, the packages and the precision settings before a run.",
     "rules": "List the rules.",
+    "server": "Show findings, fixes and dtypes in an editor.",
     "test-rules": "Run the examples of a rule pack.",
     "verify": "Run flagged modules, and say which findings a run confirms.",
 }
@@ -42,6 +46,14 @@ class _LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"amplint.cli.{name.replace('-', '_')}").command
         return command
 
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = arguments[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise UsageError(f"unknown command '{name}'{nearest(name, COMMANDS) or '; known: ' + ', '.join(COMMANDS)}")
+        return super().resolve_command(context, arguments)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -51,6 +63,9 @@ class _LazyGroup(click.Group):
             return super().invoke(context)
         except UsageError as error:
             fail(str(error))
+        except click.UsageError as error:
+            of = f"; {error.ctx.command_path} --help lists the options" if error.ctx is not None else ""
+            fail(f"{error.format_message().rstrip('.').replace('. (', ' (')}{of}")
         except KeyboardInterrupt:
             message("interrupted")
             sys.exit(130)
@@ -113,19 +128,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def print_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
-    """Print a report: in colour on a terminal unless NO_COLOR is set, as plain text elsewhere; never wrapped."""
+def print_lines(lines: Iterable[Line], *, to_stderr: bool = False, color: When = "auto") -> None:
+    """Print a report: in colour where :func:`coloured` says so, as plain text elsewhere; never wrapped."""
     stream = sys.stderr if to_stderr else sys.stdout
-    if not stream.isatty() or os.environ.get("NO_COLOR"):
+    if not coloured(stream, color):
         text = plain(lines)
         if to_stderr:
             click.echo(text, err=True, nl=False)
         else:
             write_out(text)
         return
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+    printer = console(stream)
     for line in lines:
-        console.print(Text.assemble(*line), soft_wrap=True)
+        printer.print(Text.assemble(*line), soft_wrap=True)

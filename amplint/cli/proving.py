@@ -11,6 +11,7 @@ from amplint.cli.running import Work, ending_in_order, hardware, repeated, verif
 from amplint.engine import Task, check_file
 from amplint.files import display_path
 from amplint.infer.lattice.scenarios import SCENARIOS
+from amplint.notebook import is_notebook
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ def proofs(
     """What runs say about each finding, by its file and fingerprint, and whether its fix cures it."""
     from amplint.verify.proof import proof
 
-    found = [result for result in results if result.findings]
+    all_found = [result for result in results if result.findings]
+    found = [result for result in all_found if not is_notebook(result.path)]
+    if len(found) < len(all_found):
+        message(f"{counted(len(all_found) - len(found), 'notebook')} not run: --verify runs Python files")
     if not found:
         return {}
     message(f"running what was found in {_files([result.path for result in found])} (--verify imports and runs it)")

@@ -107,6 +107,8 @@ def repeated(arguments: JudgingArguments, factory: str | None = None) -> tuple[s
         *(("--select", rules) for rules in arguments.select),
         *(("--ignore", rules) for rules in arguments.ignore),
         ("--torch-version", arguments.torch_version),
+        ("--min-certainty", arguments.min_certainty),
+        ("--min-severity", arguments.min_severity),
         ("--config", arguments.config and os.path.abspath(arguments.config)),
         ("--factory", factory),
     ]

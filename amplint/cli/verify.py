@@ -156,7 +156,7 @@ def _found(arguments: Arguments, pairs: list[tuple[str, str | None]], judging: J
     found = []
     errors = []
     for text, name in pairs:
-        discovery = find_files([text], judging.configurations)
+        discovery = find_files([text], judging.configurations, force=name is None, notebooks=False)
         errors += discovery.errors
         if name is not None and not discovery.errors and not Path(text).is_file():
             raise UsageError(f"{text} is not a file: a target is FILE.py::Class")
@@ -179,7 +179,7 @@ def _targets(
     failed = False
     for text, name, paths in found:
         for given in paths:
-            settings = settings_of(Path(os.path.abspath(text)), judging.valid(given.parent))
+            settings = settings_of(Path(os.path.abspath(text)), judging.valid_file(given))
             path = given.resolve()
             result = check_file(path, replace(settings.options, each_place=True))
             for line in (*result.failures, *([result.error] if result.error else ())):

@@ -53,7 +53,7 @@ def _properties(rule: Rule) -> Iterator[str]:
     if not rule.default:
         yield f"- Off by default: turn it on with `--extend-select {rule.code}`"
     for kind in of_rule(rule.code):
-        yield f"- In preview, told with `--extend-select {rule.code}` or in the scenarios that you name: {kind}"
+        yield f"- In preview, told with `--extend-select {rule.code}` or `--scenario`: {kind}"
 
 
 def _heading(text: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
-from amplint.files import display_path
+from amplint.files import display_path, place_name
+from amplint.notebook import is_notebook
 from amplint.source import Source
 
 if TYPE_CHECKING:
@@ -45,11 +46,23 @@ def put(target: Path, data: bytes, mode: int) -> None:
 
 
 def unified_diff(path: Path, before: bytes, after: bytes) -> str:
-    """The change as a unified diff with ``a/`` and ``b/`` names relative to the current folder."""
+    """The change as a unified diff with ``a/`` and ``b/`` names relative to the current folder; of a notebook, one for
+    each cell that changes."""
+    if not is_notebook(path):
+        return _diff(display_path(path), Source(path, before).lines, Source(path, after).lines)
+    from amplint.notebook.excerpts import cells_of
+
+    old, new = cells_of(path, before), cells_of(path, after)
+    return "".join(_diff(place_name(path, cell), _ended(old[cell]), _ended(new[cell])) for cell in old)
+
+
+def _ended(cell: Source) -> list[str]:
+    """The lines of a cell, whose last one has an ending in few notebooks, and means nothing."""
+    return Source(cell.path, cell.data.removesuffix(b"\n") + b"\n").lines
+
+
+def _diff(name: str, before: list[str], after: list[str]) -> str:
     from difflib import unified_diff as diff_lines
 
-    name = display_path(path)
-    lines = diff_lines(
-        Source(path, before).lines, Source(path, after).lines, fromfile=f"a/{name}", tofile=f"b/{name}", lineterm="\n"
-    )
+    lines = diff_lines(before, after, fromfile=f"a/{name}", tofile=f"b/{name}", lineterm="\n")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -52,7 +52,7 @@ FOR_USERS = _likely(
 PREVIEW = _possible(
     "preview",
     " ".join(dict.fromkeys(kind.code for kind in kinds())),
-    "Readers called too few findings of this kind right: it is told where the rule or the scenarios are named.",
+    "Readers called too few findings of this kind right: it is told where the rule is named, or --scenario.",
 )
 
 FAILS_BEFORE = _possible(

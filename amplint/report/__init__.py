@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from amplint.finding import Applicability
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -28,13 +29,16 @@ Line = Sequence[Piece]
 class Context:
     """What reports may look up: rules by code, and sources by path (read from disk when first asked for).
 
-    ``pedantic``: the text for people names the doubts too. ``proofs``: what runs say about findings, by file and
-    fingerprint; None where nothing was to be run.
+    ``pedantic``: the text for people names the doubts too. ``unsafe_in``: files whose configuration lets ``--fix``
+    apply unsafe fixes. ``proofs``: what runs say about findings, by file and fingerprint; None where nothing was to be
+    run.
     """
 
     rules: dict[str, Rule]
     sources: dict[Path, Source] = field(default_factory=dict)
+    cells: dict[Path, dict[int, Source]] = field(default_factory=dict)
     pedantic: bool = False
+    unsafe_in: frozenset[Path] = frozenset()
     proofs: dict[tuple[Path, str], Proof] | None = None
 
     def proof(self, finding: Finding) -> Proof | None:
@@ -46,8 +50,19 @@ class Context:
         proof = self.proof(finding)
         return proof is not None and proof.refuted
 
-    def source(self, path: Path) -> Source:
-        """The file's source; an empty one where it can no longer be read."""
+    def takes_fix(self, finding: Finding) -> bool:
+        """Whether ``--fix`` alone applies the fix of a finding."""
+        level = finding.fix.applicability if finding.fix is not None else None
+        return level is Applicability.SAFE or (level is Applicability.UNSAFE and finding.filename in self.unsafe_in)
+
+    def source(self, path: Path, cell: int | None = None) -> Source:
+        """The source of a file, or of one cell of a notebook; an empty one where it can no longer be read."""
+        if cell is not None:
+            if path not in self.cells:
+                from amplint.notebook.excerpts import cells_of
+
+                self.cells[path] = cells_of(path, self.source(path).data)
+            return self.cells[path].get(cell) or Source(path, b"")
         source = self.sources.get(path)
         if source is None:
             try:

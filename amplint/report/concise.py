@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.files import display_path
+from amplint.files import place_name
 from amplint.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def render(findings: Sequence[Finding], context: Context) -> Iterator[Line]:
         start = finding.span.start
         style = "bold red" if finding.severity is Severity.ERROR else "bold yellow"
         scenarios = f" [{', '.join(finding.scenarios)}]" if finding.scenarios else ""
-        place = f"{display_path(finding.filename)}:{start.row}:{start.column}"
+        place = f"{place_name(finding.filename, finding.cell)}:{start.row}:{start.column}"
         proof = context.proof(finding)
         verdict = f" ({proof.verdict.value})" if proof is not None else ""
         yield [(place, "bold"), (": ", ""), (finding.code, style), (f" {finding.message}{scenarios}{verdict}", "")]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from amplint.files import display_path
-from amplint.finding import Applicability, Certainty, Edit, Finding, Fix, Severity
+from amplint.files import place_name
+from amplint.finding import Applicability, Certainty, Edit, Finding, Severity
 from amplint.source import Location, Source, SourceError, Span
 
 if TYPE_CHECKING:
@@ -53,20 +53,21 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
     colour = "red" if finding.severity is Severity.ERROR else "yellow"
     head = f"{finding.severity.value}[{finding.code}]"
     yield [(head, f"bold {colour}"), (f" {finding.name}: {finding.message}", "bold")]
-    marks: dict[Path, list[_Mark]] = {finding.filename: [_Mark(finding.span, "", True)]}
+    own = finding.filename, finding.cell
+    marks: dict[tuple[Path, int | None], list[_Mark]] = {own: [_Mark(finding.span, "", True)]}
     for cause in finding.causes:
-        if cause.filename == finding.filename and cause.span == finding.span:
-            marks[finding.filename][0] = _Mark(finding.span, cause.message, True)
+        if (cause.filename, cause.cell) == own and cause.span == finding.span:
+            marks[own][0] = _Mark(finding.span, cause.message, True)
         else:
-            marks.setdefault(cause.filename, []).append(_Mark(cause.span, cause.message, False))
+            marks.setdefault((cause.filename, cause.cell), []).append(_Mark(cause.span, cause.message, False))
     width = max(len(str(mark.span.end.row)) for of_file in marks.values() for mark in of_file)
-    for path, of_file in marks.items():
-        start = (finding.span if path == finding.filename else of_file[0].span).start
-        yield [(" " * width + "--> ", _GUTTER), (f"{display_path(path)}:{start.row}:{start.column}", "")]
-        yield from _frame(context.source(path), of_file, width, colour)
-    for path, places in groupby(finding.also, key=lambda place: place.filename):
+    for of, of_file in marks.items():
+        start = (finding.span if of == own else of_file[0].span).start
+        yield [(" " * width + "--> ", _GUTTER), (f"{place_name(*of)}:{start.row}:{start.column}", "")]
+        yield from _frame(context.source(*of), of_file, width, colour)
+    for of, places in groupby(finding.also, key=lambda place: (place.filename, place.cell)):
         where = ", ".join(f"{place.span.start.row}:{place.span.start.column}" for place in places)
-        yield _note(width, "also at", f"{display_path(path)}:{where}")
+        yield _note(width, "also at", f"{place_name(*of)}:{where}")
     if finding.scenarios:
         yield _note(width, "scenarios", f"{', '.join(finding.scenarios)} (device {finding.device})")
     if finding.certainty is not Certainty.PROVEN:
@@ -78,11 +79,15 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
             given = f" with {proof.row.inputs}" if proof.row.inputs else ""
             yield _note(width, "ran", f"{proof.row.built}{given}")
     for held in finding.doubts if context.pedantic else ():
-        where = f"line {held.span.start.row}: " if held.span is not None else ""
+        cell = f"cell {held.cell}, " if held.cell is not None else ""
+        where = f"{cell}line {held.span.start.row}: " if held.span is not None else ""
         yield _note(width, "doubt", f"{where}{held.doubt.message} ({held.doubt.name})")
     if finding.fix is not None:
         yield _note(width, "help", f"{finding.fix.message} ({_HOW[finding.fix.applicability]})")
-        yield from _change(finding.fix, context.source(finding.filename), width)
+        for cell, edits in groupby(finding.fix.edits, key=lambda edit: edit.cell):
+            if cell != finding.cell:
+                yield [(" " * width + "--> ", _GUTTER), (place_name(finding.filename, cell), "")]
+            yield from _change(list(edits), context.source(finding.filename, cell), width)
 
 
 def _note(width: int, key: str, text: str) -> Line:
@@ -148,12 +153,12 @@ class _Underline:
         return [_gutter(width), (" " * before, ""), (f"{carets} {self.label}".rstrip(), style)]
 
 
-def _change(fix: Fix, source: Source, width: int) -> Iterator[Line]:
-    """The lines that a fix changes, before and after."""
+def _change(edits: list[Edit], source: Source, width: int) -> Iterator[Line]:
+    """The lines that edits change, before and after."""
     from difflib import SequenceMatcher
 
     try:
-        places = [(first, *_rewritten(source, first, last, edits)) for first, last, edits in _by_rows(fix.edits)]
+        places = [(first, *_rewritten(source, first, last, of_rows)) for first, last, of_rows in _by_rows(edits)]
     except (SourceError, IndexError):
         return
     for top, before, after in places:

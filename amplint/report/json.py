@@ -38,12 +38,17 @@ def as_json(finding: Finding, context: Context) -> dict[str, Any]:
         "device": finding.device,
         "causes": [_cause(cause) for cause in finding.causes],
         "fix": _fix(finding.fix) if finding.fix is not None else None,
-        "also": [{"filename": str(place.filename), **_span(place.span)} for place in finding.also],
+        "also": [{"filename": str(place.filename), **_cell(place.cell), **_span(place.span)} for place in finding.also],
         "doubts": [_doubt(held) for held in finding.doubts],
         "fingerprint": finding.fingerprint,
         "url": rule.url if rule is not None else None,
         **(verified if context.proofs is not None else {}),
     }
+
+
+def _cell(cell: int | None) -> dict[str, int]:
+    """The cell of a place in a notebook; nothing elsewhere."""
+    return {} if cell is None else {"cell": cell}
 
 
 def _location(location: Location) -> dict[str, int]:
@@ -55,11 +60,11 @@ def _span(span: Span) -> dict[str, Any]:
 
 
 def _cause(cause: Cause) -> dict[str, Any]:
-    return {"filename": str(cause.filename), **_span(cause.span), "message": cause.message}
+    return {"filename": str(cause.filename), **_cell(cause.cell), **_span(cause.span), "message": cause.message}
 
 
 def _doubt(held: HeldDoubt) -> dict[str, Any]:
-    location = _location(held.span.start) if held.span is not None else None
+    location = {**_cell(held.cell), **_location(held.span.start)} if held.span is not None else None
     return {"name": held.doubt.name, "message": held.doubt.message, "location": location}
 
 
@@ -67,5 +72,5 @@ def _fix(fix: Fix) -> dict[str, Any]:
     return {
         "applicability": fix.applicability.value,
         "message": fix.message,
-        "edits": [{"content": edit.content, **_span(edit.span)} for edit in fix.edits],
+        "edits": [{"content": edit.content, **_cell(edit.cell), **_span(edit.span)} for edit in fix.edits],
     }

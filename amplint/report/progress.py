@@ -17,14 +17,14 @@ DELAY = 1.0
 
 
 @contextmanager
-def counting(total: int) -> Iterator[Callable[[], None]]:
+def counting(total: int, *, shown: bool = True) -> Iterator[Callable[[], None]]:
     """A bar for runs that take longer than a moment; gives what to call whenever one more file is done."""
-    if not sys.stderr.isatty():
+    if not (shown and sys.stderr.isatty()):
         yield lambda: None
         return
     done, start = 0, time.monotonic()
     bar: Progress | None = None
-    with ExitStack() as shown:
+    with ExitStack() as stack:
 
         def advance() -> None:
             nonlocal done, bar
@@ -33,7 +33,7 @@ def counting(total: int) -> Iterator[Callable[[], None]]:
                 from rich.console import Console
                 from rich.progress import Progress
 
-                bar = shown.enter_context(Progress(console=Console(stderr=True), transient=True))
+                bar = stack.enter_context(Progress(console=Console(stderr=True), transient=True))
                 bar.add_task("Checking", total=total)
             if bar is not None:
                 bar.update(bar.task_ids[0], completed=done)

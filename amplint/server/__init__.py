@@ -1,0 +1,1 @@
+"""What ``amplint server`` does: findings, fixes and dtypes for editors, by the language server protocol."""
