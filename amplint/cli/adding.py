@@ -32,9 +32,8 @@ def add_ignores(tasks: Iterable[Task], results: Sequence[FileResult], *, quiet: 
     left = [_added(by_path[result.path], result) for result in results]
     silenced = [_told(before) - _told(after) for before, after in zip(results, left, strict=True)]
     if any(silenced) and not quiet:
-        message(
-            f"added `# amplint: ignore` for {counted(sum(silenced), 'finding')} in {counted(sum(map(bool, silenced)), 'file')}"
-        )
+        files = counted(sum(map(bool, silenced)), "file")
+        message(f"added `# amplint: ignore` for {counted(sum(silenced), 'finding')} in {files}")
     return [replace(result, findings=tuple(one_for_each_cause(result.findings))) for result in left]
 
 
