@@ -101,7 +101,7 @@ def check_file(file: Path | Source, options: Options, narrowing: Narrowing = WHO
             source,
             lambda program: _check_python(program, options, narrowing),
             lambda cell, error: _unparsable(cell, error, options, "cell"),
-            narrowing,
+            lambda refused: narrowing.split(refused, source),
         )
     return _check_python(source, options, narrowing)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from amplint import contents
 from amplint.cli.main import counted, message
 from amplint.engine import check_file
-from amplint.fix import FixError, write_atomically
+from amplint.fix import FixError, apply_edits, write_atomically
 from amplint.notebook import is_notebook
 from amplint.one_cause import one_for_each_cause
 from amplint.plugins import OWN
 from amplint.source import Source
-from amplint.suppression.adding import with_ignores
+from amplint.suppression.adding import ignoring
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _added(task: Task, result: FileResult) -> FileResult:
         return replace(result, notes=(*result.notes, f"{task.path}: --add-ignore does not write into notebooks"))
     try:
         source = Source(task.path, contents.read(task.path))
-        commented = with_ignores(source, findings)
+        commented = apply_edits(source, ignoring(source, findings))
         again = check_file(commented, task.options, task.narrowing)
         if any(finding.code == UNPARSABLE.code for finding in again.findings):
             return replace(result, failures=(*result.failures, f"{task.path}: no comment can stand there"))

@@ -16,17 +16,15 @@ from amplint.source import Source, SourceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amplint.narrowing import Narrowing
-
 
 def check_notebook(
     source: Source,
     check: Callable[[Source], FileResult],
     refuse: Callable[[Source, SourceError], list[Finding]],
-    narrowing: Narrowing,
+    narrow: Callable[[list[Finding]], tuple[list[Finding], list[Finding]]],
 ) -> FileResult:
     """What ``check`` finds in the program of a notebook's cells, and what ``refuse`` says of a cell that is no Python,
-    but for what ``narrowing`` leaves out.
+    parted by ``narrow`` into what is told and what is known.
 
     Positions are within cells; the bytes before and after a fix are those of the notebook.
     """
@@ -41,7 +39,7 @@ def check_notebook(
     fixed = program.source if result.after is None else Source(source.path, result.after)
     sources = program.sources(fixed)
     layout = Layout.of(fixed)
-    findings, known = narrowing.split(_refused(program, refuse), source)
+    findings, known = narrow(_refused(program, refuse))
     if layout is not None and layout.numbers:
         texts = {cell.number: sources.get(cell.number, cell.text) for cell in notebook.cells}
         placing = Placing(source.path, layout, texts)

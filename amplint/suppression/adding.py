@@ -7,7 +7,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
-from amplint.fix.edits import apply_edits
 from amplint.source import Location, Span
 from amplint.suppression.directives import Form, directives, tokens
 
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     from amplint.suppression.directives import Directive
 
 
-def with_ignores(source: Source, findings: Iterable[Finding]) -> Source:
-    """The source with a comment for each finding, in one of ours where there is one with codes, else at the end of the
-    line: the first of the finding, or the last of its statement where none can stand there."""
+def ignoring(source: Source, findings: Iterable[Finding]) -> list[Edit]:
+    """The edits that give each finding a comment: in one of ours where there is one with codes, else at the end of the
+    line, the first of the finding, or the last of its statement where none can stand there."""
     there = [one for one in directives(source) if one.form is Form.IGNORE and not one.blanket]
     merged: defaultdict[Directive, set[str]] = defaultdict(set)
     added: defaultdict[int, set[str]] = defaultdict(set)
@@ -33,8 +32,7 @@ def with_ignores(source: Source, findings: Iterable[Finding]) -> Source:
         else:
             added[places.row(finding.span.start.row)].add(finding.code)
     edits = [_merged(one, sorted(codes)) for one, codes in merged.items()]
-    edits += [_added(source, row, sorted(codes)) for row, codes in added.items()]
-    return apply_edits(source, edits)
+    return edits + [_added(source, row, sorted(codes)) for row, codes in added.items()]
 
 
 class _Places:
