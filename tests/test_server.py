@@ -221,7 +221,7 @@ async def test_a_text_that_declares_another_encoding(editor: Editor, project: Pa
 @driven
 async def test_each_file_is_judged_by_its_own_configuration(editor: Editor, project: Path) -> None:
     file_with(project, 'ignore = ["AMP601"]\n', "quiet/amplint.toml")
-    file_with(project, '[tool.amplint]\nscenarios = ["bf16"]\nextend-select = ["AMP305"]\n', "half/pyproject.toml")
+    file_with(project, '[tool.amplint]\nscenarios = ["bf16"]\nextend-select = ["AMP104"]\n', "half/pyproject.toml")
     source = "import torch\n\n\ndef f(x):\n    return torch.linalg.inv(torch.nn.Linear(3, 3)(x))\n"
     assert await editor.codes(editor.open(file_with(project, LEGACY))) == ["AMP601"]
     assert await editor.codes(editor.open(file_with(project, LEGACY, "quiet/model.py"))) == []
