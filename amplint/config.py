@@ -60,6 +60,7 @@ class Config:
     scenarios: tuple[str, ...] = ()
     device: str | None = None
     torch_version: str | None = None
+    baseline: Path | None = None
     min_certainty: Certainty | None = None
     min_severity: Severity | None = None
     unsafe_fixes: bool = False
@@ -235,6 +236,8 @@ def _values(table: dict[str, Any], path: Path, *, extended: bool) -> dict[str, A
             ignores[pattern] = file_ignores(path.parent, pattern, codes, str(path))
     except (KeyProblem, PatternProblem) as error:
         raise UsageError(f"{path}: {error}") from error
+    if "baseline" in values:
+        values["baseline"] = path.parent / values["baseline"]
     for name, builder in values.get("factories", {}).items() if extended else ():
         file, separator, function = builder.partition("::")
         if separator:

@@ -92,6 +92,7 @@ KEYS: dict[str, Callable[[str, object], Any]] = {
     "scenarios": _strings,
     "device": _string,
     "torch-version": _string,
+    "baseline": _string,
     "min-certainty": _certainty,
     "min-severity": _severity,
     "pedantic": _flag,

@@ -16,11 +16,13 @@ from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCE
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
+from amplint.narrowing import WHOLE
 from amplint.notebook import is_notebook
 from amplint.notebook.narrowing import told_together
 from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
-from amplint.suppress import without_suppressed
+from amplint.suppression.hiding import Suppressions
+from amplint.suppression.unused import Rules, reports
 from amplint.threshold import EVERYTHING, Threshold
 from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE, is_template
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from amplint.claims.suspect import Suspect
     from amplint.infer.state.facts import FileFacts
+    from amplint.narrowing import Narrowing
     from amplint.rule_base import Rule
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
@@ -49,9 +52,11 @@ class Options:
     ``fix`` is the highest applicability to apply, None to apply none; ``write`` says whether :func:`check_files` writes
     fixed files back. ``torch_version`` is None for what each file's project requires. ``pedantic`` keeps what is merely
     possible, ``dropped`` also what a doubt drops, as possible. What is below ``threshold`` does not count.
-    ``each_place``: a finding for each place, also where several fail for one cause. ``asked``: codes of rules whose
-    kinds in preview (:mod:`amplint.judge.preview`) are told too. Scenarios that are named are meant everywhere; None
-    stands for the default ones, each where the code runs so.
+    ``each_place``: a finding for each place where code fails, also where several fail for one cause, and none about
+    comments; ``apart``: those of one cause are not made one. ``asked``: codes of rules whose kinds in preview
+    (:mod:`amplint.judge.preview`) are told too. ``known``: all rules, on or off, that comments may name; None where
+    they may name others. Scenarios that are named are meant everywhere; None stands for the default ones, each where
+    the code runs so.
     """
 
     rules: tuple[Rule, ...]
@@ -61,8 +66,10 @@ class Options:
     pedantic: bool = False
     threshold: Threshold = EVERYTHING
     each_place: bool = False
+    apart: bool = False
     dropped: bool = False
     asked: frozenset[str] = frozenset()
+    known: tuple[Rule, ...] | None = None
     fix: Applicability | None = None
     write: bool = True
 
@@ -78,9 +85,9 @@ class Options:
         return torch_range(path.parent)
 
 
-def check_file(file: Path | Source, options: Options) -> FileResult:
-    """Check one file, and fix what it holds if the options say so; nothing is written. Never raises for what is in the
-    file."""
+def check_file(file: Path | Source, options: Options, narrowing: Narrowing = WHOLE) -> FileResult:
+    """Check one file, and fix what it holds if the options say so; nothing is written. What ``narrowing`` leaves out is
+    neither found nor fixed. Never raises for what is in the file."""
     if isinstance(file, Source):
         source = file
     else:
@@ -93,30 +100,33 @@ def check_file(file: Path | Source, options: Options) -> FileResult:
 
         return check_notebook(
             source,
-            lambda program: _check_python(program, options),
+            lambda program: _check_python(program, options, narrowing),
             lambda cell, error: _unparsable(cell, error, options, "cell"),
+            lambda refused: narrowing.split(refused, source),
         )
-    return _check_python(source, options)
+    return _check_python(source, options, narrowing)
 
 
-def _check_python(source: Source, options: Options) -> FileResult:
+def _check_python(source: Source, options: Options, narrowing: Narrowing) -> FileResult:
     """Check Python source, and fix it where the options say so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = _check(source, options)
+        result = _check(source, options, narrowing)
         if options.fix is None or not any(finding.fix for finding in result.findings):
             return result
-        return _fixed(source, result, options, options.fix)
+        return _fixed(source, result, options, options.fix, narrowing)
 
 
-def _fixed(source: Source, result: FileResult, options: Options, highest: Applicability) -> FileResult:
+def _fixed(
+    source: Source, result: FileResult, options: Options, highest: Applicability, narrowing: Narrowing
+) -> FileResult:
     """What is left after fixing, and the fixed bytes."""
     from amplint.fix import fix_source
 
     followed = set(result.followed)
 
     def check(changed: Source) -> FileResult:
-        again = _check(changed, options)
+        again = _check(changed, options, narrowing)
         followed.update(again.followed)
         return again
 
@@ -134,20 +144,47 @@ def _fixed(source: Source, result: FileResult, options: Options, highest: Applic
     return replace(result, fixed=outcome.fixed, before=source.data, after=outcome.source.data)
 
 
-def _check(source: Source, options: Options) -> FileResult:
+def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult:
     failures: list[str] = []
     followed: set[Path] = set()
+    readable = source
     try:
         source.tree  # noqa: B018
         findings = _findings(source, options, failures, followed)
+        findings = _unsilenced(source, _distinct(findings), options, failures)
     except SourceError as error:
-        refused = _unparsable(source, error, options)
-        return FileResult(source.path, tuple(with_fingerprints(refused, _blank(source))), tuple(failures))
-    findings = with_fingerprints(without_suppressed(_distinct(findings), source), source)
+        findings = _unparsable(source, error, options)
+        readable, followed = _blank(source), set()
+    findings = with_fingerprints(findings, readable)
     findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
-    joined = at_each_place if options.each_place else one_for_each_cause
-    findings = [told for together in told_together(findings, source) for told in joined(together)]
-    return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed))
+    findings, known = narrowing.split(findings, readable)
+    if not options.apart:
+        joined = at_each_place if options.each_place else one_for_each_cause
+        findings = [told for together in told_together(findings, readable) for told in joined(together)]
+    return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed), known=tuple(known))
+
+
+def _unsilenced(source: Source, findings: list[Finding], options: Options, failures: list[str]) -> list[Finding]:
+    """What no comment silences, and what is to be said of comments that silence nothing."""
+    rules = Rules(options.rules, options.known)
+    reporting = not (failures or options.each_place) and rules.may_report(source.data)
+    if not findings and not reporting:
+        return findings
+    suppressions = Suppressions(source)
+    left = suppressions.left(findings)
+    if reporting:
+        left += reports(source, suppressions, rules, lambda: _widely(source, options), options.device)
+    return left
+
+
+def _widely(source: Source, options: Options) -> list[Finding] | None:
+    """What is found where everything possible counts, in the scenarios of the run and the default ones; None for a
+    failure."""
+    failures: list[str] = []
+    found: list[Finding] = []
+    for scenarios in dict.fromkeys((options.scenarios, None)):
+        found += _findings(source, replace(options, pedantic=True, scenarios=scenarios), failures, set())
+    return None if failures else found
 
 
 def _unparsable(source: Source, error: SourceError, options: Options, whole: str = "file") -> list[Finding]:
@@ -329,11 +366,12 @@ def _blank(source: Source) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One file to check: its absolute path, its size in bytes, and what to check it for."""
+    """One file to check: its absolute path, its size in bytes, what to check it for, and what to leave out."""
 
     path: Path
     size: int
     options: Options
+    narrowing: Narrowing = WHOLE
 
 
 def check_files(tasks: Sequence[Task], jobs: int | None = None, executor: Executor | None = None) -> Results:
@@ -424,7 +462,7 @@ def _guarded(task: Task) -> FileResult:
     """:func:`check_file`, with what it did not expect turned into one line."""
     collect_after_file()
     try:
-        return check_file(task.path, task.options)
+        return check_file(task.path, task.options, task.narrowing)
     except Exception as error:
         return FileResult(task.path, failures=(_failure("internal error in amplint", task.path, error),))
 

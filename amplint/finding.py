@@ -147,7 +147,8 @@ class FileResult:
     ``failures`` are one-line internal errors (amplint's or a rule's own); ``error`` says why the file could not be
     read or written, ``notes`` what the user should know. ``before`` and ``after`` are its bytes where a fix changed
     them, and ``fixed`` counts the findings that are gone. ``followed`` are the other files that the findings rest on.
-    ``passed_over`` is the reason why the file turned out, when read, to be none to check.
+    ``passed_over`` is the reason why the file turned out, when read, to be none to check. ``known`` are findings that a
+    baseline knows, which are not among the others.
     """
 
     path: Path
@@ -160,18 +161,20 @@ class FileResult:
     after: bytes | None = field(default=None, repr=False)
     followed: frozenset[Path] = frozenset()
     passed_over: str | None = None
+    known: tuple[Finding, ...] = ()
 
 
 def with_fingerprints(findings: list[Finding], source: Source) -> list[Finding]:
     """Give each finding of one file a fingerprint that survives edits elsewhere in the file, and a formatter.
 
-    It rests on the code, on the source text of the finding as :func:`normalised`, and on how many equals stand before.
+    It rests on the code, on the source text of the finding as :func:`normalised`, a comment as it is, and on how many
+    equals stand before.
     """
     seen: Counter[str] = Counter()
     out = []
     for finding in sorted(findings, key=lambda f: f.sort_key):
         text = source.segment(finding.span) if finding.span.end.row <= len(source.lines) else ""
-        base = f"{finding.code}\0{normalised(text)}"
+        base = f"{finding.code}\0{normalised(text) or text}"
         digest = hashlib.blake2b(f"{base}\0{seen[base]}".encode(), digest_size=8).hexdigest()
         seen[base] += 1
         out.append(replace(finding, fingerprint=digest))

@@ -115,7 +115,8 @@ class Judging:
         rules = load_rules(packs)
         for part in config.parts:
             self._check_part(part, rules)
-        judged = Judged(self._options(config, rules), config)
+        options = replace(self._options(config, rules), known=rules if self._plugins else None)
+        judged = Judged(options, config)
         for rule in rules:
             self.rules.setdefault(rule.code, rule)
         return judged
@@ -169,6 +170,7 @@ def judging_options(
     min_severity: Severity | None = None,
     fix: Applicability | None = None,
     write: bool = True,
+    apart: bool = False,
 ) -> Options:
     """What is given on the command line wins over the configuration. Raises UsageError.
 
@@ -195,6 +197,7 @@ def judging_options(
         asked=frozenset(rule.code for rule in rules) if scenario else named(rules, (*chosen, *extend)),
         fix=fix,
         write=write,
+        apart=apart,
     )
 
 

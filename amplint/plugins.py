@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from amplint.config import UsageError
 from amplint.nearest import nearest
 from amplint.rule_base import CODE, Rule
+from amplint.suppression.unused import UNUSED
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 BUILT_IN = "amplint_rules"
 GROUP = "amplint.rules"
 ALL = "ALL"
+OWN = (UNUSED, UNPARSABLE)
+"""amplint's own rules, which need no facts."""
 
 _NEEDED = ("code", "name", "severity", "tokens")
 """What a rule sets, without which nothing can be said of it."""
@@ -67,7 +70,7 @@ def load_rules(packs: Iterable[Pack] = ()) -> tuple[Rule, ...]:
 
     A pack that is asked for twice is loaded once.
     """
-    known: dict[str, Rule] = {UNPARSABLE.code: UNPARSABLE, UNPARSABLE.name: UNPARSABLE}
+    known: dict[str, Rule] = {key: rule for rule in OWN for key in (rule.code, rule.name)}
     chosen: dict[str, Pack] = {}
     for pack in (Pack(BUILT_IN), *packs):
         chosen.setdefault(pack.module, pack)

@@ -34,6 +34,11 @@ class Span:
     start: Location
     end: Location
 
+    @property
+    def last_row(self) -> int:
+        """The row of its last character."""
+        return self.end.row - (self.end.column == 1 and self.end.row > self.start.row)
+
     def contains(self, other: Span) -> bool:
         return self.start <= other.start and other.end <= self.end
 

@@ -221,8 +221,8 @@ def test_wrong_configuration(project: Path, run: Run, text: str, message: str) -
 
 def test_rules(run: Run) -> None:
     rules = json.loads(run("rules", "--output-format", "json").stdout)
-    assert [rule["code"] for rule in rules][:2] == ["AMP901", "TOY101"]
-    assert rules[1] == {
+    assert [rule["code"] for rule in rules][:2] == ["AMP900", "AMP901"]
+    assert rules[2] == {
         "code": "TOY101",
         "name": "toy-half",
         "summary": "Flags half()",

@@ -81,7 +81,7 @@ def test_rules_are_all_listed() -> None:
     cells = [
         (rule.code, rule.name, rule.summary, rule.severity.value, rule.fix.value if rule.fix else "none")
         for rule in load_rules()
-        if rule.code != "AMP901"
+        if not rule.code.startswith("AMP9")
     ]
     rows = "".join(f"| {' | '.join(row)} |\n" for row in cells)
     assert table("| code | name | what | severity | fix |") == rows

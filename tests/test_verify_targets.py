@@ -291,7 +291,7 @@ def test_no_finding_is_lost_and_every_claim_lies_where_its_finding_does() -> Non
     options = Options(RULES, tuple(dict.fromkeys((*DEFAULT_SCENARIOS, *everything))))
     seen = 0
     for source in examples():
-        findings = [f for f in check_file(source, options).findings if f.code != "AMP901"]
+        findings = [f for f in check_file(source, options).findings if not f.code.startswith("AMP9")]
         found = outline(source)
         targets = targets_of(source.path, found, findings)
         assert {f.fingerprint for t in targets for f in t.findings} == {f.fingerprint for f in findings}

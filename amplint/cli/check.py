@@ -15,6 +15,7 @@ import click
 
 from amplint.cli.choosing import changing, choosing_options, split_ignores
 from amplint.cli.colour import When, color_option
+from amplint.cli.left_out import LeftOut, check_together, narrowing_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines
 from amplint.cli.options import ReportingArguments, configured_format, judging_command
 from amplint.config import UsageError
@@ -51,6 +52,10 @@ class Arguments(ReportingArguments):
     no_cache: bool
     jobs: int | None
     exit_non_zero_on_fix: bool
+    baseline: str | None
+    write_baseline: str | None
+    diff_base: str | None
+    add_ignore: bool
     statistics: bool
     show_files: bool
     show_settings: bool
@@ -69,6 +74,7 @@ class Arguments(ReportingArguments):
 )
 @click.option("--diff", is_flag=True, help="Print what --fix would change as a unified diff; write nothing.")
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Leave with status 1 when a fix was applied.")
+@narrowing_options
 @click.option("--extend-select", multiple=True, metavar="RULES", help="Rules besides the selected ones.")
 @choosing_options
 @judging_command(*FORMATS, configured=True)
@@ -118,24 +124,29 @@ def run(arguments: Arguments) -> int:
         _require_runnable(arguments)
     if arguments.watch:
         _require_watchable(arguments)
+    check_together({**_given(arguments), STDIN: STDIN in paths})
+    left_out = LeftOut(arguments)
     judging = arguments.judging(
         changed=changing(arguments),
         extend_select=arguments.extend_select,
         fix=Applicability.SAFE if arguments.fix or arguments.diff else None,
         write=not arguments.diff,
+        apart=arguments.add_ignore or arguments.write_baseline is not None,
     )
     selectors = (
         *(arguments.select, arguments.ignore, arguments.extend_select),
         *(ignores.codes for ignores in split_ignores(arguments.per_file_ignores).values()),
     )
     if STDIN in paths:
-        return _check_stdin(arguments, judging, selectors)
+        return _check_stdin(arguments, judging, selectors, left_out)
     planned = plan(paths, judging, selectors)
     if arguments.watch:
         from amplint.cli.watching import watch
 
         return watch(paths, judging.configurations, quiet=arguments.quiet)
-    tasks, errors, passed_over = planned.tasks, planned.errors, planned.passed_over
+    whole = [(task, judging.valid(task.path.parent).config) for task in planned.tasks]
+    tasks = left_out.narrowed(whole, paths)
+    errors, passed_over = planned.errors, planned.passed_over
     for line in errors:
         error_message(line)
     if arguments.show_files or arguments.show_settings:
@@ -159,13 +170,26 @@ def run(arguments: Arguments) -> int:
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
     results = passed_over.take(_check_all(tasks, arguments))
-    status = _conclude(arguments, context, results, passed_over, failed=bool(errors))
+    if left_out.writes_baseline:
+        failed = _tell_failures(results) or bool(errors)
+        left_out.write_baseline(results)
+        return FAILED if failed else CLEAN
+    if arguments.add_ignore:
+        from amplint.cli.adding import add_ignores
+
+        results = add_ignores(tasks, results, quiet=arguments.quiet)
+    status = _conclude(arguments, context, results, passed_over, left_out, failed=bool(errors))
     if not arguments.quiet and sys.stderr.isatty() and any(result.findings for result in results):
         from amplint.cli.in_force import suggestion
 
         for line in suggestion(tasks, judging, arguments):
             click.echo(line, err=True)
     return status
+
+
+def _given(arguments: Arguments) -> dict[str, bool]:
+    """Which options were given."""
+    return {f"--{name.replace('_', '-')}": bool(getattr(arguments, name)) for name in Arguments.__slots__}
 
 
 def _tell_in_force(arguments: Arguments, judging: Judging, tasks: Sequence[Task]) -> None:
@@ -197,6 +221,8 @@ def _require_watchable(arguments: Arguments) -> None:
         "--output-file": arguments.output_file is not None,
         "--show-files": arguments.show_files,
         "--show-settings": arguments.show_settings,
+        "--write-baseline": arguments.write_baseline is not None,
+        "--add-ignore": arguments.add_ignore,
     }
     for option, given in once.items():
         if given:
@@ -228,36 +254,40 @@ def _check_all(tasks: Sequence[Task], arguments: Arguments) -> list[FileResult]:
     return sorted(results.values(), key=lambda result: str(result.path))
 
 
-def _check_stdin(arguments: Arguments, judging: Judging, selectors: Sequence[Sequence[str]]) -> int:
+def _check_stdin(arguments: Arguments, judging: Judging, selectors: Sequence[Sequence[str]], left_out: LeftOut) -> int:
     path = Path(arguments.stdin_filename or "<stdin>").absolute()
     source = Source(path, sys.stdin.buffer.read())
-    options = judging.valid_file(path).options
+    judged = judging.valid_file(path)
     judging.require(*selectors)
-    _tell_in_force(arguments, judging, [Task(path, len(source.data), options)])
-    context = Context(judging.rules, pedantic=options.pedantic)
+    task = left_out.narrowed_stdin(Task(path, len(source.data), judged.options), judged.config, source)
+    _tell_in_force(arguments, judging, [task])
+    context = Context(judging.rules, pedantic=task.options.pedantic)
     passed_over = PassedOver()
     forced = forced_out(path, judging.configurations)
     if forced is not None:
         passed_over.count([forced])
-    result = check_file(source, options) if forced is None else FileResult(path)
+    result = check_file(source, task.options, task.narrowing) if forced is None else FileResult(path)
     context.sources[path] = Source(path, result.after) if result.after is not None else source
     if arguments.fix and not arguments.diff:
         sys.stdout.buffer.write(source.data if result.after is None else result.after)
         sys.stdout.flush()
     results = passed_over.take([result] if forced is None else [])
-    return _conclude(arguments, context, results, passed_over)
+    return _conclude(arguments, context, results, passed_over, left_out)
 
 
 def _conclude(
-    arguments: Arguments, context: Context, results: list[FileResult], passed_over: PassedOver, *, failed: bool = False
+    arguments: Arguments,
+    context: Context,
+    results: list[FileResult],
+    passed_over: PassedOver,
+    left_out: LeftOut,
+    *,
+    failed: bool = False,
 ) -> int:
     """Report on all files and choose the exit status."""
-    for result in results:
-        for line in (*result.failures, *([result.error] if result.error else ())):
-            error_message(line)
-            failed = True
-        for line in result.notes if not arguments.quiet else ():
-            message(f"note: {line}")
+    failed = _tell_failures(results) or failed
+    for line in (line for result in results for line in result.notes if not arguments.quiet):
+        message(f"note: {line}")
     findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
     changed = [result for result in results if result.after is not None]
     if arguments.diff:
@@ -268,8 +298,10 @@ def _conclude(
     else:
         _report(arguments, findings, context)
     if not arguments.quiet:
-        if results or not failed:
+        if results or not (failed or left_out.everything):
             _summarise(arguments, results, findings, changed, context)
+        for line in left_out.summary(results):
+            click.echo(line, err=True)
         left = passed_over.summary()
         if left is not None:
             click.echo(left, err=True)
@@ -279,6 +311,13 @@ def _conclude(
         bool(changed) and (arguments.diff or arguments.exit_non_zero_on_fix)
     )
     return FOUND if found and not arguments.exit_zero else CLEAN
+
+
+def _tell_failures(results: list[FileResult]) -> bool:
+    lines = [line for result in results for line in (*result.failures, *([result.error] if result.error else ()))]
+    for line in lines:
+        error_message(line)
+    return bool(lines)
 
 
 def _report(arguments: Arguments, findings: list[Finding], context: Context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,8 @@ class Choosing(Protocol):
     @property
     def force_exclude(self) -> bool | None: ...
     @property
+    def baseline(self) -> str | None: ...
+    @property
     def unsafe_fixes(self) -> bool | None: ...
 
 
@@ -75,6 +78,7 @@ def changing(given: Choosing) -> Callable[[Config], Config]:
             exclude=instead or config.exclude,
             extend_exclude=(*config.extend_exclude, *besides),
             force_exclude=config.force_exclude if given.force_exclude is None else given.force_exclude,
+            baseline=config.baseline if given.baseline is None else Path(os.path.abspath(given.baseline)),
             unsafe_fixes=config.unsafe_fixes if given.unsafe_fixes is None else given.unsafe_fixes,
         )
 

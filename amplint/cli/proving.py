@@ -83,7 +83,7 @@ def _work(arguments: JudgingArguments, judging: Judging, task: Task) -> tuple[tu
 
     path = task.path.resolve()
     options = replace(task.options, each_place=True, fix=None)
-    findings = check_file(path, options).findings
+    findings = check_file(path, options, task.narrowing).findings
     try:
         shape = outline(Source(path, path.read_bytes()))
     except (OSError, SourceError):

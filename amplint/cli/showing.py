@@ -60,6 +60,7 @@ def _settings(group: Group) -> dict[str, Any]:
         "min-certainty": options.threshold.certainty.value,
         "min-severity": options.threshold.severity.value,
         "unsafe-fixes": config.unsafe_fixes,
+        "baseline": str(config.baseline) if config.baseline is not None else "none",
         "exclude": _patterns(config.exclude),
         "extend-exclude": _patterns(config.extend_exclude),
         "force-exclude": config.force_exclude,

@@ -14,8 +14,7 @@ from amplint.cli.main import CLEAN, FAILED, FOUND, counted, error_message, write
 from amplint.examples.cases import Problem, cases
 from amplint.examples.judged import fixed, misjudged, undocumented
 from amplint.examples.running import is_run, misrun
-from amplint.plugins import BUILT_IN, Pack, load_rules
-from amplint.unparsable import UNPARSABLE
+from amplint.plugins import BUILT_IN, OWN, Pack, load_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ def command(pack: str) -> None:
 def run(pack: str) -> int:
     """Test, report, and say the exit status. Raises UsageError."""
     wanted = "" if pack == BUILT_IN else pack
-    rules = [rule for rule in load_rules([Pack(pack)]) if rule.pack == wanted and rule is not UNPARSABLE]
+    rules = [rule for rule in load_rules([Pack(pack)]) if rule.pack == wanted and rule not in OWN]
     if not rules:
         error_message(f"the rule pack {pack} has no rules")
         return FAILED

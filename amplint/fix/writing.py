@@ -24,22 +24,25 @@ def write_atomically(path: Path, before: bytes, after: bytes) -> None:
     Raises FixError where that fails or where the file no longer holds ``before``.
     """
     target = path.resolve()
-    temporary = None
     try:
         if target.read_bytes() != before:
             raise FixError(f"{path} changed while it was being fixed; left alone")
-        mode = target.stat().st_mode
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(after)
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-        temporary = None
+        put(target, after, target.stat().st_mode)
     except OSError as error:
         raise FixError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            os.unlink(temporary)
+
+
+def put(target: Path, data: bytes, mode: int) -> None:
+    """Give a file its content and mode in one step. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def unified_diff(path: Path, before: bytes, after: bytes) -> str:

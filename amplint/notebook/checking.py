@@ -21,8 +21,10 @@ def check_notebook(
     source: Source,
     check: Callable[[Source], FileResult],
     refuse: Callable[[Source, SourceError], list[Finding]],
+    narrow: Callable[[list[Finding]], tuple[list[Finding], list[Finding]]],
 ) -> FileResult:
-    """What ``check`` finds in the program of a notebook's cells, and what ``refuse`` says of a cell that is no Python.
+    """What ``check`` finds in the program of a notebook's cells, and what ``refuse`` says of a cell that is no Python,
+    parted by ``narrow`` into what is told and what is known.
 
     Positions are within cells; the bytes before and after a fix are those of the notebook.
     """
@@ -37,12 +39,13 @@ def check_notebook(
     fixed = program.source if result.after is None else Source(source.path, result.after)
     sources = program.sources(fixed)
     layout = Layout.of(fixed)
-    findings = _refused(program, refuse)
+    findings, known = narrow(_refused(program, refuse))
     if layout is not None and layout.numbers:
         texts = {cell.number: sources.get(cell.number, cell.text) for cell in notebook.cells}
         placing = Placing(source.path, layout, texts)
         findings += [placing.finding(finding) for finding in result.findings]
-    result = replace(result, findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)))
+    findings.sort(key=lambda finding: finding.sort_key)
+    result = replace(result, findings=tuple(findings), known=(*known, *result.known))
     if not sources:
         return replace(result, before=b"", after=None, fixed=0)
     return replace(result, before=source.data, after=notebook.with_sources(sources))

@@ -10,7 +10,7 @@ from lsprotocol import types
 from amplint.finding import Applicability
 from amplint.fix.edits import changes
 from amplint.server.buffers import lines_of
-from amplint.server.ignore_comment import ignoring
+from amplint.server.ignore_comment import ignoring_one
 from amplint.source import Source, Span
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Actions:
         fixes = [action for finding, shown in near if (action := self._fix(finding, shown)) is not None]
         yield from sorted(fixes, key=lambda action: not action.is_preferred)
         for finding, shown in near:
-            edit = ignoring(finding, self._buffer.source)
+            edit = ignoring_one(finding, self._buffer.source)
             if edit is not None:
                 yield self._quick(f"amplint {finding.code}: ignore on this line", [edit], shown)
 

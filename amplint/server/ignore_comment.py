@@ -1,42 +1,28 @@
-"""The edit that silences one finding: ``# amplint: ignore[CODE]`` at the end of its first line."""
+"""The edit that silences one finding by a comment."""
 
 from __future__ import annotations
 
 import ast
-import re
+import tokenize
 from typing import TYPE_CHECKING
 
-from amplint.finding import Edit
 from amplint.fix import apply_edits
-from amplint.source import Location, SourceError, Span
-from amplint.suppress import Suppressions
+from amplint.source import SourceError
+from amplint.suppression.adding import ignoring
+from amplint.suppression.hiding import Suppressions
 
 if TYPE_CHECKING:
-    from amplint.finding import Finding
+    from amplint.finding import Edit, Finding
     from amplint.source import Source
 
-_CODES = re.compile(r"#\s*amplint:\s*ignore\[[^\]]*(?=\])", re.IGNORECASE)
-"""A comment that silences codes, up to where another one is added."""
 
-
-def ignoring(finding: Finding, source: Source) -> Edit | None:
-    """The edit; None where a comment there would be no comment, as within a string or before a line's continuation."""
+def ignoring_one(finding: Finding, source: Source) -> Edit | None:
+    """The edit; None where it would change more than that the finding is silenced."""
     try:
-        edit = _edit(finding, source)
+        (edit,) = ignoring(source, [finding])
         return edit if _silences(finding, source, edit) else None
-    except (SourceError, SyntaxError, ValueError, RecursionError):
+    except (SourceError, SyntaxError, tokenize.TokenError, ValueError, RecursionError, StopIteration):
         return None
-
-
-def _edit(finding: Finding, source: Source) -> Edit:
-    row = finding.span.start.row
-    line = source.line(row)
-    known = _CODES.search(line)
-    if known is not None:
-        at, text = Location(row, known.end() + 1), f", {finding.code}"
-    else:
-        at, text = Location(row, len(line.rstrip()) + 1), f"  # amplint: ignore[{finding.code}]"
-    return Edit(Span(at, at), text)
 
 
 def _silences(finding: Finding, source: Source, edit: Edit) -> bool:
