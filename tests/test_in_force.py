@@ -138,7 +138,7 @@ def test_verbose_says_what_and_why(project: Path, run: Run) -> None:
         "  torch: 2.1 to 2.4, as pyproject.toml says",
         f"  scenarios: {DEFAULT}; the default ones, each where the code runs so; device cuda",
         "  precision: autocast in a.py:3; half in a.py:2",
-        "  rules: 12; from certainty proven and severity warning up",
+        "  rules: 14; from certainty proven and severity warning up",
     ]
     said = run("check", "-v", "--isolated", "--scenario", "bf16", "--torch-version", "2.3").stderr
     assert "configuration: none is read: --isolated\n" in said
@@ -175,6 +175,7 @@ def test_settings_of_each_configuration(project: Path, run: Run) -> None:
         "min-certainty": "likely",
         "min-severity": "error",
         "unsafe-fixes": True,
+        "baseline": None,
         "exclude": [],
         "extend-exclude": ["old"],
         "force-exclude": False,

@@ -60,7 +60,7 @@ def _settings(group: Group) -> dict[str, Any]:
         "min-certainty": options.threshold.certainty.value,
         "min-severity": options.threshold.severity.value,
         "unsafe-fixes": config.unsafe_fixes,
-        "baseline": str(config.baseline) if config.baseline is not None else "none",
+        "baseline": str(config.baseline) if config.baseline is not None else None,
         "exclude": _patterns(config.exclude),
         "extend-exclude": _patterns(config.extend_exclude),
         "force-exclude": config.force_exclude,
@@ -86,6 +86,8 @@ def _text(settings: dict[str, Any]) -> str:
 
 
 def _shown(key: str, value: object) -> str:
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
