@@ -18,6 +18,7 @@ from amplint.cli.choosing import changing, choosing_options, split_ignores
 from amplint.cli.colour import When, color_option
 from amplint.cli.judging import Judging, JudgingArguments, configured_format, judging_command
 from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines
+from amplint.cli.terminal import terminal_columns
 from amplint.config import UsageError
 from amplint.engine import Task, check_file, check_files
 from amplint.files import find_files, forced_out
@@ -149,6 +150,7 @@ def run(arguments: Arguments) -> int:
             for file, by in judged
             if by is not None and by.config.unsafe_fixes and arguments.unsafe_fixes is None
         ),
+        errors=errors,
     )
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
@@ -233,11 +235,13 @@ def _conclude(
     for result in results:
         for line in (*result.failures, *([result.error] if result.error else ())):
             error_message(line)
+            context.errors.append(line)
             failed = True
         for line in result.notes if not arguments.quiet else ():
             message(f"note: {line}")
     findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
     changed = [result for result in results if result.after is not None]
+    context.checked = [result.path for result in results if not result.failures and result.error is None]
     if arguments.diff:
         from amplint.fix import unified_diff
 
@@ -263,11 +267,13 @@ def _report(arguments: Arguments, findings: list[Finding], context: Context) -> 
     if arguments.statistics:
         _deliver_text(arguments, _statistics(findings, arguments.output_format))
         return
+    to_stderr = arguments.fix and STDIN in arguments.paths
+    context.columns = None if arguments.output_file is not None else terminal_columns(to_stderr=to_stderr)
     lines = render(arguments.output_format, findings, context)
     if arguments.output_file is not None:
         _deliver_text(arguments, plain(lines))
     else:
-        print_lines(lines, to_stderr=arguments.fix and STDIN in arguments.paths, color=arguments.color)
+        print_lines(lines, to_stderr=to_stderr, color=arguments.color)
 
 
 def _deliver_text(arguments: Arguments, text: str) -> None:
