@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GUTTER = "bold blue"
 _LABEL = 40
-"""Columns that a label gets at least where it stands below its carets."""
+"""Columns that a longer label gets at least where it stands below its carets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _below(start: int, end: int, sign: str, label: str, room: int | None) -> Ite
         yield f"{carets} {label}".rstrip()
         return
     yield carets
-    indent = max(min(start, room - _LABEL), 0)
+    indent = max(min(start, room - min(columns(label), _LABEL)), 0)
     for line in fold(label, max(room - indent, 1)):
         yield " " * indent + line
 
