@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import ROOT, amplint
 
-from amplint.finding import Applicability, Cause, Certainty, Edit, Finding, Fix, Severity
+from amplint.finding import Cause, Certainty, Edit, Finding, Severity
 from amplint.report import Context, plain, render
 from amplint.report.changes import change
 from amplint.report.columns import clipped, columns, fold
@@ -226,8 +226,7 @@ def test_control_characters_in_messages_are_escaped(source: Source) -> None:
 
 
 def diff(source: Source, *edits: tuple[Span, str], room: int | None = None) -> str:
-    fix = Fix(Applicability.SAFE, "Mend it", tuple(Edit(place, content) for place, content in edits))
-    return plain(change(fix, source, 1, room))
+    return plain(change([Edit(place, content) for place, content in edits], source, 1, room))
 
 
 def numbered(project: Path, count: int) -> Source:

@@ -17,7 +17,10 @@ from amplint.verify.proof import Proof
 from amplint.verify.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from conftest import Completed
 
 
 @pytest.fixture
@@ -79,25 +82,57 @@ def test_what_is_shown_only_is_never_offered_to_be_applied(finding: Finding) -> 
     assert "suggestions" in diagnostics(report("rdjson", [finding]))[0]
 
 
-def test_a_place_in_a_cell_is_no_line_of_the_file(finding: Finding) -> None:
-    """Rows of a notebook's cell are told in the message; nothing points to that row of the JSON, or edits it."""
-    cell = replace(finding, cell=2)
-    (result,) = sarif(report("sarif", [cell]))["results"]
-    assert "region" not in result["locations"][0]["physicalLocation"]
+def test_a_place_in_a_cell_is_no_line_of_the_file(project: Path, run: Callable[..., Completed]) -> None:
+    """Rows of a notebook's cell are told in words; nothing points to that row of the JSON, or edits it."""
+    cells = [
+        {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [], "source": text}
+        for text in ("import os\n", "y = 1\nz = x.half()\n")
+    ]
+    document = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    (project / "a.ipynb").write_text(json.dumps(document))
+
+    def shown(output_format: str) -> str:
+        return run("check", "--output-format", output_format).stdout
+
+    (result,) = sarif(shown("sarif"))["results"]
+    assert all("region" not in at["physicalLocation"] for at in [*result["locations"], *result["relatedLocations"]])
     assert "fixes" not in result
-    assert result["message"]["text"].startswith("cell 2:3:1: index_add_")
-    ((_, properties, message),) = commands(report("github", [cell]))
+    assert result["message"]["text"].startswith("cell 2:2:5: half() is called ")
+    assert result["relatedLocations"][0]["message"]["text"].startswith("cell 2:2:5: float32: ")
+    ((_, properties, message),) = commands(shown("github"))
     assert (properties["line"], "col" in properties) == ("1", False)
-    assert message.startswith("cell 2:3:1: ")
-    (issue,) = json.loads(report("gitlab", [cell]))
+    assert message.startswith("cell 2:2:5: half() is called ")
+    (issue,) = json.loads(shown("gitlab"))
     assert issue["location"]["lines"] == {"begin": 1, "end": 1}
-    assert issue["description"].startswith("cell 2:3:1: ")
-    (diagnostic,) = diagnostics(report("rdjson", [cell]))
-    assert diagnostic["location"] == {"path": "model.py"}
-    assert diagnostic["message"].startswith("cell 2:3:1: ")
-    assert not {"suggestions", "related_locations"} & {*diagnostic}
-    assert report("concise", [cell]).startswith("model.py:cell 2:3:1: AMP105 ")
-    assert next(iter(suites(report("junit", [cell]))["model.py"])).name == "AMP105 index-write cell 2:3:1"
+    assert issue["description"].startswith("cell 2:2:5: TOY101 ")
+    (diagnostic,) = diagnostics(shown("rdjson"))
+    assert diagnostic["location"] == diagnostic["related_locations"][0]["location"] == {"path": "a.ipynb"}
+    assert diagnostic["message"].startswith("cell 2:2:5: half() is called ")
+    assert "suggestions" not in diagnostic
+    assert shown("concise").startswith("a.ipynb:cell 2:2:5: TOY101 half() is called ")
+    assert shown("grouped").startswith("a.ipynb:\n  cell 2:2:5  TOY101 half() is called ")
+    assert next(iter(suites(shown("junit"))["a.ipynb"])).name == "TOY101 toy-half cell 2:2:5"
+    assert shown("full").split("(shown only)\n")[1] == (
+        " --> a.ipynb:cell 1\n"
+        "1 | import os\n"
+        "2 + from torch import float16\n"
+        " --> a.ipynb:cell 2\n"
+        "1 | y = 1\n"
+        "2 - z = x.half()\n"
+        "2 + z = x.to(float16)\n"
+        "\n"
+    )
+
+
+def test_how_a_fix_is_applied(finding: Finding, source: Source) -> None:
+    """What a configuration lets ``--fix`` do alone needs no other option."""
+    assert finding.fix is not None
+    unsafe = replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE))
+    for output_format in ("full", "github", "rdjson"):
+        text = plain(render(output_format, [unsafe], Context({})))
+        assert "Cast the source (unsafe fix: --fix --unsafe-fixes)" in text
+        text = plain(render(output_format, [unsafe], Context({}, unsafe_in=frozenset({source.path}))))
+        assert "Cast the source (unsafe fix: --fix)" in text
 
 
 def test_nothing_in_a_sarif_message_reads_as_a_link_or_placeholder(finding: Finding) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -91,4 +92,9 @@ def _rewritten(source: Source, first: int, last: int, edits: list[Edit]) -> tupl
         new += source.text[position : source.offset(edit.span.start)] + edit.content
         position = source.offset(edit.span.end)
     new += source.text[position:end]
-    return Source(source.path, old.encode()).lines, Source(source.path, new.encode()).lines
+    return _lines(old), _lines(new)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as Python counts them, without their endings: a last line that gets one is none that changes."""
+    return [line.rstrip("\r\n") for line in io.StringIO(text, newline="")]

@@ -52,8 +52,10 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
         yield from _note(digits, key, text, context)
     if finding.fix is not None:
         yield from _note(digits, "help", help_text(finding, finding.fix, context), context)
+        shown = finding.cell
         for cell, edits in groupby(finding.fix.edits, key=lambda edit: edit.cell):
-            if cell != finding.cell:
+            if cell != shown:
+                shown = cell
                 yield [(" " * digits + "--> ", GUTTER), (printable(place_name(finding.filename, cell)), "")]
             yield from change(list(edits), context.source(finding.filename, cell), digits, room)
 
