@@ -63,8 +63,8 @@ def test_text_formats_name_the_cell_and_show_its_source(project: Path) -> None:
     assert " --> train.ipynb:cell 6:1:7\n" in full
     assert "1 | %time o.index_add_(0, torch.arange(2), y)\n  |       ^^^^" in full
     assert " --> train.ipynb:cell 5:2:5\n" in full
-    assert "1 | - %time o.index_add_(0, torch.arange(2), y)\n" in full
-    assert "  | + %time o.index_add_(0, torch.arange(2), y.to(o.dtype))\n" in full
+    assert "1 - %time o.index_add_(0, torch.arange(2), y)\n" in full
+    assert "1 + %time o.index_add_(0, torch.arange(2), y.to(o.dtype))\n" in full
 
 
 @pytest.mark.parametrize("style", [{}, {"indent": 2, "ensure_ascii": True}, {"indent": None}])
@@ -133,7 +133,10 @@ def test_a_fix_of_two_cells_is_shown_and_not_applied(project: Path, run: Run) ->
     ]
     assert (project / "a.ipynb").read_text() == text
     shown = run("check", "--select", "TOY101").stdout
-    assert " --> a.ipynb:cell 1\n1 | - import os\n  | + import os\n  | + from torch import float16\n" in shown
+    assert (
+        " --> a.ipynb:cell 1\n1 | import os\n2 + from torch import float16\n --> a.ipynb:cell 2\n1 - x.half()\n"
+        in shown
+    )
 
 
 def test_an_import_that_a_fix_orphans_in_another_cell_stays(project: Path) -> None:

@@ -20,7 +20,7 @@ from amplint.finding import (
     with_fingerprints,
 )
 from amplint.report import Context, plain, render
-from amplint.report.full import _columns, _shown
+from amplint.report.columns import columns, shown
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
@@ -93,8 +93,10 @@ def test_full(finding: Finding, model: Source) -> None:
         "   |\n"
         "   = scenarios: autocast-bf16, fp16 (device cuda)\n"
         "   = help: Cast the source (safe fix: --fix)\n"
-        "11 | -     out.index_add_(0, idx, y)\n"
-        "   | +     out.index_add_(0, idx, y.to(out.dtype))\n"
+        "10 |     a = 1\n"
+        "11 -     out.index_add_(0, idx, y)\n"
+        "11 +     out.index_add_(0, idx, y.to(out.dtype))\n"
+        "12 |     return out\n"
         "\n"
     )
 
@@ -161,7 +163,7 @@ def test_full_with_tabs_wide_characters_and_several_lines(project: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "shown", "columns"),
+    ("text", "printed", "wide"),
     [
         ("abc", "abc", 3),
         ("\tx", "    x", 5),
@@ -173,9 +175,9 @@ def test_full_with_tabs_wide_characters_and_several_lines(project: Path) -> None
         ("a\x1b[31m", "a?[31m", 6),
     ],
 )
-def test_columns(text: str, shown: str, columns: int) -> None:
-    assert _shown(text) == shown
-    assert _columns(text) == columns
+def test_columns(text: str, printed: str, wide: int) -> None:
+    assert shown(text) == printed
+    assert columns(text) == wide
 
 
 def test_json(finding: Finding, model: Source) -> None:

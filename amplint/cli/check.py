@@ -18,6 +18,7 @@ from amplint.cli.colour import When, color_option
 from amplint.cli.left_out import LeftOut, check_together, narrowing_options
 from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_message, message, print_lines
 from amplint.cli.options import ReportingArguments, configured_format, judging_command
+from amplint.cli.terminal import terminal_columns
 from amplint.config import UsageError
 from amplint.engine import Task, check_file, check_files, collect_seldom
 from amplint.files import forced_out
@@ -166,12 +167,13 @@ def run(arguments: Arguments) -> int:
             for task in tasks
             if arguments.unsafe_fixes is None and judging.valid(task.path.parent).config.unsafe_fixes
         ),
+        errors=list(errors),
     )
     if arguments.verify:
         _prove(arguments, judging, tasks, context)
     results = passed_over.take(_check_all(tasks, arguments))
     if left_out.writes_baseline:
-        failed = _tell_failures(results) or bool(errors)
+        failed = bool(_tell_failures(results)) or bool(errors)
         left_out.write_baseline(results)
         return FAILED if failed else CLEAN
     if arguments.add_ignore:
@@ -285,11 +287,14 @@ def _conclude(
     failed: bool = False,
 ) -> int:
     """Report on all files and choose the exit status."""
-    failed = _tell_failures(results) or failed
+    told = _tell_failures(results)
+    context.errors.extend(told)
+    failed = bool(told) or failed
     for line in (line for result in results for line in result.notes if not arguments.quiet):
         message(f"note: {line}")
     findings = sorted((f for result in results for f in result.findings), key=lambda finding: finding.sort_key)
     changed = [result for result in results if result.after is not None]
+    context.checked = [result.path for result in results if not result.failures and result.error is None]
     if arguments.diff:
         from amplint.fix import unified_diff
 
@@ -313,22 +318,25 @@ def _conclude(
     return FOUND if found and not arguments.exit_zero else CLEAN
 
 
-def _tell_failures(results: list[FileResult]) -> bool:
+def _tell_failures(results: list[FileResult]) -> list[str]:
+    """Say which files could not be checked, or made a rule fail; gives the lines."""
     lines = [line for result in results for line in (*result.failures, *([result.error] if result.error else ()))]
     for line in lines:
         error_message(line)
-    return bool(lines)
+    return lines
 
 
 def _report(arguments: Arguments, findings: list[Finding], context: Context) -> None:
     if arguments.statistics:
         _deliver_text(arguments, _statistics(findings, arguments.output_format))
         return
+    to_stderr = arguments.fix and STDIN in arguments.paths
+    context.columns = None if arguments.output_file is not None else terminal_columns(to_stderr=to_stderr)
     lines = render(arguments.output_format, findings, context)
     if arguments.output_file is not None:
         _deliver_text(arguments, plain(lines))
     else:
-        print_lines(lines, to_stderr=arguments.fix and STDIN in arguments.paths, color=arguments.color)
+        print_lines(lines, to_stderr=to_stderr, color=arguments.color)
 
 
 def _deliver_text(arguments: Arguments, text: str) -> None:

@@ -14,6 +14,7 @@ import click
 from amplint.cli.main import message, print_lines, write_out
 from amplint.cli.options import format_option, isolated_option, no_plugins_option
 from amplint.cli.rules import as_json, as_text
+from amplint.cli.terminal import terminal_columns
 from amplint.config import Config, UsageError, find_config
 from amplint.explain.rule_families import Family, family_of
 from amplint.explain.rule_page import rule_page
@@ -147,7 +148,7 @@ def _explain_text(text: str, rules: Sequence[Rule], output_format: str, isolated
     found = answer(text, judging_options(judging, rules, scenario=[scenario.name for scenario in SCENARIOS]))
     if not found.matches:
         _decline(text, rules)
-    context = Context({rule.code: rule for rule in rules})
+    context = Context({rule.code: rule for rule in rules}, columns=terminal_columns())
     if output_format == "json":
         write_out(json.dumps(document(found, context), indent=2) + "\n")
     else:

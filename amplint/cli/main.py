@@ -120,7 +120,7 @@ def deliver(pieces: Iterable[str], path: str | None) -> None:
             write_out(piece)
         return
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(pieces)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from amplint.rule_base import Rule
     from amplint.verify.proof import Proof
 
-FORMATS = ("full", "concise", "json")
+FORMATS = ("full", "concise", "grouped", "json", "sarif", "github", "gitlab", "junit", "rdjson")
 
 Piece = tuple[str, str]
 """Text and its rich style; an empty style is plain."""
@@ -31,7 +31,8 @@ class Context:
 
     ``pedantic``: the text for people names the doubts too. ``unsafe_in``: files whose configuration lets ``--fix``
     apply unsafe fixes. ``proofs``: what runs say about findings, by file and fingerprint; None where nothing was to be
-    run.
+    run. ``columns`` is the width of the terminal, at which text is wrapped; None where it is not. ``checked`` are all
+    files of the run, and ``errors`` what went wrong in it, a line each.
     """
 
     rules: dict[str, Rule]
@@ -40,6 +41,14 @@ class Context:
     pedantic: bool = False
     unsafe_in: frozenset[Path] = frozenset()
     proofs: dict[tuple[Path, str], Proof] | None = None
+    columns: int | None = None
+    checked: Sequence[Path] = ()
+    errors: list[str] = field(default_factory=list)
+
+    def link(self, finding: Finding) -> str:
+        """What makes a style lead to the page of the finding's rule; empty where it has none."""
+        rule = self.rules.get(finding.code)
+        return f" link {rule.url}" if rule is not None and rule.url and not set(rule.url) & set(" \t\r\n") else ""
 
     def proof(self, finding: Finding) -> Proof | None:
         """What runs say about a finding."""
@@ -56,21 +65,19 @@ class Context:
         return level is Applicability.SAFE or (level is Applicability.UNSAFE and finding.filename in self.unsafe_in)
 
     def source(self, path: Path, cell: int | None = None) -> Source:
-        """The source of a file, or of one cell of a notebook; an empty one where it can no longer be read."""
+        """The source of a file, or of one cell of a notebook; an empty one where it cannot be read, or not as text."""
         if cell is not None:
             if path not in self.cells:
                 from amplint.notebook.excerpts import cells_of
 
                 self.cells[path] = cells_of(path, self.source(path).data)
             return self.cells[path].get(cell) or Source(path, b"")
-        source = self.sources.get(path)
-        if source is None:
-            try:
-                source = Source(path, path.read_bytes())
-                source.lines  # noqa: B018
-            except (OSError, SourceError):
-                source = Source(path, b"")
-            self.sources[path] = source
+        try:
+            source = self.sources.get(path) or Source(path, path.read_bytes())
+            source.lines  # noqa: B018
+        except (OSError, SourceError):
+            source = Source(path, b"")
+        self.sources[path] = source
         return source
 
 
