@@ -153,3 +153,8 @@ def test_a_name_that_another_file_takes_and_defines_is_taken(tmp_path: Path) -> 
 def test_what_derives_from_the_left_is_left(tmp_path: Path, kept: str, expected: list[str]) -> None:
     layers = LAYERS.replace("class Left(nn.Module)", "class Base(nn.Module):\n    pass\n\nclass Left(Base)")
     assert doubts(tmp_path, {"package/model.py": f"from .layers import Kept, {kept}\n"}, layers) == expected
+
+
+def test_what_only_its_own_trial_uses_is_left(tmp_path: Path) -> None:
+    tried = f"{LAYERS}\ndef _try():\n    Left()(torch.ones(4))\n\nif __name__ == '__main__':\n    _try()\n"
+    assert doubts(tmp_path, TAKEN, tried) == ["left-over"]

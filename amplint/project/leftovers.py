@@ -20,6 +20,7 @@ from amplint import contents
 from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
+from amplint.infer.syntax.scripts import is_script
 from amplint.project.files import TooLargeError, parsed, read_all, spelling
 from amplint.project.mentions import definitions
 
@@ -109,9 +110,10 @@ class Leftovers:
 
     @cached_property
     def _mentioning(self) -> dict[str, list[ast.stmt]]:
-        """The statements at the top of the file that mention what it defines, by name."""
+        """The statements at the top of the file that mention what it defines, by name: not what tries the file out when
+        it is run itself."""
         found: dict[str, list[ast.stmt]] = {name: [] for name in self._found}
-        for statement in self._tree.body:
+        for statement in (statement for statement in self._tree.body if not is_script(statement)):
             for name in {name for node in nodes_below(statement) for name in _named(node)} & found.keys():
                 found[name].append(statement)
         return found

@@ -27,7 +27,7 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
     A script is a block ``if __name__ == "__main__":``; where it mentions a dtype or autocast, it may give them one. A
     test is a file that imports a test runner, and gives one where it names a 16-bit dtype or autocast.
     """
-    scripts = [item for item in tree.body if isinstance(item, ast.If) and "__main__" in ast.unparse(item.test)]
+    scripts = [item for item in tree.body if isinstance(item, ast.If) and is_script(item)]
     names = {id(reference.node): reference.name for reference in references(tree)} if scripts else {}
     bodies = [script.body for script in scripts if not any(_asked(script, names, _PRECISION | _DTYPES))]
     bodies += [tree.body] if is_test(tree) and not asks_for_low_precision(tree) else []
@@ -37,6 +37,11 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
         for defined in body
         if isinstance(defined, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
     )
+
+
+def is_script(statement: ast.stmt) -> bool:
+    """Whether a statement at the top of a file is what runs only where the file is the program."""
+    return isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test)
 
 
 def asks_for_low_precision(tree: ast.Module) -> bool:
