@@ -224,7 +224,7 @@ def test_a_file_that_ends_its_process_costs_no_other_its_findings(
 def test_nor_in_the_command(project: Path, run_process: Callable[..., Completed]) -> None:
     for name in "abcdef":
         code = "x.dies()\n" if name == "c" else "x.half()\n"
-        (project / f"{name}.py").write_text(code + "# padding\n" * 40_000)
+        (project / f"{name}.py").write_text(f"{code}# {'padding' * 60_000}\n")
     done = run_process("check", "--output-format", "concise", "--jobs", "2")
     assert done.status == 2
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [f"{name}.py" for name in "abdef"]
