@@ -50,7 +50,9 @@ def test_every_row_is_asked_for_somewhere() -> None:
     assert {name for name, row in vars(doubts).items() if isinstance(row, Doubt)} <= words
 
 
-SETTINGS = {ROOT / "amplint/threshold.py", ROOT / "amplint/config_keys.py", ROOT / "amplint/cli/judging.py"}
+SETTINGS = {
+    ROOT / "amplint" / name for name in ("api.py", "cli/options.py", "config_keys.py", "judging.py", "threshold.py")
+}
 """Where users say how sure a finding has to be."""
 
 

@@ -228,3 +228,66 @@ def test_a_kernel_is_that_of_the_operand_that_decides_the_dtype(first: str, seco
     exec(compile(code, "solve.py", "exec"), namespace)
     with pytest.raises(RuntimeError, match="not implemented") if refused else nullcontext():
         namespace["Solve"]().half()(torch.ones(4, 4).half())
+
+
+CANVAS = """\
+import torch
+from torch import nn
+
+
+def fitted(image, matrix):
+    return image @ torch.linalg.inv(matrix)
+
+
+class Canvas(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("matrix", torch.eye(4))
+        {constructor}
+
+    def reset(self, image):
+        {reset}
+"""
+
+
+@pytest.mark.parametrize(
+    ("constructor", "reset", "found"),
+    [
+        ("self.start = fitted(torch.rand(2, 4), self.matrix)", "return image", []),
+        ("self.start = None", "return fitted(image, self.matrix)", [6]),
+    ],
+)
+def test_what_a_constructor_calls_runs_before_the_conversion(
+    constructor: str, reset: str, found: list[int], tmp_path: Path
+) -> None:
+    source = Source(tmp_path / "module.py", CANVAS.format(constructor=constructor, reset=reset).encode())
+    assert [finding.span.start.row for finding in check_file(source, HALF).findings] == found
+
+
+TWICE = """\
+import torch
+from torch import nn
+
+
+def angles(x):
+    return torch.linalg.det(x)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        return angles({given})
+
+    def wide(self, x: torch.Tensor):
+        return angles(self.linear(x).float())
+"""
+
+
+@pytest.mark.parametrize(("given", "rows"), [("self.linear(x)", [6]), ("torch.linalg.inv(self.linear(x))", [15])])
+def test_what_raises_before_counts_for_each_call_by_itself(given: str, rows: list[int], tmp_path: Path) -> None:
+    source = Source(tmp_path / "module.py", TWICE.format(given=given).encode())
+    told = [f for f in check_file(source, replace(HALF, pedantic=False, asked=frozenset(["AMP305"]))).findings]
+    assert [finding.span.start.row for finding in told] == rows

@@ -16,10 +16,10 @@ from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from amplint.finding import Place
-    from amplint.infer.state.facts import Event, FileFacts
+    from amplint.infer.state.facts import Event, FileFacts, Use
     from amplint.source import Span
 
 _ONE_PER_ORIGIN = (Kind.UPCAST, Kind.AUTOCAST_EXIT, Kind.MIXED, Kind.CONSTANT, Kind.TABLE)
@@ -40,6 +40,11 @@ def unreached(facts: FileFacts, span: Span) -> frozenset[str]:
     """The scenarios in which something that is told raises before the operation at ``span``, which low precision may
     not bear."""
     return _judged(facts).unreached.get(span, frozenset())
+
+
+def hindered(facts: FileFacts, use: Use) -> frozenset[str]:
+    """The scenarios in which something that is told raises before an operation gets these operands."""
+    return _judged(facts).hindered.get(id(use), frozenset())
 
 
 def unused(facts: FileFacts, row: int) -> frozenset[str]:
@@ -80,7 +85,8 @@ class _Judged:
         self._seen: dict[int, list[tuple[Conflict, dict[str, list[int]]]]] = {}
         self.refused: set[int] = set()
         """What raises and is told, or stands in another file, by ``id``."""
-        self._before_use: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
+        self._before_node: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
+        self._before_use: dict[int, list[dict[str, int]]] = {}
         self.failures = Failures()
         self._confirming: dict[int, Conflict] = {}
         self._chains: dict[int, list[set[int]]] = {}
@@ -90,12 +96,19 @@ class _Judged:
         self.told = tuple(self._told())
         self.refused |= {id(node) for c in self.told if c.standing.told for node in (c.node, *c.also)}
         self.unreached = {
-            facts.span(node): frozenset.intersection(
-                *(frozenset(name for name, what in before.items() if what in self.refused) for before in seen)
-            )
-            for node, seen in self._before_use.items()
-            if id(node) not in facts.unhindered
+            facts.span(node): self._raised_in_all(seen)
+            for node, seen in self._before_node.items()
+            if id(node) not in facts.met_unhindered
         }
+        self.hindered = {
+            use: self._raised_in_all(seen) for use, seen in self._before_use.items() if use not in facts.unhindered
+        }
+
+    def _raised_in_all(self, seen: Iterable[Mapping[str, int]]) -> frozenset[str]:
+        """The scenarios in which something that is told raised before, each time."""
+        return frozenset.intersection(
+            *(frozenset(name for name, what in before.items() if what in self.refused) for before in seen)
+        )
 
     def _follow(self, event: Event) -> None:
         self.failures.enter(event)
@@ -106,7 +119,9 @@ class _Judged:
         elif not isinstance(event.what, Unmoved):
             if isinstance(event.what, (Used, Refused)) and event.own:
                 before = self.failures.scenarios_before(event, event.what.node)
-                self._before_use.setdefault(event.what.node, []).append(before)
+                self._before_node.setdefault(event.what.node, []).append(before)
+                if isinstance(event.what, Used):
+                    self._before_use.setdefault(id(event.what.use), []).append(before)
             if isinstance(event.what, Refused):
                 self.refused.add(id(event.what.node))
             self.failures.follow(event, self._facts.names)

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from amplint.claims.conflicts import hindered
 from amplint.claims.operands import dtype_of_tensor, is_stable, known_floating
 from amplint.claims.suspect import Suspect
 from amplint.infer.lattice.dtypes import bits_of, names_of
@@ -48,13 +49,16 @@ def low_lanes(facts: FileFacts, use: Use, operand: Operand, fails: Callable[[int
 
     ``fails`` takes the scenario's number and the bit of one dtype. Where a caller decides the dtype it is assumed only.
     """
-    asked = {doubts.UNKNOWN_ON_A_PATH: operand.value.unsure}
-    found = {}
+    found, raised = {}, hindered(facts, use)
     for number, scenario in enumerate(facts.scenarios):
         lane = operand.value.dtypes[number]
         if scenario.name == "fp32" or not use.live >> number & 1 or not lane.known:
             continue
         if all(fails(number, bit) for bit in bits_of(lane.mask)):
+            asked = {
+                doubts.UNKNOWN_ON_A_PATH: operand.value.unsure,
+                doubts.FAILS_BEFORE: scenario.name in raised,
+            }
             found[number] = Standing(forced=not (lane.assumed or operand.value.maybe)).doubted(*holding(asked))
     return found
 

@@ -43,7 +43,7 @@ def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
             failures.follow(event, facts.names)
             if isinstance(what, Unmoved):
                 meeting |= {(came, id(what.node)) for came in _came(event)}
-        elif event.own and isinstance(what, (Mismatch, Refused, Used)) and id(what.node) not in facts.unhindered:
+        elif event.own and isinstance(what, (Mismatch, Refused, Used)) and id(what.node) not in facts.met_unhindered:
             before = frozenset(failures.scenarios_before(event, what.node))
             if any((came, id(what.node)) in meeting for came in _came(event)):
                 before |= every

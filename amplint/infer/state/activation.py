@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.values import Value
     from amplint.infer.names.definitions import Class
     from amplint.infer.names.namespace import Namespace
-    from amplint.infer.state.facts import Region
+    from amplint.infer.state.facts import Region, Use
 
 
 class Env(NamedTuple):
@@ -42,7 +42,7 @@ class Activation(Followed[Env]):
     backward: bool
     number = 0
     """Tells activations apart."""
-    uses: dict[int, ast.expr | ast.stmt] | None = None
+    uses: dict[int, Use] | None = None
     """By ``id``, the uses met here, or in a function that was called here, while nothing had raised in it."""
     traced = False
     """Whether operands disagreed here, or in a function that was called here."""

@@ -139,6 +139,7 @@ class Used(NamedTuple):
     """An operation that low precision may not bear was met, where something may have raised before."""
 
     node: ast.expr | ast.stmt
+    use: Use
 
 
 class BranchesMet(NamedTuple):
@@ -414,7 +415,7 @@ class FileFacts:
     branches: tuple[BranchDtypes, ...] = ()
     uses: tuple[Use, ...] = ()
     unhindered: Set[int] = frozenset()
-    """``id`` of the nodes of uses that were met where nothing had raised."""
+    """``id`` of the uses that were met where nothing had raised."""
     activations: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The activations of each function of the file whose body was followed, by the line of its definition."""
     entered: Set[int] = frozenset()
@@ -435,6 +436,11 @@ class FileFacts:
         default=lambda _alias, _statement: TakenFrom.SOURCE, repr=False, compare=False
     )
     """Where the code lies that an import of the file brings."""
+
+    @cached_property
+    def met_unhindered(self) -> frozenset[int]:
+        """``id`` of the nodes of uses of which one was met where nothing had raised."""
+        return frozenset(id(use.node) for use in self.uses if id(use) in self.unhindered)
 
     @property
     def oldest_torch(self) -> tuple[int, int]:

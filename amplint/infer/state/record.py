@@ -92,7 +92,7 @@ class Recorder:
         self._multiplied: set[int] = set()
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self.unhindered: set[int] = set()
-        self._used_in: dict[int, tuple[ast.expr | ast.stmt, ...]] = {}
+        self._used_in: dict[int, tuple[Use, ...]] = {}
         self._sensitive: list[dict[int, Sensitive]] = []
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
@@ -137,8 +137,8 @@ class Recorder:
 
     def repeated(self, frame: Activation, call: int) -> None:
         """Note that a call equals the one of this number, so that the same would happen in it."""
-        for node in self._used_in.get(call, ()):
-            self._reached(frame, node)
+        for use in self._used_in.get(call, ()):
+            self._reached(frame, use)
         if call in self._ended:
             self._note(frame, Called(call, again=True))
 
@@ -265,23 +265,22 @@ class Recorder:
 
     def use(self, frame: Activation, use: Use) -> None:
         """Note an operation that low precision may not bear, once for each context that it runs in."""
-        self._reached(frame, use.node)
         seen = self._uses.setdefault(id(use.node), {})
-        if len(seen) < MAX_CONTEXTS:
-            key = (use.op, use.live, *(o.value.key for o in use.operands), *use.numbers.items())
-            seen.setdefault(key, use)
+        key = (use.op, use.live, *(o.value.key for o in use.operands), *use.numbers.items())
+        if key in seen or len(seen) < MAX_CONTEXTS:
+            self._reached(frame, seen.setdefault(key, use))
 
-    def _reached(self, frame: Activation, node: ast.expr | ast.stmt) -> None:
+    def _reached(self, frame: Activation, use: Use) -> None:
         """Note that a use is met, and for the calls in which nothing has raised that it is whenever they are made."""
         around: Activation | None = frame
         while around is not None and not around.traced:
             around.uses = around.uses or {}
-            around.uses[id(node)] = node
+            around.uses[id(use)] = use
             around = around.caller
         if around is None:
-            self.unhindered.add(id(node))
-        elif id(node) not in self.unhindered:
-            self.trace.append(_event(frame, Used(node)))
+            self.unhindered.add(id(use))
+        elif id(use) not in self.unhindered:
+            self.trace.append(_event(frame, Used(use.node, use)))
 
     @property
     def in_function(self) -> bool:

@@ -49,9 +49,9 @@ def note(
 ) -> None:
     """Note an operation for the rules, where an operand may be low precision in a live scenario.
 
-    A constructor runs before anything converts the module.
+    A constructor, and what it calls, runs before anything converts the module.
     """
-    if frame.constructing is not None or not _may_be_low(frame, operands):
+    if frame.making or frame.constructing is not None or not _may_be_low(frame, operands):
         return
     nodes = {name: written for i, name in enumerate(op.params) if (written := arguments.node(i, name)) is not None}
     nodes.update((key, written) for key, written in arguments.nodes.items() if isinstance(key, str))
