@@ -264,7 +264,7 @@ def test_what_a_constructor_calls_runs_before_the_conversion(
     assert [finding.span.start.row for finding in check_file(source, HALF).findings] == found
 
 
-TWICE = """\
+HELPED = """\
 import torch
 from torch import nn
 
@@ -288,6 +288,6 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize(("given", "rows"), [("self.linear(x)", [6]), ("torch.linalg.inv(self.linear(x))", [15])])
 def test_what_raises_before_counts_for_each_call_by_itself(given: str, rows: list[int], tmp_path: Path) -> None:
-    source = Source(tmp_path / "module.py", TWICE.format(given=given).encode())
-    told = [f for f in check_file(source, replace(HALF, pedantic=False, asked=frozenset(["AMP305"]))).findings]
-    assert [finding.span.start.row for finding in told] == rows
+    source = Source(tmp_path / "module.py", HELPED.format(given=given).encode())
+    found = check_file(source, replace(HALF, pedantic=False, asked=frozenset(["AMP305"]))).findings
+    assert [finding.span.start.row for finding in found] == rows
