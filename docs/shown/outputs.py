@@ -5,8 +5,8 @@ Comments before a block say what it is:
 - ``<!-- file: PATH -->``: a file of the page's own folder, from here on;
 - ``<!-- output of: COMMAND -->``: what the command prints; ``messages of`` for stderr, ``errors of`` for a failed test.
 
-On a page with files the commands of its ``sh`` blocks run too, in their order and in that folder. On any other page only
-those with an output run, in the root of the source.
+On a page with files the commands of its ``sh`` blocks run too, in their order and in that folder. On any other page
+only those with an output run, in the root of the source.
 """
 
 from __future__ import annotations
