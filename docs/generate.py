@@ -1,8 +1,9 @@
-"""Write the pages of ``docs/rules/`` from the rules: one a rule, and the table of all of them.
+"""Write the pages of ``docs/rules/`` from the rules, and bring up to date what the other pages and README.md show.
 
-    python docs/generate.py
+    python docs/generate.py           # all, which takes a minute: it runs the commands that pages show
+    python docs/generate.py --rules   # the pages of the rules only
 
-A page is what ``amplint explain CODE`` prints, but for its last line. Pages of rules that are gone are removed.
+A rule's page is what ``amplint explain CODE`` prints, but for its last line. Pages of rules that are gone are removed.
 """
 
 from __future__ import annotations
@@ -27,8 +28,32 @@ NOTE = "<!-- Written by docs/generate.py. Edit the rule. -->\n\n"
 BACK = f"\n[All rules]({INDEX})\n"
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Write what differs and say which files those are."""
+    write_rules()
+    if "--rules" not in arguments:
+        write_shown()
+    return 0
+
+
+def write_shown() -> None:
+    """Write the outputs and tables that README.md and the pages show, and the picture of a run."""
+    from shown.outputs import with_outputs
+    from shown.picture import PICTURE, picture
+    from shown.tables import with_tables
+
+    for path in by_hand():
+        _write(path, with_outputs(with_tables(path.read_text(encoding="utf-8"))))
+    _write(PICTURE, picture())
+
+
+def by_hand() -> list[Path]:
+    """README.md, and the pages beside this file."""
+    return [FOLDER.parent.parent / "README.md", *sorted(FOLDER.parent.glob("*.md"))]
+
+
+def write_rules() -> None:
+    """Write the pages of the rules."""
     wanted = pages(load_rules())
     FOLDER.mkdir(exist_ok=True)
     for path in sorted(FOLDER.glob("*.md")):
@@ -36,11 +61,13 @@ def main() -> int:
             path.unlink()
             print(f"removed {path.name}")
     for name, text in wanted.items():
-        path = FOLDER / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-            print(f"wrote {name}")
-    return 0
+        _write(FOLDER / name, text)
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.name}")
 
 
 def pages(rules: Sequence[Rule]) -> dict[str, str]:
@@ -72,4 +99,4 @@ def _row(rule: Rule) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

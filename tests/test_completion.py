@@ -1,4 +1,4 @@
-"""Shell completion, as README.md says to set it up."""
+"""Shell completion, as docs/usage.md says to set it up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 MAIN = "import sys; from amplint.cli.main import main; main(prog_name='amplint')"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
 
 
 def complete(**environment: str) -> str:
@@ -34,7 +34,7 @@ def test_source(shell: str, line: str) -> None:
     source = complete(_AMPLINT_COMPLETE=f"{shell}_source")
     assert line in source
     assert f"_AMPLINT_COMPLETE={shell}_complete" in source
-    assert f"_AMPLINT_COMPLETE={shell}_source amplint" in README
+    assert f"_AMPLINT_COMPLETE={shell}_source amplint" in PAGE
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

@@ -26,7 +26,7 @@ from amplint.source import Location, Source, Span
 if TYPE_CHECKING:
     from pathlib import Path
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "dtypes.md").read_text(encoding="utf-8")
 FIXTURES = sorted(str(path) for path in (ROOT / "fixtures" / "incidents").rglob("*.py"))
 
 
@@ -404,7 +404,7 @@ def test_a_binding_is_told_by_its_next_reader(source: str, read: dict[tuple[str,
 
 
 def test_readme_shows_the_real_output(project: Path) -> None:
-    match = re.search(r"<!-- output of: (amplint dtypes (\S+) .*?) -->\n```text\n(.*?)```", README, re.DOTALL)
+    match = re.search(r"<!-- annotated: (amplint dtypes (\S+) .*?) -->\n```text\n(.*?)```", PAGE, re.DOTALL)
     assert match is not None
     command, name, shown = match.groups()
     write(project, name, without_notes(shown))
