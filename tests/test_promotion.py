@@ -108,7 +108,7 @@ def found(text: str) -> Iterator[tuple[str, str, int, tuple[str, ...]]]:
 def test_what_it_refuses_is_told_and_hides_what_is_behind() -> None:
     assert [*found(NET.format(op="addcmul"))] == [
         ("AMP104", "proven", 11, ("autocast-fp16",)),
-        ("AMP301", "possible", 12, ("autocast-fp16",)),
+        ("AMP301", "likely", 12, ("fp16",)),
     ]
 
 

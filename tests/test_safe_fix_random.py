@@ -27,7 +27,8 @@ CURES = {"AMP103", "AMP105", "AMP107", "AMP203", "AMP204", "AMP301"}
 
 
 def test_every_rule_with_a_safe_fix_is_drawn_from() -> None:
-    assert set(PROGRAMS) == set(EXAMPLES) == {rule.code for rule in RULES if rule.fix is Applicability.SAFE}
+    safe = {rule.code for rule in RULES if rule.fix is Applicability.SAFE}
+    assert set(PROGRAMS) == set(EXAMPLES) == safe - {"AMP900"}, "AMP900 edits comments alone"
 
 
 def test_safe_fixes_change_no_bit_under_the_policy_of_cuda() -> None:
