@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
@@ -13,13 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from amplint.claims.suspect import Suspect
-    from amplint.engine import Options
     from amplint.finding import Doubt
+    from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
     from amplint.rule_base import Rule
 
 
-def standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]:
+class Asked(Protocol):
+    """What of a run's options decides it: see :class:`amplint.engine.Options`."""
+
+    @property
+    def scenarios(self) -> tuple[Scenario, ...] | None: ...
+    @property
+    def asked(self) -> frozenset[str]: ...
+    @property
+    def dropped(self) -> bool: ...
+
+
+def standing(suspects: Iterable[Suspect], options: Asked) -> Iterator[Suspect]:
     """Those that no doubt drops, or all of them where what is dropped was asked for."""
     for suspect in suspects:
         if suspect.standing.certainty is not None:
@@ -29,7 +40,7 @@ def standing(suspects: Iterable[Suspect], options: Options) -> Iterator[Suspect]
 
 
 def weighed(
-    suspect: Suspect, rule: Rule, facts: FileFacts, options: Options, blocks: tuple[tuple[int, int], ...]
+    suspect: Suspect, rule: Rule, facts: FileFacts, options: Asked, blocks: tuple[tuple[int, int], ...]
 ) -> Suspect:
     """A suspect, doubted where no scenario reaches it.
 
@@ -62,7 +73,7 @@ def weighed(
     return suspect.doubted(*holding(held), *_preview(suspect, rule, options, half))
 
 
-def _preview(suspect: Suspect, rule: Rule, options: Options, half_weights_only: bool) -> tuple[Doubt, ...]:
+def _preview(suspect: Suspect, rule: Rule, options: Asked, half_weights_only: bool) -> tuple[Doubt, ...]:
     """The doubt for kinds in preview, where it holds (see :mod:`amplint.judge.preview`)."""
     told = rule.code in options.asked or not in_preview(rule.code, half_weights_only, suspect.standing.certainty)
     return () if told else (doubts.PREVIEW,)
