@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from amplint.annotate.rows import file_dtypes
 from amplint.claims.conflicts import conflicts
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
@@ -342,3 +343,22 @@ def test_a_sum_over_a_loop_begins_as_a_number_does(start: str, cast: str, fails:
     model = names["Model"]().half()
     with pytest.raises(RuntimeError, match="dtype") if fails else nullcontext():
         model(torch.ones(2, 4, dtype=torch.float16))
+
+
+COUNTED = """
+total = torch.tensor({start})
+for _ in x:
+    total = total + torch.ones(4, dtype=torch.int64)
+return total
+"""
+
+
+@pytest.mark.parametrize(("start", "dtype"), [("0", "int64"), ("0.0", "float32")])
+def test_a_sum_of_integers_beside_a_tensor_without_dimensions(start: str, dtype: str) -> None:
+    text = program(COUNTED.format(start=start))
+    names: dict[str, Any] = {}
+    exec(compile(text, "program.py", "exec"), names)
+    assert names["Model"]()(torch.ones(2, 4)).dtype is getattr(torch, dtype)
+    source = Source(Path("/project/module.py"), text.encode())
+    rows = file_dtypes(source, scenarios=(CONTROL,), device="cuda", torch_version=(2, 13)).rows
+    assert [row.dtypes for row in rows if row.span.start.row == len(text.splitlines())] == [((dtype,),)]

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.dtypes import FLOATS
 from amplint.infer.lattice.joining import element_of, unite
 from amplint.infer.lattice.values import UNKNOWN, Builtin, Const, Layer, Number, Sequence, Tensor
 from amplint.infer.state.dispatch import evaluate
@@ -93,14 +94,15 @@ def _rounds(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
 
 
 def added_up(before: Value | None, left: Value) -> Value | None:
-    """What a variable holds where a pass begins, or behind the loop, that was a tensor without dimensions before, as
-    ``torch.tensor(0.0)``, and that a pass left with dimensions; else None.
+    """What a variable holds where a pass begins, or behind the loop, that was a floating tensor without dimensions
+    before, as ``torch.tensor(0.0)``, and that a pass left with dimensions; else None.
 
     In promotion it takes the part of a number.
     """
     if not isinstance(before, Tensor) or not isinstance(left, Tensor) or (before.dim, left.dim) != (0, 1):
         return None
-    return unite(Number("float"), left)
+    floating = all(lane.mask and not lane.mask & ~FLOATS for lane in before.dtypes)
+    return unite(Number("float"), left) if floating else None
 
 
 def unknown_behind(joined: Value | None, left: Value) -> Value | None:
