@@ -104,13 +104,12 @@ class _Following(Control[Frame]):
         return rounds_of(frame, statement) if grows(statement) else rounds
 
     def skipped(self, frame: Frame, before: Env, after: Env) -> Env:
-        """What a pass leaves unknown is unknown, and for findings a tensor is what a pass leaves: a loop hardly ever
-        has nothing to run over."""
+        """What a pass leaves unknown is unknown, and a tensor is what a pass leaves where loops are never idle."""
         found = frame.met(before, after)
         if not before.live or not after.live:
             return found
         left = {name: unknown_behind(found.variables.get(name), value) for name, value in after.variables.items()}
-        if not frame.session.assumptions.usual:
+        if not frame.session.assumptions.idle:
             tensors = {name for name, value in before.variables.items() if isinstance(value, Tensor)}
             left |= {n: v for n, v in after.variables.items() if n in tensors and isinstance(v, Tensor)}
         return Env(
