@@ -8,7 +8,7 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 from amplint.claims.conflict import Conflict, conflict_of
-from amplint.claims.first_failures import Failures
+from amplint.claims.first_failures import Failures, met_unhindered
 from amplint.claims.mismatch_doubts import judge
 from amplint.infer.state.facts import Confirming, Kind, Mismatch, Refused, Unmoved, Used
 from amplint.infer.syntax.by_kind import nodes_of_kind
@@ -95,10 +95,11 @@ class _Judged:
             self._follow(event)
         self.told = tuple(self._told())
         self.refused |= {id(node) for c in self.told if c.standing.told for node in (c.node, *c.also)}
+        free = met_unhindered(facts)
         self.unreached = {
             facts.span(node): self._raised_in_all(seen)
             for node, seen in self._before_node.items()
-            if id(node) not in facts.met_unhindered
+            if id(node) not in free
         }
         self.hindered = {
             use: self._raised_in_all(seen) for use, seen in self._before_use.items() if use not in facts.unhindered

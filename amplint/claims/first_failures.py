@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
 
     from amplint.claims.conflict import Conflict
-    from amplint.infer.state.facts import Event
+    from amplint.infer.state.facts import Event, FileFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,11 @@ class Failures:
             for failure in self._in.get(running.number, ()):
                 if failure.node is not node and running.path[: len(failure.path)] == failure.path:
                     yield failure
+
+
+def met_unhindered(facts: FileFacts) -> frozenset[int]:
+    """``id`` of the nodes of uses of which one was met where nothing had raised."""
+    return frozenset(id(use.node) for use in facts.uses if id(use) in facts.unhindered)
 
 
 def _covered(failures: Iterable[_Failure], path: tuple[int, ...]) -> set[str]:

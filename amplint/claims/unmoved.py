@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.claims.conflict import Conflict
-from amplint.claims.first_failures import Failures
+from amplint.claims.first_failures import Failures, met_unhindered
 from amplint.infer.state.facts import BranchesMet, Called, Mismatch, Refused, Unmoved, Used
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
         return {}
     failures, meeting = Failures(), set[tuple[object, int]]()
     found: dict[Span, frozenset[str]] = {}
-    every = frozenset(scenario.name for scenario in facts.scenarios)
+    every, free = frozenset(scenario.name for scenario in facts.scenarios), met_unhindered(facts)
     for event in facts.trace:
         failures.enter(event)
         what = event.what
@@ -43,7 +43,7 @@ def _behind(facts: FileFacts) -> dict[Span, frozenset[str]]:
             failures.follow(event, facts.names)
             if isinstance(what, Unmoved):
                 meeting |= {(came, id(what.node)) for came in _came(event)}
-        elif event.own and isinstance(what, (Mismatch, Refused, Used)) and id(what.node) not in facts.met_unhindered:
+        elif event.own and isinstance(what, (Mismatch, Refused, Used)) and id(what.node) not in free:
             before = frozenset(failures.scenarios_before(event, what.node))
             if any((came, id(what.node)) in meeting for came in _came(event)):
                 before |= every

@@ -437,11 +437,6 @@ class FileFacts:
     )
     """Where the code lies that an import of the file brings."""
 
-    @cached_property
-    def met_unhindered(self) -> frozenset[int]:
-        """``id`` of the nodes of uses of which one was met where nothing had raised."""
-        return frozenset(id(use.node) for use in self.uses if id(use) in self.unhindered)
-
     @property
     def oldest_torch(self) -> tuple[int, int]:
         """The oldest release of torch that the file has to run with, that of the facts where nothing says: what is
