@@ -40,6 +40,7 @@ from amplint.judging import Judging, judging_options
 from amplint.nearest import nearest
 from amplint.planning import plan
 from amplint.source import Source
+from amplint.threshold import POSSIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -189,9 +190,9 @@ def _least(pedantic: bool, min_certainty: str | None) -> Certainty | None:
     least = _level(Certainty, "min_certainty", min_certainty)
     if not pedantic:
         return least
-    if least not in (None, Certainty.POSSIBLE):
+    if least not in (None, POSSIBLE):
         raise UsageError(f"pedantic is a min_certainty of 'possible': '{min_certainty}' contradicts it")
-    return Certainty.POSSIBLE
+    return POSSIBLE
 
 
 def _level(levels: type[_Level], keyword: str, name: str | None) -> _Level | None:

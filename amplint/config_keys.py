@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from amplint.finding import Certainty, Severity
 from amplint.nearest import nearest
+from amplint.threshold import POSSIBLE, UNASKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,8 @@ def values_of(table: dict[str, Any]) -> dict[str, Any]:
         values[key.replace("-", "_")] = KEYS[key](key, value)
     if "pedantic" in values:
         pedantic = values.pop("pedantic")
-        certainty = values.setdefault("min_certainty", Certainty.POSSIBLE if pedantic else Certainty.LIKELY)
-        if pedantic and certainty is not Certainty.POSSIBLE:
+        certainty = values.setdefault("min_certainty", POSSIBLE if pedantic else UNASKED)
+        if pedantic and certainty is not POSSIBLE:
             raise KeyProblem(f"'pedantic' means min-certainty = 'possible', and '{certainty.value}' contradicts it")
     return values
 

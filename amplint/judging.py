@@ -21,7 +21,7 @@ from amplint.plugins import (
     unmatched,
 )
 from amplint.report import FORMATS
-from amplint.threshold import Threshold
+from amplint.threshold import POSSIBLE, UNASKED, Threshold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -184,7 +184,7 @@ def judging_options(
     policy = device or config.device or "cuda"
     if policy not in DEVICES:
         raise UsageError(f"unknown device '{policy}'{nearest(policy, DEVICES)}")
-    certainty = Certainty.POSSIBLE if pedantic else min_certainty or config.min_certainty or Certainty.LIKELY
+    certainty = POSSIBLE if pedantic else min_certainty or config.min_certainty or UNASKED
     if fix is not None and config.unsafe_fixes:
         fix = Applicability.UNSAFE
     return Options(
@@ -192,7 +192,7 @@ def judging_options(
         scenarios=_scenarios(split(scenario) or config.scenarios),
         device=policy,
         torch_version=parse_torch_version(version) if version else None,
-        pedantic=certainty is Certainty.POSSIBLE,
+        pedantic=certainty is POSSIBLE,
         threshold=Threshold(certainty, min_severity or config.min_severity or Severity.WARNING),
         asked=frozenset(rule.code for rule in rules) if scenario else named(rules, (*chosen, *extend)),
         fix=fix,

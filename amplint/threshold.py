@@ -22,3 +22,7 @@ class Threshold:
 
 
 EVERYTHING = Threshold()
+POSSIBLE = Certainty.POSSIBLE
+"""The least of what ``--pedantic`` asks for."""
+UNASKED = Certainty.LIKELY
+"""The least of what is told to who asks for nothing."""

@@ -14,6 +14,7 @@ from amplint.finding import Certainty, Severity
 from amplint.infer.lattice.scenarios import DEVICES
 from amplint.judging import Judging, check_format, judging_options
 from amplint.report import FORMATS
+from amplint.threshold import POSSIBLE
 
 if TYPE_CHECKING:
     from amplint.config import Config
@@ -53,12 +54,12 @@ class JudgingArguments:
         )
 
     def _least_certainty(self) -> Certainty | None:
-        if self.pedantic and self.min_certainty not in (None, Certainty.POSSIBLE.value):
+        if self.pedantic and self.min_certainty not in (None, POSSIBLE.value):
             raise UsageError(
                 f"--pedantic is --min-certainty possible: --min-certainty {self.min_certainty} contradicts it"
             )
         if self.pedantic:
-            return Certainty.POSSIBLE
+            return POSSIBLE
         return Certainty(self.min_certainty) if self.min_certainty is not None else None
 
 
