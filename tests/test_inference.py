@@ -207,26 +207,6 @@ CASES = {
     "both operands, undone by autocast": module(
         "def forward(self, x):\n    return torch.matmul(x.float(), self.lin.weight.float())  # undone-upcast"
     ),
-    "a table of a module that a function builds": HEADER
-    + textwrap.dedent(
-        """
-        class M(nn.Module):
-            def __init__(self, frequencies):
-                super().__init__()
-                self.register_buffer("angles", self.table(frequencies))
-
-            def table(self, frequencies):
-                positions = torch.arange(8).float()
-                return torch.outer(positions, frequencies.float()) @ frequencies.float().diag()
-
-            def forward(self, x: torch.Tensor):
-                return x + self.angles.to(x.dtype)
-
-
-        def build(frequencies: torch.Tensor):
-            return M(frequencies)
-        """
-    ).lstrip(),
     "leaving autocast without a cast": module(
         """
         def forward(self, x: torch.Tensor):

@@ -191,3 +191,27 @@ def test_float32_was_meant_where_all_that_is_multiplied_was_made_so(product: str
     under_autocast = tuple(scenario for scenario in DEFAULT_SCENARIOS if scenario.autocast is not None)
     options = Options(RULES, under_autocast, "cuda", (2, 13))
     assert len(check_file(source, options).findings) == count
+
+
+TABLE = """\
+class Rope(nn.Module):
+    def __init__(self, frequencies):
+        super().__init__()
+        self.register_buffer("angles", self.table(frequencies))
+
+    def table(self, frequencies):
+        positions = torch.arange(8).float()
+        return torch.outer(positions, frequencies.float()) @ frequencies.float().diag()
+
+    def forward(self, x: torch.Tensor):
+        return x + {used}
+
+
+def build(frequencies: torch.Tensor):
+    return Rope(frequencies)
+"""
+
+
+@pytest.mark.parametrize(("used", "found"), [("self.angles.to(x.dtype)", False), ("self.table(x)", True)])
+def test_a_module_is_built_outside_of_autocast(tmp_path: Path, used: str, found: bool) -> None:
+    assert bool(certainties(tmp_path, TABLE.format(used=used))) is found
