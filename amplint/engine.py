@@ -152,7 +152,7 @@ def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult
         findings = _unsilenced(source, _distinct(findings), options, failures)
     except SourceError as error:
         findings = _unparsable(source, error, options)
-        readable, followed = _blank(source), set()
+        readable, followed = source.or_empty(), set()
     findings = with_fingerprints(findings, readable)
     findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
     findings, known = narrowing.split(findings, readable)
@@ -302,15 +302,6 @@ def _distinct(findings: list[Finding]) -> list[Finding]:
     for finding in findings:
         seen.setdefault((finding.code, finding.span), finding)
     return sorted(seen.values(), key=lambda finding: finding.sort_key)
-
-
-def _blank(source: Source) -> Source:
-    """The source, or an empty one where its bytes cannot be decoded, for what reads its lines."""
-    try:
-        source.lines  # noqa: B018
-    except SourceError:
-        return Source(source.path, b"")
-    return source
 
 
 @dataclass(frozen=True, slots=True)

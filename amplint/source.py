@@ -148,6 +148,14 @@ class Source:
             return Location(row, byte_column + 1)
         return Location(row, len(line.encode()[:byte_column].decode(errors="ignore")) + 1)
 
+    def or_empty(self) -> Source:
+        """The source, or an empty one of its path where its bytes cannot be decoded, for what reads its lines."""
+        try:
+            self.lines  # noqa: B018
+        except SourceError:
+            return Source(self.path, b"")
+        return self
+
     def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias) -> Span:
         """The source span of a syntax node."""
         start = self._location(node.lineno, node.col_offset)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability
-from amplint.source import Source, SourceError
+from amplint.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,9 +73,8 @@ class Context:
                 self.cells[path] = cells_of(path, self.source(path).data)
             return self.cells[path].get(cell) or Source(path, b"")
         try:
-            source = self.sources.get(path) or Source(path, path.read_bytes())
-            source.lines  # noqa: B018
-        except (OSError, SourceError):
+            source = (self.sources.get(path) or Source(path, path.read_bytes())).or_empty()
+        except OSError:
             source = Source(path, b"")
         self.sources[path] = source
         return source
