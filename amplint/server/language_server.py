@@ -174,17 +174,18 @@ class _Session:
     # ---- answers --------------------------------------------------------------------------------------------------
 
     def _publish(self, checked: Checked) -> None:
+        """Show what was found; what failed on the way is told before it, so that a client that waits has both."""
         buffer, result = checked.buffer, checked.result
+        told = self._told.get(buffer.uri, ())
+        self._told[buffer.uri] = (*result.failures, *((checked.problem,) if checked.problem else ()))
+        for line in sorted(set(result.failures) - set(told)):
+            self._log(line)
+        if checked.problem and checked.problem not in told:
+            self._show(types.MessageType.Error, f"amplint: {checked.problem}")
         shown = [shown for _, shown in self._shown(checked)]
         self._server.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(buffer.uri, shown, buffer.version)
         )
-        told = self._told.get(buffer.uri, ())
-        self._told[buffer.uri] = (*result.failures, *((checked.problem,) if checked.problem else ()))
-        for line in set(result.failures) - set(told):
-            self._log(line)
-        if checked.problem and checked.problem not in told:
-            self._show(types.MessageType.Error, f"amplint: {checked.problem}")
 
     async def _code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         uri, context = params.text_document.uri, params.context
