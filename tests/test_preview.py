@@ -85,4 +85,15 @@ def test_the_kinds_are_those_of_the_rounds() -> None:
     rounds = Rounds()
     found = kinds(rounds.load(name) for name in rounds.names())
     kept = [Kind(**row) for row in json.loads(preview.FILE.read_text(encoding="utf-8"))]
-    assert kept == [kind for kind in found if kept_back(kind)]
+    assert kept == [kind for kind in found if kept_back(kind, kept)]
+
+
+@pytest.mark.parametrize(
+    ("right", "packages", "goes", "stays"),
+    [(0.2, 10, True, True), (0.55, 10, False, True), (0.61, 10, False, False), (0.0, 4, True, True)],
+)
+def test_what_is_kept_back_stays_until_its_share_is_enough(right: float, packages: int, goes: bool, stays: bool) -> None:
+    kind = Kind("AMP303", half_weights_only=True, certainty="likely", right=right, packages=packages)
+    other = replace(kind, certainty="proven")
+    assert kept_back(kind, [other]) is goes
+    assert kept_back(kind, [other, replace(kind, right=0.1)]) is stays
