@@ -349,3 +349,25 @@ def test_a_file_of_no_package_may_be_shown_without_what_binds_its_names(tmp_path
     assert not told(path)
     (tmp_path / "package" / "__init__.py").unlink()
     assert told(path)
+
+
+def test_what_makes_a_module_may_lie_outside_of_the_folder_of_its_file(tmp_path: Path) -> None:
+    path = write(tmp_path, {"base": "from torch import nn\n\n\nclass Base(nn.Module):\n    pass\n"})
+    inner = tmp_path / "package" / "inner"
+    inner.mkdir()
+    path = path.rename(inner / "block.py")
+    user = """
+from package.base import Base
+from package.inner.block import Block
+
+
+class User(Base):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(x)
+"""
+    (tmp_path / "package" / "user.py").write_text(user)
+    assert told(path)

@@ -108,6 +108,8 @@ class Callees:
         statement = import_statement(binding)
         if statement is None or not isinstance(binding, ast.alias) or (file is not self._own and not steps):
             return None
+        if not file.path.is_relative_to(self._root):
+            return None
         package = package_of(file.path, self._root)
         if isinstance(statement, ast.ImportFrom):
             module = named_in(statement, package)
