@@ -92,7 +92,9 @@ def test_the_kinds_are_those_of_the_rounds() -> None:
     ("right", "packages", "goes", "stays"),
     [(0.2, 10, True, True), (0.55, 10, False, True), (0.61, 10, False, False), (0.0, 4, True, True)],
 )
-def test_what_is_kept_back_stays_until_its_share_is_enough(right: float, packages: int, goes: bool, stays: bool) -> None:
+def test_what_is_kept_back_stays_until_its_share_is_enough(
+    right: float, packages: int, goes: bool, stays: bool
+) -> None:
     kind = Kind("AMP303", half_weights_only=True, certainty="likely", right=right, packages=packages)
     other = replace(kind, certainty="proven")
     assert kept_back(kind, [other]) is goes

@@ -4,8 +4,9 @@ A kind is what a rule finds proven, or likely, that holds with half weights only
 newest fresh rounds until there are enough of it, each finding with the share of its readers who called it right, and
 each package once: what is wrong with one finding is often wrong with its neighbours.
 
-Back is kept what is clearly below, until it is below no longer. Two rounds were drawn with all kept back that was below by any measure: no more of
-what was left was right (62% and 63%, 63% before), and a third of the bugs in the lists was no longer found.
+Back is kept what is clearly below, until it is below no longer. Two rounds were drawn with all kept back that was below
+by any measure: no more of what was left was right (62% and 63%, 63% before), and a third of the bugs in the lists was
+no longer found.
 """
 
 from __future__ import annotations
