@@ -11,6 +11,7 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -150,11 +151,10 @@ class Source:
 
     def or_empty(self) -> Source:
         """The source, or an empty one of its path where its bytes cannot be decoded, for what reads its lines."""
-        try:
-            self.lines  # noqa: B018
-        except SourceError:
-            return Source(self.path, b"")
-        return self
+        with suppress(SourceError):
+            if self.lines:
+                return self
+        return Source(self.path, b"")
 
     def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias) -> Span:
         """The source span of a syntax node."""

@@ -97,7 +97,8 @@ class Callees:
         return Callee(found_there.file, found_there.node, bound=False) if not found_there.node.decorator_list else None
 
     def _named(self, file: Source, spelled: str, steps: int = 0) -> _Defined | None:
-        """What a plain name, or one of a module that the file imports, is bound to."""
+        """What a plain name, or one of a module that the file imports, is bound to; imports of a file outside of the
+        folder, whose package is not known here, are not followed."""
         name, _, rest = spelled.partition(".")
         bindings = _bindings(file.tree).get(name, [])
         if len(bindings) != 1 or steps > MAX_STEPS:
