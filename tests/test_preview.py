@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 sys.path.append(str(ROOT / "benchmarks"))
 
-from judged.kinds import in_preview as kept_back
-from judged.kinds import kinds
-from judged.rounds import Rounds
+from judged.kinds import kept_back
+from judged.rounds import Drawn, Rounds, Verdict
+from judged.rows import Place
 
 MODULE = """
 import torch
@@ -83,19 +83,27 @@ def test_the_page_of_the_rule_has_the_figure() -> None:
 
 def test_the_kinds_are_those_of_the_rounds() -> None:
     rounds = Rounds()
-    found = kinds(rounds.load(name) for name in rounds.names())
     kept = [Kind(**row) for row in json.loads(preview.FILE.read_text(encoding="utf-8"))]
-    assert kept == [kind for kind in found if kept_back(kind, kept)]
+    assert kept == kept_back([rounds.load(name) for name in rounds.names()])
+
+
+def judged(name: str, right: int, wrong: int) -> list[Drawn]:
+    """A round in which readers called so many packages' findings of one kind right and wrong."""
+    said = [Verdict("right", "")] * right + [Verdict("wrong", "")] * wrong
+    return [
+        Drawn(Place(f"{name}-{n}", "1.0", "x.py", 1), "AMP303", "warning", "likely", ("fp16",), "0.1.0", {"one": one})
+        for n, one in enumerate(said)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("right", "packages", "goes", "stays"),
-    [(0.2, 10, True, True), (0.55, 10, False, True), (0.61, 10, False, False), (0.0, 4, True, True)],
+    ("rounds", "back"),
+    [
+        ([judged("a", 1, 7)], [0.125]),
+        ([judged("a", 11, 11)], []),
+        ([judged("a", 1, 7), judged("b", 10, 4)], [0.5]),
+        ([judged("a", 1, 7), judged("b", 10, 5)], []),
+    ],
 )
-def test_what_is_kept_back_stays_until_its_share_is_enough(
-    right: float, packages: int, goes: bool, stays: bool
-) -> None:
-    kind = Kind("AMP303", half_weights_only=True, certainty="likely", right=right, packages=packages)
-    other = replace(kind, certainty="proven")
-    assert kept_back(kind, [other]) is goes
-    assert kept_back(kind, [other, replace(kind, right=0.1)]) is stays
+def test_what_is_kept_back_stays_until_its_share_is_enough(rounds: list[list[Drawn]], back: list[float]) -> None:
+    assert [kind.right for kind in kept_back(rounds)] == back

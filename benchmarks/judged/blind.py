@@ -78,9 +78,10 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     if chosen.kinds:
-        every = kinds.kinds(found.values())
-        kinds.write(every)
-        print("\n".join(kinds.lines(every)))
+        rows = [*found.values()]
+        back = kinds.kept_back(rows)
+        kinds.write(back)
+        print("\n".join(kinds.lines(kinds.kinds(rows), back)))
         return 0
     if not found:
         print("there is no round yet: --draw makes one", file=sys.stderr)

@@ -4,9 +4,9 @@ A kind is what a rule finds proven, or likely, that holds with half weights only
 newest fresh rounds until there are enough of it, each finding with the share of its readers who called it right, and
 each package once: what is wrong with one finding is often wrong with its neighbours.
 
-Back is kept what is clearly below, until it is below no longer. Two rounds were drawn with all kept back that was below
-by any measure: no more of what was left was right (62% and 63%, 63% before), and a third of the bugs in the lists was
-no longer found.
+Back is kept what is clearly below, until it is below no longer: round after round, so that the rounds alone say it. Two
+rounds were drawn with all kept back that was below by any measure: no more of what was left was right (62% and 63%, 63%
+before), and a third of the bugs in the lists was no longer found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from amplint.finding import Certainty
 from amplint.infer.lattice.scenarios import SCENARIOS
 from amplint.judge.doubts import LOSS_BY_VALUES
 from amplint.judge.preview import FILE, Kind, of_rule
-from amplint.judge.preview import kinds as in_force
 from judged.tally import pooled
 
 if TYPE_CHECKING:
@@ -75,16 +74,21 @@ def _certainty(one: Drawn) -> str:
     return Certainty.LIKELY.value if one.code in LOSS_BY_VALUES.codes else one.certainty
 
 
-def in_preview(kind: Kind, back: Iterable[Kind]) -> bool:
-    """Whether amplint is to keep a kind back, where it keeps ``back`` now.
+def kept_back(rounds: Sequence[Sequence[Drawn]]) -> list[Kind]:
+    """The kinds that amplint is to keep back after some rounds, of which the oldest is the first.
 
-    One that is told goes where its share would hardly be enough if more were judged; one that is kept back stays until
-    its share is enough.
+    One that was told goes with the round after which its share would hardly be enough if more were judged; one that is
+    kept back stays until its share is enough.
     """
-    if kind.code in ASKED_FOR:
-        return False
-    kept = any(_key(kind) == _key(other) for other in back)
-    return (kind.right if kept else _at_most(kind)) < ENOUGH
+    back: list[Kind] = []
+    for number in range(1, len(rounds) + 1):
+        before = {_key(kind) for kind in back}
+        back = [kind for kind in kinds(rounds[:number]) if _is_below(kind, back=_key(kind) in before)]
+    return back
+
+
+def _is_below(kind: Kind, *, back: bool) -> bool:
+    return (kind.right if back else _at_most(kind)) < ENOUGH and kind.code not in ASKED_FOR
 
 
 def _at_most(kind: Kind) -> float:
@@ -98,15 +102,13 @@ def _key(kind: Kind) -> _Kind:
     return kind.code, kind.half_weights_only, kind.certainty
 
 
-def write(found: Iterable[Kind]) -> None:
-    """Put those that are to be kept back into amplint, by what it keeps back now."""
-    back = in_force()
-    rows = [asdict(kind) for kind in found if in_preview(kind, back)]
-    FILE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    in_force.cache_clear()
+def write(back: Iterable[Kind]) -> None:
+    """Have amplint keep these back."""
+    FILE.write_text(json.dumps([asdict(kind) for kind in back], indent=1) + "\n", encoding="utf-8")
 
 
-def lines(found: Iterable[Kind]) -> Iterator[str]:
-    """A line a kind, by what amplint keeps back."""
+def lines(found: Iterable[Kind], back: Iterable[Kind]) -> Iterator[str]:
+    """A line a kind, whether it is kept back or told."""
+    kept = {_key(kind) for kind in back}
     for kind in found:
-        yield f"{kind.code} {'preview' if in_preview(kind, in_force()) else 'told':7} {kind}"
+        yield f"{kind.code} {'preview' if _key(kind) in kept else 'told':7} {kind}"
