@@ -145,10 +145,12 @@ def _fixed(
 def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult:
     failures: list[str] = []
     followed: set[Path] = set()
-    readable = source
+    readable, alone = source, True
     try:
         source.tree  # noqa: B018
-        findings = _findings(source, options, failures, followed)
+        rules = _rules_for(source, options, failures)
+        alone = not rules and not _may_report(source, options, failures)
+        findings = _findings(source, options, rules, failures, followed)
         findings = _unsilenced(source, _distinct(findings), options, failures)
     except SourceError as error:
         findings = _unparsable(source, error, options)
@@ -159,18 +161,32 @@ def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult
     if not options.apart:
         joined = at_each_place if options.each_place else one_for_each_cause
         findings = [told for together in told_together(findings, readable) for told in joined(together)]
-    return FileResult(source.path, tuple(findings), tuple(failures), followed=frozenset(followed), known=tuple(known))
+    return FileResult(
+        source.path,
+        tuple(findings),
+        tuple(failures),
+        followed=frozenset(followed),
+        known=tuple(known),
+        alone=alone,
+    )
+
+
+def _may_report(source: Source, options: Options, failures: list[str]) -> bool:
+    """Whether something may have to be said of comments that silence nothing."""
+    if failures or options.each_place:
+        return False
+    return Rules(options.rules, options.known).may_report(source.data)
 
 
 def _unsilenced(source: Source, findings: list[Finding], options: Options, failures: list[str]) -> list[Finding]:
     """What no comment silences, and what is to be said of comments that silence nothing."""
-    rules = Rules(options.rules, options.known)
-    reporting = not (failures or options.each_place) and rules.may_report(source.data)
+    reporting = _may_report(source, options, failures)
     if not findings and not reporting:
         return findings
     suppressions = Suppressions(source)
     left = suppressions.left(findings)
     if reporting:
+        rules = Rules(options.rules, options.known)
         left += reports(source, suppressions, rules, lambda: _widely(source, options), options.device)
     return left
 
@@ -181,7 +197,8 @@ def _widely(source: Source, options: Options) -> list[Finding] | None:
     failures: list[str] = []
     found: list[Finding] = []
     for scenarios in dict.fromkeys((options.scenarios, None)):
-        found += _findings(source, replace(options, pedantic=True, scenarios=scenarios), failures, set())
+        wide = replace(options, pedantic=True, scenarios=scenarios)
+        found += _findings(source, wide, _rules_for(source, wide, failures), failures, set())
     return None if failures else found
 
 
@@ -192,8 +209,14 @@ def _unparsable(source: Source, error: SourceError, options: Options, whole: str
     return [UNPARSABLE.finding(source.path, error, options.device, whole)]
 
 
-def _findings(source: Source, options: Options, failures: list[str], followed: set[Path]) -> list[Finding]:
-    rules = [rule for rule in options.rules if _may_find(rule, source, failures)]
+def _rules_for(source: Source, options: Options, failures: list[str]) -> list[Rule]:
+    """The rules that may find something, by the text alone."""
+    return [rule for rule in options.rules if _may_find(rule, source, failures)]
+
+
+def _findings(
+    source: Source, options: Options, rules: list[Rule], failures: list[str], followed: set[Path]
+) -> list[Finding]:
     if not rules:
         return []
     torch = options.torch_for(source.path)

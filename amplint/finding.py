@@ -148,7 +148,7 @@ class FileResult:
     read or written, ``notes`` what the user should know. ``before`` and ``after`` are its bytes where a fix changed
     them, and ``fixed`` counts the findings that are gone. ``followed`` are the other files that the findings rest on.
     ``passed_over`` is the reason why the file turned out, when read, to be none to check. ``known`` are findings that a
-    baseline knows, which are not among the others.
+    baseline knows, which are not among the others. ``alone``: nothing but the file itself decided all this.
     """
 
     path: Path
@@ -162,6 +162,7 @@ class FileResult:
     followed: frozenset[Path] = frozenset()
     passed_over: str | None = None
     known: tuple[Finding, ...] = ()
+    alone: bool = False
 
 
 def with_fingerprints(findings: list[Finding], source: Source) -> list[Finding]:

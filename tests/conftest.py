@@ -51,6 +51,12 @@ def no_kind_is_in_preview(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preview, "kinds", lambda: ())
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What checks keep does not go to the user's own folder."""
+    os.environ["AMPLINT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(autouse=True)
 def autocast_state_is_left_as_found() -> Iterator[None]:
     """What one test leaves switched on would decide another's outcome, depending on their order."""

@@ -20,7 +20,7 @@ from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_messa
 from amplint.cli.options import ReportingArguments, configured_format, judging_command
 from amplint.cli.terminal import terminal_columns
 from amplint.config import UsageError
-from amplint.engine import Task, check_file, check_files, collect_seldom
+from amplint.engine import Results, Task, check_file, check_files, collect_seldom
 from amplint.files import forced_out
 from amplint.finding import Applicability, FileResult, Finding, Severity
 from amplint.passed_over import PassedOver
@@ -51,6 +51,7 @@ class Arguments(ReportingArguments):
     output_file: str | None
     stdin_filename: str | None
     no_cache: bool
+    cache_dir: str | None
     jobs: int | None
     exit_non_zero_on_fix: bool
     baseline: str | None
@@ -82,7 +83,8 @@ class Arguments(ReportingArguments):
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write the report there instead of to stdout.")
 @click.option("--statistics", is_flag=True, help="Print how many findings each rule has instead of the findings.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each CPU]")
-@click.option("--no-cache", is_flag=True, help="Check every file again; this version keeps no cache.")
+@click.option("--no-cache", is_flag=True, help="Check every file, and keep nothing.")
+@click.option("--cache-dir", type=click.Path(file_okay=False), help="Where results are kept between runs.")
 @click.option("--stdin-filename", metavar="PATH", help="The name for what is read from stdin, where PATHS is -.")
 @click.option("--show-files", is_flag=True, help="List what would be checked, on stderr what not and why, and stop.")
 @click.option("--show-settings", is_flag=True, help="Print what holds for PATHS, and stop.")
@@ -247,13 +249,24 @@ def _check_all(tasks: Sequence[Task], arguments: Arguments) -> list[FileResult]:
     sizes = {task.path: task.size for task in tasks}
     with (
         counting(sum(sizes.values()), shown=not arguments.quiet) as advance,
-        closing(check_files(tasks, arguments.jobs)) as stream,
+        closing(_results(tasks, arguments)) as stream,
     ):
         for result in stream:
             if result.path not in results:
                 advance(sizes[result.path])
             results[result.path] = result
     return sorted(results.values(), key=lambda result: str(result.path))
+
+
+def _results(tasks: Sequence[Task], arguments: Arguments) -> Results:
+    """What is found in files, by an earlier run where nothing changed since."""
+    if arguments.no_cache or any(task.options.fix is not None for task in tasks):
+        return check_files(tasks, arguments.jobs)
+    from amplint.cache.checking import checked
+    from amplint.cache.store import default_folder
+
+    folder = Path(arguments.cache_dir).absolute() if arguments.cache_dir is not None else default_folder()
+    return checked(tasks, folder, lambda left: check_files(left, arguments.jobs))
 
 
 def _check_stdin(arguments: Arguments, judging: Judging, selectors: Sequence[Sequence[str]], left_out: LeftOut) -> int:

@@ -25,6 +25,7 @@ INTERRUPTED = 130
 
 COMMANDS = {
     "check": "Find mixed-precision dtype hazards, and fix them.",
+    "clean": "Remove what checks kept for later ones.",
     "dtypes": "Show the dtype of each tensor in the source.",
     "explain": "Explain a rule, an error text or a traceback.",
     "init": "Write a configuration for this folder, with what its code shows.",

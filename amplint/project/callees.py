@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.infer.syntax.bindings import import_statement, module_bindings
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.references import of_module, references
@@ -125,6 +126,10 @@ class Callees:
         return self._named(source, rest, steps + 1) if source is not None else None
 
     def _open(self, module: str) -> Source | None:
+        """A module of the project: of libraries that lie in one folder, each is a project of its own."""
+        own = package_of(self._own.path, self._root).partition(".")[0]
+        if self._root.name in LIBRARY_FOLDERS and module.partition(".")[0] != own:
+            return None
         path = module_file(self._root, module)
         return self._parse(path) if path is not None else None
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from amplint.data.newer import Release
     from amplint.source import Source
 
-_METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
-_SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
+METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
+"""What says that a distribution was built, in the folder where its imports start or the one above, as patterns."""
+SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
+"""What may mention modules that a build generates, in the same folders."""
 _DYNAMIC = re.compile(rb"__getattr__|globals\(|vars\(|setattr\(|exec\(|sys\.modules")
 _STAR = re.compile(rb"import[ \t]*\*")
 _EXTENDING = re.compile(rb"sys\.path\b|\baddsitedir\b|\b__path__\b")
@@ -53,7 +55,7 @@ def cannot_be_imported(tree: ast.Module, root: Path, package: str, torch: Releas
 
 @lru_cache(maxsize=256)
 def _is_complete(root: Path) -> bool:
-    return any(next(folder.glob(name), None) for folder in (root, root.parent) for name in _METADATA)
+    return any(next(folder.glob(name), None) for folder in (root, root.parent) for name in METADATA)
 
 
 @lru_cache(maxsize=1024)
@@ -269,7 +271,7 @@ def _is_made(name: str, root: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _settings(root: Path) -> tuple[bytes, ...]:
-    paths = [folder / name for folder in (root, root.parent) for name in _SETTINGS]
+    paths = [folder / name for folder in (root, root.parent) for name in SETTINGS]
     return tuple(path.read_bytes() for path in paths if path.is_file())
 
 

@@ -34,9 +34,9 @@ MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
 _BY_TEXT = re.compile(rb"\b(?:globals|locals|vars|eval|__getattr__|__subclasses__|getmembers)\b|sys\.modules")
 """What may find the definitions of its own file by their names, or all of them."""
-_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 """What the root of a project holds one of."""
-_TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
+TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
 """Files beside the package's own source that may name what it defines."""
 MAX_TEXT_BYTES = 1_000_000
 """Of a larger one nothing is read: it holds data."""
@@ -208,7 +208,7 @@ def _beside(package: Path) -> Iterator[Path]:
         within = package == Path(folder) or package in Path(folder).parents
         for file in (Path(folder, name) for name in names):
             with suppress(OSError):
-                if file.suffix in _TEXTS and not (within and file.suffix == ".py"):
+                if file.suffix in TEXTS and not (within and file.suffix == ".py"):
                     yield from [file] if file.stat().st_size <= MAX_TEXT_BYTES else ()
 
 
@@ -217,6 +217,6 @@ def _root(package: Path) -> Path:
     for folder in package.parents:
         if folder.name in LIBRARY_FOLDERS:
             break
-        if any((folder / mark).exists() for mark in _MARKS):
+        if any((folder / mark).exists() for mark in MARKS):
             return folder
     return package

@@ -1,0 +1,149 @@
+"""Checks only the files whose results are not kept, and keeps theirs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from amplint.cache.digests import Digests, digest
+from amplint.cache.records import record_of, result_of
+from amplint.cache.store import Store
+from amplint.cache.surroundings import Surroundings, around
+from amplint.narrowing import WHOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from amplint.cache.digests import Known
+    from amplint.engine import Options, Results, Task
+    from amplint.finding import FileResult
+
+LEAST_FILES = 10
+"""Files of a run from which on results are kept: fewer are checked as fast as their surroundings are looked at."""
+
+
+def checked(tasks: Sequence[Task], folder: Path, check: Callable[[Sequence[Task]], Results]) -> Results:
+    """The results of some files, those from a cache first; ``check`` gives those of all others.
+
+    ``folder`` is where the cache lies. Nothing is kept of what failed, nor of files that fixes, a baseline, changed
+    lines or a rule pack decide about, nor where files changed in the meantime.
+    """
+    if len(tasks) < LEAST_FILES:
+        yield from check(tasks)
+        return
+    kept = _Kept(Store(folder))
+    left: dict[Path, Task] = {}
+    for task in tasks:
+        result = kept.of(task)
+        if result is None:
+            left[task.path] = task
+        else:
+            yield result
+    if not left:
+        return
+    with closing(check(list(left.values()))) as stream:
+        for result in stream:
+            kept.keep(left[result.path], result)
+            yield result
+    kept.write()
+
+
+class _Project:
+    """The results of one project and one way of checking, as a file of the store has them."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self.store = store
+        self.key = key
+        kept = store.read(key)
+        files, known = kept.get("files"), kept.get("digests")
+        self.files: dict[str, Any] = files if isinstance(files, dict) else {}
+        self.digests = Digests(_known_from(known) if isinstance(known, dict) else {})
+        self.surroundings = Surroundings(self.digests)
+        self.added: dict[str, list[Any]] = {}
+
+    def write(self) -> None:
+        """Write what is known, unless a file that it rests on holds something else by now."""
+        found = self.digests.found()
+        if self.added and self.digests.still(found):
+            self.store.write(self.key, {"files": self.files | self.added, "digests": found})
+
+
+def _known_from(rows: dict[Any, Any]) -> Known:
+    """The digests of a file of the store, without what is none."""
+    return {
+        path: (row[0], row[1], row[2])
+        for path, row in rows.items()
+        if isinstance(row, list) and len(row) == 3 and isinstance(row[2], str)
+    }
+
+
+class _Kept:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._projects: dict[tuple[str, str], _Project] = {}
+        self._asked: dict[int, str | None] = {}
+        self._roots: dict[Path, str] = {}
+
+    def of(self, task: Task) -> FileResult | None:
+        project = self._project(task)
+        row = project.files.get(str(task.path)) if project is not None else None
+        if project is None or row is None:
+            return None
+        try:
+            own, whole, record = row
+            if own != project.digests.of(str(task.path)):
+                return None
+            if whole is not None and whole != self._whole(project, task):
+                return None
+            return result_of(task.path, record)
+        except (ValueError, TypeError, KeyError, IndexError):
+            return None
+
+    def keep(self, task: Task, result: FileResult) -> None:
+        project = self._project(task)
+        if project is None or result.failures or result.error is not None:
+            return
+        whole = None if result.alone else self._whole(project, task)
+        if whole is None and not result.alone:
+            return
+        project.added[str(task.path)] = [project.digests.of(str(task.path)), whole, record_of(result)]
+
+    def write(self) -> None:
+        for project in self._projects.values():
+            project.write()
+
+    def _whole(self, project: _Project, task: Task) -> str | None:
+        """All that a result rests on beside the file: its surroundings, and the releases of torch for it."""
+        around_it = project.surroundings.of(task.path.parent)
+        return digest(f"{around_it} {task.options.torch_for(task.path)}".encode()) if around_it is not None else None
+
+    def _project(self, task: Task) -> _Project | None:
+        asked = self._asked.setdefault(id(task.options), _said(task.options))
+        if asked is None or task.narrowing is not WHOLE:
+            return None
+        folder = task.path.parent
+        if folder not in self._roots:
+            self._roots[folder] = str(around(folder).project)
+        key = (self._roots[folder], asked)
+        if key not in self._projects:
+            self._projects[key] = _Project(self._store, digest("\0".join(key).encode("utf-8", "surrogatepass")))
+        return self._projects[key]
+
+
+def _said(options: Options) -> str | None:
+    """What is asked for, in words; None where something may be fixed, or rules of a pack take part."""
+    if options.fix is not None or any(rule.pack for rule in options.known or options.rules):
+        return None
+    return "\n".join(f"{one.name}={_worded(getattr(options, one.name))}" for one in fields(options))
+
+
+def _worded(value: Any) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, (tuple, frozenset)):
+        words = [_worded(one) for one in value]
+        return " ".join(sorted(words) if isinstance(value, frozenset) else words)
+    return getattr(value, "code", None) or str(value)

@@ -1,0 +1,163 @@
+"""What a file's result may rest on beside itself: all of the project around it that amplint reads, as one digest.
+
+Which files decide a result is found out by checking, and what is not there decides too: the name that nobody calls, the
+module that cannot be imported. So nothing is left out. A project is the outermost folder that any question about a file
+is put to: where its absolute imports start, what says that it is a project, and the package around it. Of a library
+that is installed beside others, it is the package alone, with the metadata that lies beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint.cache.digests import digest
+from amplint.fix.line_length import line_length
+from amplint.infer.names.folders import LIBRARY_FOLDERS, root_of
+from amplint.project.imports import METADATA, SETTINGS
+from amplint.project.leftovers import MARKS, MAX_TEXT_BYTES, TEXTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from amplint.cache.digests import Digests
+
+MAX_ENTRIES = 40_000
+"""Files and folders of one project; where there are more, looking at all of them would cost too much."""
+_READ_WHOLE = (".py", ".yaml", ".yml")
+"""Files that are read however large they are."""
+_IGNORED = ("__pycache__", ".git", ".hg", ".svn", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+
+
+class Around(NamedTuple):
+    """Where a folder's files stand."""
+
+    project: Path
+    root: Path
+    """Where absolute imports start."""
+    inside: Path
+    """The topmost package, of which hidden folders count too; the folder itself where it is in none."""
+
+
+def around(folder: Path) -> Around:
+    """The project of the files in an absolute folder."""
+    root, package = root_of(folder)
+    inside = root / package.partition(".")[0] if package else folder
+    if inside.parent.name in LIBRARY_FOLDERS:
+        return Around(inside, root, inside)
+    starts = [root, *_packages_around(folder), _marked(inside)]
+    return Around(min(starts, key=lambda path: len(path.parts)), root, inside)
+
+
+def _packages_around(folder: Path) -> Iterator[Path]:
+    """Where the imports of the packages start that a folder without an ``__init__`` may belong to."""
+    for above in list(folder.parents)[:2]:
+        root, package = root_of(above)
+        if package:
+            yield root
+
+
+def _marked(folder: Path) -> Path:
+    """The outermost folder above that is marked as a project, below what holds libraries; this one if none is."""
+    found = folder
+    for above in folder.parents:
+        if above.name in LIBRARY_FOLDERS:
+            break
+        if any((above / mark).exists() for mark in MARKS):
+            found = above
+    return found
+
+
+class Surroundings:
+    """The digests of projects, each looked through once."""
+
+    def __init__(self, digests: Digests) -> None:
+        self._digests = digests
+        self._of_folders: dict[Path, str | None] = {}
+        self._looked_through: dict[tuple[Path, Path], list[str] | None] = {}
+
+    def of(self, folder: Path) -> str | None:
+        """A digest of what the results in a folder may rest on; None where that is too much to look at."""
+        if folder not in self._of_folders:
+            self._of_folders[folder] = self._found(folder)
+        return self._of_folders[folder]
+
+    def _found(self, folder: Path) -> str | None:
+        where = around(folder)
+        key = (where.project, where.inside)
+        if key not in self._looked_through:
+            self._looked_through[key] = self._whole(where)
+        whole = self._looked_through[key]
+        if whole is None:
+            return None
+        beside = [*self._beside(where.root), *self._above(where.inside), str(line_length(folder / "_"))]
+        return digest("\0".join((*whole, *beside)).encode("utf-8", "surrogatepass"))
+
+    def _whole(self, where: Around) -> list[str] | None:
+        """The names below a project, and what the files hold that amplint may read."""
+        found: list[str] = []
+        pending, seen = [str(where.project)], set[str]()
+        inside = str(where.inside)
+        while pending:
+            parent = pending.pop()
+            real = os.path.realpath(parent)
+            if real in seen:
+                continue
+            seen.add(real)
+            hidden = parent == inside or parent.startswith(inside + os.sep)
+            try:
+                with os.scandir(parent) as scan:
+                    entries = sorted(scan, key=lambda entry: entry.name)
+            except OSError:
+                entries = []
+            for entry in entries:
+                if len(found) > MAX_ENTRIES:
+                    return None
+                found.append(entry.path)
+                if _is_folder(entry):
+                    if hidden or not (entry.name.startswith(".") or entry.name in LIBRARY_FOLDERS):
+                        pending += [] if entry.name in _IGNORED else [entry.path]
+                elif entry.name.endswith(TEXTS):
+                    found.append(self._held(entry))
+        return found
+
+    def _held(self, entry: os.DirEntry[str]) -> str:
+        try:
+            stat = entry.stat()
+        except OSError:
+            return ""
+        if stat.st_size > MAX_TEXT_BYTES and not entry.name.endswith(_READ_WHOLE):
+            return str(stat.st_size)
+        return self._digests.of(entry.path, stat)
+
+    def _beside(self, root: Path) -> Iterator[str]:
+        """The names that stand where imports start, and what says of which distribution they are."""
+        for folder in (root, root.parent):
+            yield "\0".join(sorted(_names(folder))) if folder == root else ""
+            for name in SETTINGS:
+                yield self._digests.of(os.path.join(folder, name))
+            for pattern in METADATA:
+                for found in sorted(folder.glob(pattern)):
+                    yield str(found)
+                    for held in (found, *sorted(found.glob("*"))) if found.is_dir() else (found,):
+                        yield self._digests.of(str(held)) if held.is_file() else ""
+
+    def _above(self, folder: Path) -> Iterator[str]:
+        """Which folders above are marked as projects."""
+        for above in folder.parents:
+            yield "".join("1" if (above / mark).exists() else "0" for mark in MARKS)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

@@ -1,0 +1,114 @@
+"""Nothing that a check asks the file system for lies outside of what a kept result is compared by."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cached_project import make
+from conftest import ROOT
+
+from amplint.cache.digests import Digests
+from amplint.cache.surroundings import Surroundings, around
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ASKED = Path(__file__).with_name("asked_paths.py")
+
+
+def asked(folder: Path) -> list[str]:
+    """What checks of the files below ask for, outside of what is compared."""
+    done = subprocess.run(
+        [sys.executable, str(ASKED), str(folder)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    lines = done.stdout.splitlines()
+    assert int(lines.pop()) > 20, "too little was asked for"
+    return lines
+
+
+def checkout(folder: Path) -> Path:
+    make(folder / "checkout")
+    return folder / "checkout"
+
+
+def source_layout(folder: Path) -> Path:
+    make(folder / "checkout" / "src")
+    (folder / "checkout" / "src" / "pyproject.toml").rename(folder / "checkout" / "pyproject.toml")
+    return folder / "checkout" / "src"
+
+
+def installed(folder: Path) -> Path:
+    make(folder / "site-packages")
+    metadata = folder / "site-packages" / "package-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: package\nVersion: 1\nRequires-Dist: torch>=2.2\n")
+    (metadata / "RECORD").write_text("package/__init__.py,,\n")
+    return folder / "site-packages" / "package"
+
+
+def unpacked(folder: Path) -> Path:
+    return installed(folder).parent
+
+
+def nested(folder: Path) -> Path:
+    """Scripts in a folder of a package that is none itself."""
+    make(folder / "outer" / "package" / "tools")
+    for below in ("outer", "outer/package"):
+        (folder / below / "__init__.py").write_text("")
+    return folder / "outer" / "package" / "tools"
+
+
+@pytest.mark.parametrize("layout", [checkout, source_layout, installed, unpacked, nested])
+def test_a_check_asks_for_nothing_else(layout: Callable[[Path], Path], tmp_path: Path) -> None:
+    assert asked(layout(tmp_path)) == []
+
+
+def test_the_fixtures_are_checked_by_nothing_else() -> None:
+    assert asked(ROOT / "fixtures" / "incidents") == []
+
+
+def test_a_linked_folder_counts_by_what_it_leads_to(tmp_path: Path) -> None:
+    project = checkout(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "linked.py").write_text("VALUE = 1\n")
+    (project / "package" / "link").symlink_to(tmp_path / "elsewhere")
+    before = Surroundings(Digests({})).of(project / "package")
+    (tmp_path / "elsewhere" / "linked.py").write_text("VALUE = 2\n")
+    assert before is not None
+    assert Surroundings(Digests({})).of(project / "package") not in (before, None)
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    project = checkout(tmp_path)
+    (project / "package" / "again").symlink_to(project)
+    assert Surroundings(Digests({})).of(project / "package") is not None
+
+
+def test_what_is_too_large_to_look_at_has_no_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = checkout(tmp_path)
+    monkeypatch.setattr("amplint.cache.surroundings.MAX_ENTRIES", 5)
+    assert Surroundings(Digests({})).of(project / "package") is None
+
+
+def test_caches_and_version_control_do_not_count(tmp_path: Path) -> None:
+    project = checkout(tmp_path)
+    before = Surroundings(Digests({})).of(project / "package")
+    for name in ("package/__pycache__/x.pyc", ".venv/lib/site-packages/other/__init__.py"):
+        (project / name).parent.mkdir(parents=True)
+    before = Surroundings(Digests({})).of(project / "package")
+    for name in ("package/__pycache__/x.pyc", ".venv/lib/site-packages/other/__init__.py"):
+        (project / name).write_text("")
+    assert Surroundings(Digests({})).of(project / "package") == before
+
+
+def test_the_project_is_the_outermost_folder_that_is_asked(tmp_path: Path) -> None:
+    project = checkout(tmp_path)
+    assert around(project / "package").project == project
+    assert around(source_layout(tmp_path / "other") / "package").project == tmp_path / "other" / "checkout"
+    assert around(installed(tmp_path / "lib")).project == tmp_path / "lib" / "site-packages" / "package"
+    assert os.path.commonpath([around(nested(tmp_path)).project, tmp_path]) == str(tmp_path)
