@@ -212,3 +212,12 @@ def amplint(*arguments: str) -> Completed:
     """Run the command with the built-in rules, in this process."""
     result: Result = CliRunner().invoke(main, list(arguments))
     return Completed(result.exit_code, result.stdout, result.stderr)
+
+
+def amplint_in(folder: Path, *arguments: str) -> Completed:
+    """Run it in a folder, with one thread a target. Whatever it runs is forked from one process, which has torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.delenv("PYTEST_CURRENT_TEST", raising=False)  # another environment has another process
+        return amplint(*arguments)

@@ -1,16 +1,17 @@
-"""``amplint check --verify`` through the real command: verdicts beside findings, refuted ones apart, fixes proven."""
+"""``amplint check --verify``: verdicts beside findings, refuted ones apart, fixes proven."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import amplint_in
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conftest import Completed
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"
 SCATTER = """\
@@ -47,9 +48,8 @@ def amplint_example():
 """
 
 
-def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "amplint", "check", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+def check(folder: Path, *arguments: str) -> Completed:
+    return amplint_in(folder, "check", *arguments)
 
 
 def with_example(name: str) -> str:
@@ -72,7 +72,7 @@ def test_each_finding_gets_its_verdict(tmp_path: Path) -> None:
     run = found["fails.py"]["run"]
     assert (run["scenario"], run["fix"], run["built"]) == ("autocast-fp16", "cures", "Fails()")
     assert "amplint verify" in run["reproduce"]
-    assert done.returncode == 1
+    assert done.status == 1
     assert "running what was found in broken.py, fails.py, runs.py" in done.stderr
     assert done.stderr.endswith(
         "Runs: 2 confirmed, 1 not reproduced; 1 of these ran everywhere without failing and is not counted.\n"
@@ -86,14 +86,14 @@ def test_what_ran_without_failing_stands_apart_and_does_not_count(tmp_path: Path
     assert apart == "Ran in every scenario named and did not fail; not counted:"
     assert "= verdict: ran, and did not fail" in finding
     assert "= ran: Runs() with" in finding
-    assert done.returncode == 0
-    assert check(tmp_path, "runs.py").returncode == 1
+    assert done.status == 0
+    assert check(tmp_path, "runs.py").status == 1
 
 
 def test_fixes_are_proven_before_they_are_written(tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text(HEAD + scatter("Fails"))
     done = check(tmp_path, "--verify", "--fix", "fails.py")
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.stderr
     assert "self.proj(x).to(out.dtype)" in (tmp_path / "fails.py").read_text()
     assert done.stderr.splitlines()[1:] == [
         "Fixed 1 finding in 1 file.",
@@ -123,6 +123,6 @@ def test_only_what_is_asked_for_is_run(tmp_path: Path) -> None:
 )
 def test_what_it_does_not_go_with(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     done = check(tmp_path, "--verify", *arguments)
-    assert done.returncode == 2
+    assert done.status == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1

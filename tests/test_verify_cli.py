@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import Completed, amplint
+from conftest import Completed, amplint, amplint_in
 
 from amplint.verify.hardware import has_cuda
 
@@ -27,18 +26,10 @@ HEAD = "import torch\nfrom torch import nn\n\n\n"
 
 
 def verify(*arguments: str, cwd: Path) -> Completed:
-    """The real command on the CPU, in a folder."""
-    done = subprocess.run(
-        [sys.executable, "-m", "amplint", "verify", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    """The command on the CPU, in a folder."""
+    done = amplint_in(cwd, "verify", *arguments)
     assert "Traceback" not in done.stderr
-    return Completed(done.returncode, done.stdout, done.stderr)
+    return done
 
 
 def rows_of(*arguments: str, cwd: Path, status: int, fix_check: bool = False) -> list[Row]:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import amplint_in
 
 EXAMPLE = """
 import torch
@@ -34,15 +35,10 @@ class Target(nn.Module):
 
 def verify(path: Path, *options: str, target: str = "::Target") -> tuple[list[dict], float, int]:
     start = time.monotonic()
-    process = subprocess.run(
-        [sys.executable, "-m", "amplint", "verify", f"{path}{target}", "--isolated", "--run-on", "cpu",
-         "--scenario", "autocast-bf16", "--output-format", "json", *options],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )  # fmt: skip
-    assert "Traceback" not in process.stderr
-    return json.loads(process.stdout), time.monotonic() - start, process.returncode
+    asked = [f"{path}{target}", "--isolated", "--run-on", "cpu", "--scenario", "autocast-bf16", *options]
+    done = amplint_in(Path.cwd(), "verify", *asked, "--output-format", "json")
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout), time.monotonic() - start, done.status
 
 
 def write(folder: Path, body: str = "pass", example: str = "pass", before: str = "") -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.verify.job import OTHER, Cell, Job, Outcome
+from amplint.verify.warm import start
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
-_START = (
-    "import sys; sys.path.append({root!r}); sys.argv[1:] = [{job!r}]; from amplint.verify.child import main; main()"
-)
+    from amplint.verify.warm import Forked
+
 _RESTARTS = 2
 """How often a job goes on after a cell that ended its process."""
 
@@ -94,10 +93,14 @@ def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) 
         (scratch / "job.json").write_text(json.dumps(job.to_json()))
         (scratch / "results").touch()
         (scratch / "work").mkdir()
-        process = _start(scratch)
+        reading, writing = os.pipe()
         tail: deque[bytes] = deque(maxlen=64)
-        drain = threading.Thread(target=_drain, args=(process, tail), daemon=True)
+        drain = threading.Thread(target=_drain, args=(reading, tail), daemon=True)
         drain.start()
+        try:
+            process = _start(scratch, writing)
+        finally:
+            os.close(writing)
         begun = time.monotonic()
         reader = _Reader(scratch / "results", report, progress)
         timed_out = False
@@ -117,47 +120,30 @@ def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) 
         if reader.done:
             return None
         seconds = time.monotonic() - reader.since
-        return _End(reader.cell, _reason(process, job, timed_out, tail), seconds, reader.built)
+        return _End(reader.cell, _reason(process.wait(), job, timed_out, tail), seconds, reader.built)
 
 
-def _start(scratch: Path) -> subprocess.Popen[bytes]:
+def _start(scratch: Path, output: int) -> Forked | subprocess.Popen[bytes]:
     """A process group of its own, with temporary files, caches and working directory in the scratch folder."""
-    root = str(Path(__file__).resolve().parent.parent.parent)
     work = str(scratch / "work")
-    environment = {
-        **os.environ,
-        "PYTHONDONTWRITEBYTECODE": "1",
+    variables = {
         **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"), work),
         "TORCH_EXTENSIONS_DIR": str(scratch / "extensions"),
         "TRITON_CACHE_DIR": str(scratch / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
         "HF_HUB_OFFLINE": "1",
-        "TORCHDYNAMO_DISABLE": "1",
     }
-    if environment.get("PYTHONPATH"):  # relative entries are relative to the folder of this process
-        entries = environment["PYTHONPATH"].split(os.pathsep)
-        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
-    code = _START.format(root=root, job=str(scratch / "job.json"))
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=work,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    return start(scratch / "job.json", scratch / "work", variables, output)
 
 
-def _drain(process: subprocess.Popen[bytes], tail: deque[bytes]) -> None:
+def _drain(output: int, tail: deque[bytes]) -> None:
     """Read whatever the code prints, and keep the end of it."""
-    assert process.stdout is not None
-    with suppress(OSError, ValueError):
-        while chunk := os.read(process.stdout.fileno(), 65536):
+    with suppress(OSError, ValueError), open(output, "rb", buffering=0) as read:
+        while chunk := read.read(65536):
             tail.append(chunk[-2048:])
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: Forked | subprocess.Popen[bytes]) -> None:
     """End the child and everything it started."""
     with suppress(OSError):
         if hasattr(os, "killpg"):
@@ -176,18 +162,18 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def _reason(process: subprocess.Popen[bytes], job: Job, timed_out: bool, tail: deque[bytes]) -> str:
+def _reason(status: int, job: Job, timed_out: bool, tail: deque[bytes]) -> str:
     if timed_out:
         return f"still running after {job.timeout:.0f} s (--timeout)"
-    if process.returncode < 0:
+    if status < 0:
         names = {number.value: number.name for number in signal.Signals}
-        name = names.get(-process.returncode, str(-process.returncode))
+        name = names.get(-status, str(-status))
         if name == "SIGKILL":
             return f"ended because it used more than {job.memory / 2**30:g} GiB of memory (--memory), or killed"
         return f"the process died of signal {name}"
     last = [line for line in b"".join(tail).decode(errors="replace").splitlines() if line.strip()]
-    said = f": {last[-1].strip()[:200]}" if last and process.returncode else ""
-    return f"the process ended with status {process.returncode}{said}"
+    said = f": {last[-1].strip()[:200]}" if last and status else ""
+    return f"the process ended with status {status}{said}"
 
 
 class _Reader:

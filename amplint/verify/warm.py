@@ -1,0 +1,135 @@
+"""Starts the process of a job: on Linux a fork of one that has torch imported, elsewhere a new one."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NUMBER = struct.Struct("=i")
+"""How a process, and what it ended with, are told over the socket."""
+
+_ROOT = str(Path(__file__).resolve().parent.parent.parent)
+_HEAD = f"import sys; sys.path.append({_ROOT!r}); "
+_SERVE = "from amplint.verify.warm_child import serve; serve(int(sys.argv[1])); "
+_RUN = "from amplint.verify.child import main; main()"
+
+_PATIENCE = 60.0
+"""Seconds within which torch has to be imported; else the job gets a new process."""
+
+
+class Forked:
+    """A fork of a warm process: as much of ``Popen`` as a job asks for."""
+
+    def __init__(self, pid: int, warm: _Warm) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._warm = warm
+
+    def poll(self) -> int | None:
+        """What it ended with, minus the number of a signal; None while it runs."""
+        if self.returncode is None and select.select([self._warm.side], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self) -> int:
+        """What it ended with, once it has."""
+        if self.returncode is None:
+            self.returncode = self._warm.number()
+            if self.returncode is None:
+                self.returncode = -signal.SIGKILL
+                self._warm.end()
+            else:
+                _idle.append(self._warm)
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it."""
+        os.kill(self.pid, signal.SIGKILL)
+
+
+class _Warm:
+    """A process that forks for jobs, one at a time, until this one ends."""
+
+    def __init__(self, environment: Mapping[str, str], work: Path) -> None:
+        self.environment = environment
+        self.side, other = socket.socketpair()
+        self.side.settimeout(_PATIENCE)
+        with other:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _HEAD + _SERVE + _RUN, str(other.fileno())],
+                cwd=work,
+                env=environment,
+                pass_fds=[other.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def fork(self, asked: Sequence[str], output: int) -> Forked | None:
+        """A fork for a job, with its output; None where none can be had."""
+        with suppress(OSError):
+            socket.send_fds(self.side, ["\0".join(asked).encode()], [output])
+        if (pid := self.number()) is not None:
+            return Forked(pid, self)
+        self.end()
+        return None
+
+    def number(self) -> int | None:
+        """What the process tells next; None where it is gone."""
+        with suppress(OSError, struct.error):
+            number: int = NUMBER.unpack(self.side.recv(NUMBER.size, socket.MSG_WAITALL))[0]
+            return number
+        return None
+
+    def end(self) -> None:
+        """End the process."""
+        self.side.close()
+        self._process.kill()
+        self._process.wait()
+
+
+_idle: list[_Warm] = []
+
+
+@atexit.register
+def _end_idle() -> None:
+    while _idle:
+        _idle.pop().end()
+
+
+def start(job: Path, work: Path, variables: Mapping[str, str], output: int) -> Forked | subprocess.Popen[bytes]:
+    """The process that runs a job, a group of its own, in the folder ``work`` with these variables more. What it prints
+    goes to the file ``output``."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TORCHDYNAMO_DISABLE": "1"}
+    if environment.get("PYTHONPATH"):  # relative entries are relative to the folder of this process
+        entries = environment["PYTHONPATH"].split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
+    if sys.platform == "linux":
+        if _idle and _idle[-1].environment != environment:
+            _end_idle()
+        warm = _idle.pop() if _idle else _Warm(environment, work)
+        asked = [str(job), str(work), *(f"{name}={value}" for name, value in variables.items())]
+        if (fork := warm.fork(asked, output)) is not None:
+            return fork
+    return subprocess.Popen(
+        [sys.executable, "-c", _HEAD + _RUN, str(job)],
+        cwd=work,
+        env={**environment, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
