@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.infer.syntax.bodies import nodes_below
 from amplint.project.files import parsed
 from amplint.project.raising import raises_when_run
 
@@ -123,26 +124,27 @@ def _takes_neighbour(source: Source, root: Path) -> bool:
     for statement in source.tree.body:
         if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
             names = [statement.module]
-            asked = [alias.name for alias in statement.names if alias.name != "*"]
         elif isinstance(statement, ast.Import):
             names = [alias.name for alias in statement.names]
-            asked = [name for alias in statement.names for name in _asked_of(source.tree, alias.asname or alias.name)]
         else:
             continue
         for name in names:
             beside = folder / f"{name}.py"
-            if _is_elsewhere(name, root) or beside == source.path or not beside.is_file():
+            if beside == source.path or not beside.is_file() or _is_elsewhere(name, root):
                 continue
-            text = contents.read(beside)
+            text, asked = contents.read(beside), _asked_of(source.tree, statement)
             if all(re.search(rb"\b%b\b" % re.escape(own.encode()), text) for own in asked):
                 return True
     return False
 
 
-def _asked_of(tree: ast.Module, module: str) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == module:
-            yield node.attr
+def _asked_of(tree: ast.Module, statement: ast.Import | ast.ImportFrom) -> set[str]:
+    """The names that a file takes from the modules that a statement imports."""
+    if isinstance(statement, ast.ImportFrom):
+        return {alias.name for alias in statement.names if alias.name != "*"}
+    modules = {alias.asname or alias.name for alias in statement.names}
+    attributes = (node for node in nodes_below(tree) if isinstance(node, ast.Attribute))
+    return {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in modules}
 
 
 def _is_elsewhere(name: str, root: Path) -> bool:
