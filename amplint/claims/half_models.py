@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
-from amplint.infer.flow.training.paths import conditions
+from amplint.infer.flow.training.assumed import conditions
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Step
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.flow.training.paths import assigned_in
+from amplint.infer.flow.training.assumed import assigned_in
 from amplint.infer.flow.training.steps import Gradients, Step
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amplint.infer.flow.training.assumed import Assumptions
 from amplint.infer.flow.training.events import Events
 from amplint.infer.flow.training.program import own_children
 from amplint.infer.flow.training.roles import Role
@@ -15,7 +16,7 @@ from amplint.infer.syntax.control import LOOPS, Control, Followed, Rounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amplint.infer.flow.training.program import Place, Program, Scope
+    from amplint.infer.flow.training.program import Program, Scope
     from amplint.infer.flow.training.roles import Roles
     from amplint.infer.flow.training.steps import Event
     from amplint.infer.syntax.control import Loop
@@ -61,9 +62,9 @@ class Paths(Control[_Run]):
         self._active: list[Scope] = []
         self._budget = MAX_STATEMENTS
         self._blurred = False
-        self._aliases: dict[tuple[int, str], str] = {}
-        """Parameters of the helpers that run, by scope and name: what their callers call the same thing."""
+        self._assumptions = Assumptions()
         self._quiet: dict[int, bool] = {}
+        self._speaking: dict[int, list[ast.Call | ast.IfExp]] = {}
         self._matters = self._interesting()
         entered = {id(s) for scope in program.scopes if id(scope) in self._matters for s in self._called(scope)}
         for scope in program.scopes:
@@ -103,7 +104,7 @@ class Paths(Control[_Run]):
         for decorator in getattr(scope.node, "decorator_list", ()):
             self._region(run, decorator, scope.parent or scope)
         if caller is not None and call is not None:
-            self._aliases.update(self._passed(call, caller.scope, scope))
+            self._assumptions.passed(call, caller.scope, scope)
         self._active.append(scope)
         self.run(run, scope.body)
         self._active.pop()
@@ -147,18 +148,29 @@ class Paths(Control[_Run]):
 
     def _expressions(self, f: _Run, node: ast.AST) -> None:
         """What happens in a statement's own expressions, or in one expression: innermost first."""
-        if isinstance(node, ast.IfExp) and any(self._speaks(inner, f.scope) for inner in ast.walk(node)):
-            self._choice(f, node)
-            return
-        for child in own_children(node):
-            self._expressions(f, child)
-        if not isinstance(node, ast.Call):
-            return
-        for event in self.events.of(node, f.scope):
-            self._happen(f, event)
-        callee = self.program.callee(node, f.scope)
-        if callee is not None and id(callee) in self._matters:
-            f.live = self._function(callee, f.live, f, node)
+        for part in self._parts(node, f.scope):
+            if isinstance(part, ast.IfExp):
+                self._choice(f, part)
+                continue
+            for event in self.events.of(part, f.scope):
+                self._happen(f, event)
+            callee = self.program.callee(part, f.scope)
+            if callee is not None and id(callee) in self._matters:
+                f.live = self._function(callee, f.live, f, part)
+
+    def _parts(self, node: ast.AST, scope: Scope) -> list[ast.Call | ast.IfExp]:
+        """The calls in an expression that are events or run one, and the choices between such, innermost first."""
+        found = self._speaking.get(id(node))
+        if found is None:
+            found = self._speaking[id(node)] = []
+            if isinstance(node, ast.IfExp) and any(self._speaks(inner, scope) for inner in ast.walk(node)):
+                found.append(node)
+                return found
+            for child in own_children(node):
+                found += self._parts(child, scope)
+            if isinstance(node, ast.Call) and self._speaks(node, scope):
+                found.append(node)
+        return found
 
     def _choice(self, f: _Run, node: ast.IfExp) -> None:
         """``scaler.scale(loss).backward() if amp else loss.backward()``: either, by the test."""
@@ -191,12 +203,12 @@ class Paths(Control[_Run]):
         self._expressions(f, statement)
         self._forget(f, statement)
         if isinstance(statement, ast.Assert):
-            f.live = self._assumed(f, statement.test, True)
+            f.live = self._assumptions.came_out(f.live, statement.test, True, f.scope)
 
     def test(self, f: _Run, test: ast.expr) -> States:
         self._expressions(f, test)
-        no = self._assumed(f, test, False)
-        f.live = self._assumed(f, test, True)
+        no = self._assumptions.came_out(f.live, test, False, f.scope)
+        f.live = self._assumptions.came_out(f.live, test, True, f.scope)
         return no
 
     def until(self, f: _Run, test: ast.expr) -> States:
@@ -254,120 +266,12 @@ class Paths(Control[_Run]):
         for catch in own:
             catch.note(f)
 
-    # ---- tests --------------------------------------------------------------------------------------------------
-
-    def _assumed(self, f: _Run, test: ast.expr, truth: bool) -> States:
-        """The states in which a test can come out so."""
-        return frozenset(s for state in f.live if (s := self._assume(state, test, truth, f.scope)) is not None)
-
-    def _assume(self, state: State, test: ast.expr, truth: bool, scope: Scope) -> State | None:
-        """The state in which a test came out so; None where what was assumed before says otherwise."""
-        facts = conditions(test, truth)
-        if facts is None:
-            return None
-        assumed = set(state.assumed)
-        if isinstance(test, ast.BoolOp):
-            facts.append((test, truth))
-        for node, value in facts:
-            key = self._key(node, scope)
-            if (key, not value) in assumed:
-                return None
-            assumed.add((key, value))
-        negated = conditions(test, not truth)
-        if negated and len(negated) > 1:  # each part of what the test denies was assumed
-            keys = [(self._key(node, scope), value) for node, value in negated]
-            if all(key in assumed for key in keys):
-                return None
-        return replace(state, assumed=frozenset(assumed))
-
-    def _key(self, node: ast.expr, scope: Scope) -> str:
-        """A test as text, with its variables named by the function that made them, and the names that it reads."""
-        copy = ast.parse(ast.unparse(node), mode="eval")
-        names = [inner for inner in ast.walk(copy) if isinstance(inner, ast.Name)]
-        words = " ".join(inner.id for inner in names)
-        for inner in names:
-            inner.id = self._canonical(inner.id, scope)
-        return f"{ast.unparse(copy)} # {words}"
-
-    def _canonical(self, name: str, scope: Scope) -> str:
-        owner = scope.binding(name)
-        if owner is None or name == owner.receiver:
-            return name
-        return self._aliases.get((id(owner), name), f"{name}_{id(owner)}")
-
-    def _passed(self, call: ast.Call, caller: Scope, callee: Scope) -> dict[tuple[int, str], str]:
-        """The parameters of a helper that are variables of its caller under another name."""
-        given = list(zip((a.arg for a in callee.parameters()), call.args, strict=False))
-        given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
-        return {
-            (id(callee), name): self._canonical(value.id, caller)
-            for name, value in given
-            if isinstance(value, ast.Name)
-        }
-
     def _forget(self, f: _Run, node: ast.AST) -> None:
-        if names := assigned_in(node):
-            f.live = frozenset(_without(state, names) for state in f.live)
+        f.live = self._assumptions.forget(f.live, node)
 
 
 def _blurred(states: States) -> States:
     return frozenset(replace(state, assumed=frozenset()) for state in states)
-
-
-def conditions(test: ast.expr, truth: bool) -> list[tuple[ast.expr, bool]] | None:
-    """What a test's outcome says of its parts; None where it cannot come out so.
-
-    ``a and b`` true says both; false says nothing of either, and stands as a whole. ``x is None`` and ``not x`` are
-    turned into statements about ``x``.
-    """
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return conditions(test.operand, not truth)
-    if isinstance(test, ast.Constant):
-        return [] if bool(test.value) is truth else None
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is truth:
-        parts = [conditions(value, truth) for value in test.values]
-        known = [part for part in parts if part is not None]
-        return [fact for part in known for fact in part] if len(known) == len(parts) else None
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        op, right = test.ops[0], test.comparators[0]
-        if isinstance(op, ast.Is | ast.Eq) and isinstance(right, ast.Constant) and right.value in (None, False):
-            return [(test.left, not truth)]
-        if isinstance(op, ast.IsNot | ast.NotEq) and isinstance(right, ast.Constant) and right.value in (None, False):
-            return [(test.left, truth)]
-        if isinstance(op, ast.NotEq):
-            return [(ast.Compare(test.left, [ast.Eq()], test.comparators), not truth)]
-    return [(test, truth)]
-
-
-def assigned_in(node: ast.AST) -> frozenset[str]:
-    """The names, and last names of attributes, that a statement binds."""
-    names = set()
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            names.add(inner.id)
-        elif isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load):
-            names.add(inner.attr)
-    return frozenset(names)
-
-
-def _without(state: State, names: frozenset[str]) -> State:
-    """Forget what was assumed of names that change, and what was done to the optimizers that they held."""
-    if not names:
-        return state
-    assumed = frozenset((key, value) for key, value in state.assumed if not names & _words(key))
-    unscaled = frozenset(pair for pair in state.unscaled if not _names(pair) & names)
-    stepped = frozenset(pair for pair in state.stepped if not _names(pair) & names)
-    if (assumed, unscaled, stepped) == (state.assumed, state.unscaled, state.stepped):
-        return state
-    return replace(state, assumed=assumed, unscaled=unscaled, stepped=stepped)
-
-
-def _names(pair: tuple[Place, Place]) -> set[str]:
-    return {part.removeprefix(".") for place in pair for part in place if isinstance(part, str)}
-
-
-def _words(key: str) -> set[str]:
-    return set("".join(c if c.isalnum() or c == "_" else " " for c in key).split())
 
 
 def switched_off(node: ast.expr | None) -> bool:

@@ -23,6 +23,7 @@ Place = tuple[object, ...]
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NESTED = (*_DEFINITIONS, ast.Lambda)
+_APART = (*_NESTED, ast.stmt, ast.ExceptHandler, ast.match_case)
 _NOTED = frozenset(
     (
         *(ast.Name, ast.Call, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.withitem, ast.Return),
@@ -291,6 +292,6 @@ def _is_named(target: ast.expr, name: str) -> bool:
 
 def own_children(node: ast.AST) -> Iterator[ast.AST]:
     """The parts of one statement's own expressions right below a node, without nested definitions and blocks."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (*_NESTED, ast.stmt, ast.ExceptHandler, ast.match_case)):
+    for child in children(node):
+        if not isinstance(child, _APART):
             yield child

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from amplint.infer.flow.training.program import Place, Scope
 
+Assumed = frozenset[tuple[str, bool]]
+"""Tests by their text, each with how it came out."""
+
 
 class Step(str, Enum):
     """An event of a training step."""
@@ -51,7 +54,7 @@ class State:
     updated: frozenset[Place] = frozenset()
     steps: frozenset[Step] = frozenset()
     early_clips: frozenset[int] = frozenset()
-    assumed: frozenset[tuple[str, bool]] = frozenset()
+    assumed: Assumed = frozenset()
 
     def after(self, event: Event) -> tuple[State, ...]:
         """The states that an event leaves: two where a loss is scaled or not."""
