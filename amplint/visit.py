@@ -1,29 +1,26 @@
 """The libcst visitor that carries rules over a suspect file.
 
-Rules find suspects on ``ast``, which is cheap; here the file is parsed once more, losslessly, and each suspect's own
-``visit_*`` method sees its node, decides, and builds the rewrite. Nothing else imports libcst.
+Rules find suspects on ``ast``, which is cheap; here the statement that holds one is parsed once more, losslessly, and
+the suspect's own ``visit_*`` method sees its node, decides, and builds the rewrite.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from amplint.claims.caught import is_caught
 from amplint.complex_casts import casts_complex
 from amplint.finding import Applicability, Edit, Finding, Fix, Severity
 from amplint.importing import Imports
+from amplint.lossless import Lossless
 from amplint.orphans import without_orphans
 from amplint.rule_base import Rule, finding_of
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from libcst.metadata import CodeRange
+    from collections.abc import Callable
 
     from amplint.claims.suspect import Suspect
     from amplint.infer.state.facts import FileFacts
@@ -51,25 +48,16 @@ def run_rules(
 ) -> list[Finding]:
     """Carry each suspect to its rule's ``visit_*`` method and collect what the rules report.
 
-    A suspect that a doubt drops is passed over. One whose rule visits no node at its place, or whose file libcst
+    A suspect that a doubt drops is passed over. One whose rule visits no node at its place, or whose statement libcst
     refuses, is reported as it is, with no fix. A rule that raises is appended to ``failures``; without that list
     RuleFailure propagates.
     """
     findings: list[Finding] = []
-    suspects = [(rule, suspect) for rule, suspect in suspects if suspect.standing.certainty is not None]
-    if not suspects:
-        return []
-    try:
-        wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
-        positions = cast("Mapping[cst.CSTNode, CodeRange]", wrapper.resolve(PositionProvider))
-        carrier = _Carrier(positions, {suspect.node for _, suspect in suspects})
-        wrapper.module.visit(carrier)
-    except Exception:
-        # libcst refuses some valid files, by several exception types; detection does not depend on it.
-        return [finding_of(rule, suspect, facts.path, facts.device) for rule, suspect in suspects]
-    visit = Visit(source, facts, wrapper, positions)
+    visit = Visit(source, facts)
     for rule, suspect in suspects:
-        method, node = _choose(rule, carrier.found.get(suspect.node, []))
+        if suspect.standing.certainty is None:
+            continue
+        method, node = _choose(rule, visit.at(suspect.node))
         if method is None or node is None:
             findings.append(finding_of(rule, suspect, facts.path, facts.device))
             continue
@@ -86,67 +74,20 @@ def run_rules(
 
 def _choose(rule: Rule, nodes: list[cst.CSTNode]) -> tuple[Visitor | None, cst.CSTNode | None]:
     """The innermost node at a place that the rule has a visit method for."""
-    for node in reversed(nodes):
+    for node in nodes:
         method = getattr(rule, f"visit_{type(node).__name__}", None)
         if method is not None:
             return method, node
     return None, None
 
 
-class _Carrier(cst.CSTVisitor):
-    """Walks the module once and collects, for each wanted span, the nodes that lie exactly there."""
-
-    def __init__(self, positions: Mapping[cst.CSTNode, CodeRange], wanted: set[Span]) -> None:
-        super().__init__()
-        self._positions = positions
-        self._wanted = wanted
-        self._starts = sorted({span.start for span in wanted})
-        self.found: dict[Span, list[cst.CSTNode]] = {}
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.EmptyLine):
-            return False
-        place = self._positions.get(node)
-        if place is None:
-            return True
-        span = _span(place)
-        self._note(span, node)
-        if isinstance(node, cst.GeneratorExp | cst.Tuple) and node.lpar:
-            start, end = self._positions[node.lpar[-1]], self._positions[node.rpar[0]]
-            self._note(Span(_span(start).start, _span(end).end), node)
-        elif isinstance(node, cst.Call) and len(node.args) == 1 and isinstance(node.args[0].value, cst.GeneratorExp):
-            # ast gives a generator that is the only argument the parentheses of the call.
-            opening = _outer_span(node.func, self._positions).end
-            blanks = node.whitespace_after_func
-            if not node.args[0].value.lpar and isinstance(blanks, cst.SimpleWhitespace):
-                column = opening.column + len(blanks.value)
-                self._note(Span(Location(opening.row, column), span.end), node.args[0].value)
-        elif isinstance(node, cst.FunctionDef | cst.ClassDef):
-            self._note(Span(span.start, _span(self._positions[node.name]).end), node)
-        elif isinstance(node, cst.Decorator):
-            self._note(_span(self._positions[node.decorator]), node)
-        if not isinstance(node, cst.BaseExpression | cst.SimpleStatementLine):
-            return True
-        index = bisect_left(self._starts, span.start)
-        return index < len(self._starts) and self._starts[index] <= span.end
-
-    def _note(self, span: Span, node: cst.CSTNode) -> None:
-        if span in self._wanted:
-            self.found.setdefault(span, []).append(node)
-
-
 class Visit:
     """What a rule's ``visit_*`` method works with: the file, its facts, and the means to report and to rewrite."""
 
-    def __init__(
-        self, source: Source, facts: FileFacts, wrapper: MetadataWrapper, positions: Mapping[cst.CSTNode, CodeRange]
-    ) -> None:
+    def __init__(self, source: Source, facts: FileFacts) -> None:
         self.source = source
         self.facts = facts
-        self.module = wrapper.module
-        self._wrapper = wrapper
-        self._positions = positions
-        self._parents: Mapping[cst.CSTNode, cst.CSTNode] | None = None
+        self._lossless = Lossless(source)
         self._imports: Imports | None = None
         self._rule: Rule | None = None
         self._findings: list[Finding] = []
@@ -184,27 +125,35 @@ class Visit:
         """A fix of several edits, in source order."""
         return Fix(applicability, message, tuple(sorted(edits)))
 
+    @property
+    def module(self) -> cst.Module:
+        """The whole file, which the first call parses, with nodes of its own: those that a rule visits belong to a
+        module of their statement alone."""
+        return self._lossless.module
+
+    def at(self, span: Span) -> list[cst.CSTNode]:
+        """The nodes that lie at a place, the inner ones first."""
+        return self._lossless.at(span)
+
     def span(self, node: cst.CSTNode) -> Span:
-        """Where a node lies, without the parentheses around it. Raises KeyError for white space."""
-        return _span(self._positions[node])
+        """Where a node lies, without the parentheses around it. Raises KeyError for one that was made anew."""
+        return self._lossless.span(node)
 
     def outer_span(self, node: cst.CSTNode) -> Span:
         """Where a node lies, with the parentheses around it."""
-        return _outer_span(node, self._positions)
+        return self._lossless.outer_span(node)
 
     def code(self, node: cst.CSTNode) -> str:
         """The node's source text, with the parentheses around it, as it stands in the file."""
         return self.source.segment(self.outer_span(node))
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
-        """The node around this one; None for the module. The first call computes all parents."""
-        if self._parents is None:
-            self._parents = cast("Mapping[cst.CSTNode, cst.CSTNode]", self._wrapper.resolve(ParentNodeProvider))
-        return self._parents.get(node)
+        """The node around this one; None for the module."""
+        return self._lossless.parent(node)
 
     def replace(self, node: cst.CSTNode, new: str | cst.CSTNode) -> Edit:
         """Replace a node; parentheses around it stay."""
-        return Edit(self.span(node), new if isinstance(new, str) else self.module.code_for_node(new))
+        return Edit(self.span(node), new if isinstance(new, str) else self._lossless.code_for(new))
 
     def append(self, node: cst.CSTNode, text: str) -> Edit:
         """Put a trailer such as ``.to(x.dtype)`` after an expression, in parentheses where it needs them.
@@ -317,15 +266,3 @@ def _items(parent: cst.CSTNode | None) -> list[cst.CSTNode]:
         if isinstance(items, list | tuple):
             return list(items)
     raise ValueError(f"no items in {type(parent).__name__}")
-
-
-def _span(place: CodeRange) -> Span:
-    start, end = place.start, place.end
-    return Span(Location(start.line, start.column + 1), Location(end.line, end.column + 1))
-
-
-def _outer_span(node: cst.CSTNode, positions: Mapping[cst.CSTNode, CodeRange]) -> Span:
-    left, right = getattr(node, "lpar", None), getattr(node, "rpar", None)
-    if not left or not right or isinstance(left, cst.MaybeSentinel | cst.LeftParen):
-        return _span(positions[node])
-    return Span(_span(positions[left[0]]).start, _span(positions[right[-1]]).end)

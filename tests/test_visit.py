@@ -13,13 +13,13 @@ import libcst.matchers as m
 import pytest
 import toy_rules
 from conftest import no_facts
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from amplint.finding import Applicability, Certainty, Severity
 from amplint.fix import apply_edits
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.lossless import Lossless
 from amplint.source import Source, Span
-from amplint.visit import RuleFailure, Visit, _Carrier, run_rules
+from amplint.visit import RuleFailure, Visit, run_rules
 
 if TYPE_CHECKING:
     from amplint.finding import Edit
@@ -60,8 +60,7 @@ def facts_of(source: Source) -> FileFacts:
 
 def visit_of(code: str) -> Visit:
     source = Source(Path("/x.py"), code.encode())
-    wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
-    return Visit(source, facts_of(source), wrapper, wrapper.resolve(PositionProvider))
+    return Visit(source, facts_of(source))
 
 
 def first(visit: Visit, matcher: m.BaseMatcherNode, index: int = 0) -> cst.CSTNode:
@@ -103,11 +102,9 @@ def test_libcst_places_nodes_where_ast_does() -> None:
                 wanted.setdefault(source.header_span(node), []).append(name)
                 for decorator in node.decorator_list:
                     wanted.setdefault(source.span(decorator), []).append("Decorator")
-        wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
-        carrier = _Carrier(wrapper.resolve(PositionProvider), set(wanted))
-        wrapper.module.visit(carrier)
+        lossless = Lossless(source)
         for span, names in wanted.items():
-            found = {type(node).__name__ for node in carrier.found.get(span, [])}
+            found = {type(node).__name__ for node in lossless.at(span)}
             for name in names:
                 seen[name] += 1
                 if name not in found:
@@ -353,6 +350,44 @@ def test_a_file_that_libcst_refuses_is_reported_without_fix(monkeypatch: pytest.
     source = Source(Path("/x.py"), b"a.half(); d.dropped()\n")
     findings = run_rules(source, facts_of(source), suspects_of(source, toy_rules.Half(), toy_rules.Dropped()))
     assert [(f.code, f.fix) for f in findings] == [("TOY101", None), ("TOY109", None)]
+
+
+def test_only_the_statement_around_a_suspect_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = cst.parse_module
+
+    def noting(text: str) -> cst.Module:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(cst, "parse_module", noting)
+    text = "import a\n@a\nclass C:\n    def f(self):\n        a.half()\n        b.half()\n# c\nd = e; f.half()"
+    source = Source(Path("/x.py"), f"\ufeff{text}".encode())
+    findings = run_rules(source, facts_of(source), suspects_of(source, toy_rules.Half()))
+    lines = text.splitlines(keepends=True)
+    assert sorted(parsed) == ["".join(lines[1:6]), f"{lines[7]}\n"]
+    edits = [edit for finding in findings if finding.fix for edit in finding.fix.edits]
+    fixed = text.replace(".half()", ".to(float16)").replace("import a\n", "import a\nfrom torch import float16\n")
+    assert apply_edits(source, sorted(set(edits))).text.removeprefix("\ufeff") == fixed
+
+
+@pytest.mark.parametrize(
+    ("code", "first", "last", "found"),
+    [
+        ("é = 日本(語) # 日", "日本", "語)", ["Call"]),
+        ("a = 1; b = 2\n", "b", "2", ["Assign"]),
+        ("f(x)\rg(y)\r", "g", "y)", ["Call", "Expr", "SimpleStatementLine"]),
+        ("a\nb\n", "a", "b\n", ["Module"]),
+        ("a\nb\n", "a", "b", []),
+    ],
+)
+def test_nodes_are_found_by_their_places(code: str, first: str, last: str, found: list[str]) -> None:
+    source = Source(Path("/x.py"), code.encode())
+    span = Span(source.location(code.index(first)), source.location(code.index(last) + len(last)))
+    lossless = Lossless(source)
+    nodes = lossless.at(span)
+    assert [type(node).__name__ for node in nodes] == found
+    assert {lossless.span(node) for node in nodes} <= {span}
 
 
 def test_a_rule_that_raises_is_named_and_the_others_report() -> None:

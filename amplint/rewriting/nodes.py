@@ -39,10 +39,4 @@ def find_call(visit: Visit, origin: Origin) -> cst.Call | None:
 
     if origin.filename != str(visit.facts.path):
         return None
-    pending: list[cst.CSTNode] = [visit.module]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, cst.Call) and visit.span(current) == origin.span:
-            return current
-        pending.extend(current.children)
-    return None
+    return next((node for node in visit.at(origin.span) if isinstance(node, cst.Call)), None)
