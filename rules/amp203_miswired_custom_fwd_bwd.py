@@ -186,7 +186,8 @@ except TypeError:
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         import libcst as cst
 
-        if suspect.data is None:
+        by_position = [argument for argument in node.args if argument.keyword is None and argument.star != "**"]
+        if suspect.data is None or len(by_position) > 1:
             visit.report(suspect)
             return
         first = visit.argument(node, 0)

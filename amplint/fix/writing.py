@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -33,16 +34,51 @@ def write_atomically(path: Path, before: bytes, after: bytes) -> None:
 
 
 def put(target: Path, data: bytes, mode: int) -> None:
-    """Give a file its content and mode in one step. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    """Give a file its content and mode in one step, whatever ends this process or the machine. Raises OSError."""
+    written = _nameless(target.parent)
+    if written is None:
+        written, temporary = tempfile.mkstemp(prefix=_prefix(target), dir=target.parent)
+    else:
+        temporary = ""
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(written, "wb") as file:
             file.write(data)
-        os.chmod(temporary, mode)
+            file.flush()
+            os.chmod(temporary or written, mode)
+            os.fsync(written)
+            if not temporary:
+                temporary = _named(written, target)
         os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        if temporary:
+            os.unlink(temporary)
         raise
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}."
+
+
+def _nameless(folder: Path) -> int | None:
+    """A new file in a folder that goes with this process, until it gets a name; None where there is no such thing."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
+    except OSError:
+        return None
+
+
+def _named(handle: int, target: Path) -> str:
+    """Give a nameless file a name beside its target."""
+    while True:
+        name = str(target.with_name(f"{_prefix(target)}{secrets.token_hex(4)}"))
+        try:
+            # Python follows the link to the file only where it is given a folder, which an absolute path does not need.
+            os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=handle, follow_symlinks=True)
+        except FileExistsError:
+            continue
+        return name
 
 
 def unified_diff(path: Path, before: bytes, after: bytes) -> str:
