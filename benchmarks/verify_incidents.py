@@ -13,17 +13,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from click.testing import CliRunner, Result
 from incidents import FUSED_LINEAR, FUSED_LINEAR_FUNCTION, INT8, LOOKUP_FREE, Table, check
 from wheels import DownloadError, unpacked
+
+from amplint.cli.main import main as amplint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,7 +123,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run the releases and fixtures that have the public incidents.")
     parser.add_argument("--wheels", type=Path, metavar="DIR", help="where already downloaded wheels lie")
     parser.add_argument("--only", choices=("releases", "fixtures"), help="leave the others out")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many to run at the same time")
     options = parser.parse_args(arguments)
     table = Table()
     with tempfile.TemporaryDirectory(prefix="amplint-incidents-") as name:
@@ -136,9 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         if options.only != "releases":
             commands += _of_fixtures()
-        with ThreadPoolExecutor(options.jobs) as pool:
-            for command, (found, problem) in zip(commands, pool.map(_judge, commands), strict=True):
-                table.add(str(command.incident), problem or found, not problem)
+        for command in commands:
+            found, problem = _judge(command)
+            table.add(str(command.incident), problem or found, not problem)
     print(table)
     return 1 if table.failed else 0
 
@@ -185,8 +185,8 @@ def _judge(command: _Command) -> tuple[str, str]:
     places = ", ".join(sorted({f"{row['code']} at {row['location']['row']}" for row in confirmed if row["location"]}))
     found = f"{places or 'nothing'} ({len(rows)} rows, {seconds:.0f} s)"
     expected = command.incident.confirmed
-    if done.returncode != (1 if confirmed else 0):
-        return found, f"left with status {done.returncode}, {len(confirmed)} rows confirmed"
+    if done.exit_code != (1 if confirmed else 0):
+        return found, f"left with status {done.exit_code}, {len(confirmed)} rows confirmed"
     if expected is not None:
         return found, _missing(expected, confirmed, command.path, found)
     wrong = sorted(
@@ -199,14 +199,15 @@ def _judge(command: _Command) -> tuple[str, str]:
     return found, "; ".join(wrong) if rows else "nothing was run"
 
 
-def _verify(command: _Command) -> subprocess.CompletedProcess[str]:
+def _verify(command: _Command) -> Result:
     """Raises RuntimeError where the command was refused or failed itself."""
     paths = [*map(str, command.beside), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)} if paths else None
-    line = [sys.executable, "-m", "amplint", "verify", *command.arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"{' '.join(line)} left with status {done.returncode}:\n{done.stderr}")
+    line = ["verify", *command.arguments]
+    done = CliRunner().invoke(amplint, line, env={"PYTHONPATH": os.pathsep.join(paths) or None})
+    if done.exit_code not in (0, 1) or not isinstance(done.exception, SystemExit | None):
+        raise RuntimeError(
+            f"amplint {' '.join(line)} left with status {done.exit_code}:\n{done.stderr}"
+        ) from done.exception
     return done
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # What the tests say holds without a GPU, which a machine that has one need not show; benchmarks ask a real one.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
+# Tests run beside each other.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 ROOT = Path(__file__).parent.parent
 TOY_RULES = Path(__file__).with_name("toy_rules.py")
@@ -43,6 +45,21 @@ class Completed:
     status: int
     stdout: str
     stderr: str
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup() -> None:
+    forget_the_test()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call() -> None:
+    forget_the_test()
+
+
+def forget_the_test() -> None:
+    """What runs with torch is forked from one process while the environment is the same (amplint.verify.warm)."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
 
 
 @pytest.fixture(autouse=True)
@@ -215,9 +232,7 @@ def amplint(*arguments: str) -> Completed:
 
 
 def amplint_in(folder: Path, *arguments: str) -> Completed:
-    """Run it in a folder, with one thread a target. Whatever it runs is forked from one process, which has torch."""
+    """Run it in a folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("OMP_NUM_THREADS", "1")
-        patch.delenv("PYTEST_CURRENT_TEST", raising=False)  # another environment has another process
         return amplint(*arguments)

@@ -30,9 +30,9 @@ def test_releases_are_confirmed_before_their_fix_and_not_after() -> None:
 
 
 def _run(*options: str) -> subprocess.CompletedProcess[str]:
-    """The benchmark, two commands at a time on one thread each."""
+    """The benchmark on one thread."""
     return subprocess.run(
-        [sys.executable, str(BENCHMARK), "--jobs", "2", *options],
+        [sys.executable, str(BENCHMARK), *options],
         capture_output=True,
         text=True,
         check=False,

@@ -1,19 +1,23 @@
 """Examples run: the ``reproduce()`` of a bad one fails, that of a good one, and of a bad one after its fix, does not.
 
-Each runs in a process of its own, which this module is the program of. The parent's side does not import torch.
+Each runs in a process of its own, whose program is ``main``. The parent's side does not import torch.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import warnings
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.examples.cases import Problem
 from amplint.rule_base import Evidence
+from amplint.verify.warm import end, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +28,7 @@ FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError,
 """How a hazard shows when it is run."""
 FAILED = 3
 """Status of a child process whose example failed so."""
+_RUN = "from amplint.examples.running import main; main()"
 TIMEOUT = 300
 """Seconds after which an example is given up."""
 
@@ -67,15 +72,19 @@ def misrun(case: Case, fixed: str | None) -> Iterator[Problem]:
 
 def run_in_child(job: Program) -> tuple[int, str]:
     """Run a program in a process of its own: its status, and the last line that it left on stderr."""
-    command = [sys.executable, "-W", "ignore", "-m", "amplint.examples.running"]
-    try:
-        done = subprocess.run(
-            command, input=json.dumps(asdict(job)), capture_output=True, text=True, timeout=TIMEOUT, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return 1, f"it takes longer than {TIMEOUT} seconds"
-    lines = done.stderr.strip().splitlines()
-    return done.returncode, lines[-1] if lines else f"its process ends with status {done.returncode}"
+    with tempfile.TemporaryDirectory(prefix="amplint-example-", ignore_cleanup_errors=True) as folder:
+        asked, said = Path(folder) / "job.json", Path(folder) / "said"
+        asked.write_text(json.dumps(asdict(job)))
+        with said.open("wb") as output:
+            process = start(_RUN, str(asked), Path.cwd(), {}, output.fileno())
+        try:
+            process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return 1, f"it takes longer than {TIMEOUT} seconds"
+        finally:
+            status = end(process)
+        lines = said.read_text(errors="replace").strip().splitlines()
+        return status, lines[-1] if lines else f"its process ends with status {status}"
 
 
 def run_here(job: Program) -> None:
@@ -103,8 +112,10 @@ def _run(text: str, *, deprecations: bool) -> None:
 
 
 def main() -> None:
-    """Run the program that stands on stdin."""
-    job = Program(**json.load(sys.stdin))
+    """Run the program in the file that the first argument names. What it prints is left out."""
+    job = Program(**json.loads(Path(sys.argv[1]).read_text()))
+    warnings.simplefilter("ignore")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if job.device is not None:
         from amplint.emulation import install
 
@@ -114,7 +125,3 @@ def main() -> None:
     except FAILURES as error:
         print(f"{type(error).__name__}: {error}".replace("\n", " "), file=sys.stderr)
         sys.exit(FAILED)
-
-
-if __name__ == "__main__":
-    main()

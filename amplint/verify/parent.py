@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.verify.job import OTHER, Cell, Job, Outcome
-from amplint.verify.warm import start
+from amplint.verify.warm import end, start
 
 if TYPE_CHECKING:
     import subprocess
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from amplint.verify.warm import Forked
 
+_RUN = "from amplint.verify.child import main; main()"
 _RESTARTS = 2
 """How often a job goes on after a cell that ended its process."""
 
@@ -114,13 +115,13 @@ def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) 
                     break
                 time.sleep(0.05)
         finally:
-            _kill(process)
+            status = end(process)
             drain.join(timeout=2)
         reader.read()
         if reader.done:
             return None
         seconds = time.monotonic() - reader.since
-        return _End(reader.cell, _reason(process.wait(), job, timed_out, tail), seconds, reader.built)
+        return _End(reader.cell, _reason(status, job, timed_out, tail), seconds, reader.built)
 
 
 def _start(scratch: Path, output: int) -> Forked | subprocess.Popen[bytes]:
@@ -133,7 +134,7 @@ def _start(scratch: Path, output: int) -> Forked | subprocess.Popen[bytes]:
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
         "HF_HUB_OFFLINE": "1",
     }
-    return start(scratch / "job.json", scratch / "work", variables, output)
+    return start(_RUN, str(scratch / "job.json"), scratch / "work", variables, output)
 
 
 def _drain(output: int, tail: deque[bytes]) -> None:
@@ -141,16 +142,6 @@ def _drain(output: int, tail: deque[bytes]) -> None:
     with suppress(OSError, ValueError), open(output, "rb", buffering=0) as read:
         while chunk := read.read(65536):
             tail.append(chunk[-2048:])
-
-
-def _kill(process: Forked | subprocess.Popen[bytes]) -> None:
-    """End the child and everything it started."""
-    with suppress(OSError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
 
 
 def _resident(pid: int) -> int:

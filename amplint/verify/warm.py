@@ -1,4 +1,4 @@
-"""Starts the process of a job: on Linux a fork of one that has torch imported, elsewhere a new one."""
+"""Starts processes that need torch: on Linux forks of one that has it imported, elsewhere new ones."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ NUMBER = struct.Struct("=i")
 
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 _HEAD = f"import sys; sys.path.append({_ROOT!r}); "
-_SERVE = "from amplint.verify.warm_child import serve; serve(int(sys.argv[1])); "
-_RUN = "from amplint.verify.child import main; main()"
+_SERVE = "from amplint.verify.warm_child import serve; exec(serve(int(sys.argv[1])))"
 
 _PATIENCE = 60.0
-"""Seconds within which torch has to be imported; else the job gets a new process."""
+"""Seconds within which torch has to be imported; else a new process does so."""
 
 
 class Forked:
-    """A fork of a warm process: as much of ``Popen`` as a job asks for."""
+    """A fork of a warm process: as much of ``Popen`` as is asked for here."""
 
     def __init__(self, pid: int, warm: _Warm) -> None:
         self.pid = pid
@@ -43,9 +42,11 @@ class Forked:
             self.wait()
         return self.returncode
 
-    def wait(self) -> int:
-        """What it ended with, once it has."""
+    def wait(self, timeout: float | None = None) -> int:
+        """What it ended with, once it has. Raises TimeoutExpired."""
         if self.returncode is None:
+            if not select.select([self._warm.side], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
             self.returncode = self._warm.number()
             if self.returncode is None:
                 self.returncode = -signal.SIGKILL
@@ -55,12 +56,12 @@ class Forked:
         return self.returncode
 
     def kill(self) -> None:
-        """End it."""
+        """End it, and nothing that it started."""
         os.kill(self.pid, signal.SIGKILL)
 
 
 class _Warm:
-    """A process that forks for jobs, one at a time, until this one ends."""
+    """A process that forks, one process at a time, until this one ends."""
 
     def __init__(self, environment: Mapping[str, str], work: Path) -> None:
         self.environment = environment
@@ -68,7 +69,7 @@ class _Warm:
         self.side.settimeout(_PATIENCE)
         with other:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _HEAD + _SERVE + _RUN, str(other.fileno())],
+                [sys.executable, "-c", _HEAD + _SERVE, str(other.fileno())],
                 cwd=work,
                 env=environment,
                 pass_fds=[other.fileno()],
@@ -79,7 +80,7 @@ class _Warm:
             )
 
     def fork(self, asked: Sequence[str], output: int) -> Forked | None:
-        """A fork for a job, with its output; None where none can be had."""
+        """A fork with this output; None where none can be had."""
         with suppress(OSError):
             socket.send_fds(self.side, ["\0".join(asked).encode()], [output])
         if (pid := self.number()) is not None:
@@ -110,9 +111,11 @@ def _end_idle() -> None:
         _idle.pop().end()
 
 
-def start(job: Path, work: Path, variables: Mapping[str, str], output: int) -> Forked | subprocess.Popen[bytes]:
-    """The process that runs a job, a group of its own, in the folder ``work`` with these variables more. What it prints
-    goes to the file ``output``."""
+def start(
+    run: str, argument: str, work: Path, variables: Mapping[str, str], output: int
+) -> Forked | subprocess.Popen[bytes]:
+    """A process that runs a statement with one argument on its command line. It is a group of its own, in the folder
+    ``work``, with these variables more; what it prints goes to the file ``output``."""
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TORCHDYNAMO_DISABLE": "1"}
     if environment.get("PYTHONPATH"):  # relative entries are relative to the folder of this process
         entries = environment["PYTHONPATH"].split(os.pathsep)
@@ -121,11 +124,11 @@ def start(job: Path, work: Path, variables: Mapping[str, str], output: int) -> F
         if _idle and _idle[-1].environment != environment:
             _end_idle()
         warm = _idle.pop() if _idle else _Warm(environment, work)
-        asked = [str(job), str(work), *(f"{name}={value}" for name, value in variables.items())]
+        asked = [run, argument, str(work), *(f"{name}={value}" for name, value in variables.items())]
         if (fork := warm.fork(asked, output)) is not None:
             return fork
     return subprocess.Popen(
-        [sys.executable, "-c", _HEAD + _RUN, str(job)],
+        [sys.executable, "-c", _HEAD + run, argument],
         cwd=work,
         env={**environment, **variables},
         stdin=subprocess.DEVNULL,
@@ -133,3 +136,13 @@ def start(job: Path, work: Path, variables: Mapping[str, str], output: int) -> F
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+
+
+def end(process: Forked | subprocess.Popen[bytes]) -> int:
+    """End a process and everything it started; what it ended with."""
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    return process.wait()

@@ -1,4 +1,4 @@
-"""A process that has imported torch and forks for each job, so that no job waits for torch to be imported anew.
+"""A process that has imported torch, and forks, so that no other waits for torch to be imported anew.
 
 Started by :mod:`amplint.verify.warm`, on the other side of a socket. Nothing is computed here: a fork finds torch as a
 new process does, without a thread of autograd's or OpenMP's and without a random number drawn.
@@ -19,10 +19,10 @@ from amplint.verify.warm import NUMBER
 _PAUSE = 0.02
 
 
-def serve(descriptor: int) -> None:
-    """Fork for each job that comes, and tell how the fork ended. Returns in the fork, which is to run the job that its
-    first argument names. This process ends with the other side, and takes the fork with it."""
-    with contextlib.suppress(Exception):  # what cannot be imported is for the job to say
+def serve(descriptor: int) -> str:
+    """Fork whenever that is asked for, and tell how the fork ended. Returns in the fork, with what that is to run. This
+    process ends with the other side, and takes the fork with it."""
+    with contextlib.suppress(Exception):  # what cannot be imported is for the fork to say
         import amplint.verify.build
         import amplint.verify.cell
         import amplint.verify.run  # noqa: F401
@@ -33,10 +33,10 @@ def serve(descriptor: int) -> None:
             os._exit(0)
         fork = os.fork()
         if fork == 0:
-            _become(asked.decode(), descriptors[0])
+            run = _become(asked.decode(), descriptors[0])
             side.sendall(NUMBER.pack(os.getpid()))
             side.close()
-            return
+            return run
         os.close(descriptors[0])
         ended, status = 0, 0
         while not ended:
@@ -46,9 +46,9 @@ def serve(descriptor: int) -> None:
         side.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
 
 
-def _become(asked: str, output: int) -> None:
-    """Take a job's group, output, folder, environment and argument."""
-    job, work, *variables = asked.split("\0")
+def _become(asked: str, output: int) -> str:
+    """Take a group, output, folder, environment and argument of its own; what to run."""
+    run, argument, work, *variables = asked.split("\0")
     os.setsid()
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -57,7 +57,8 @@ def _become(asked: str, output: int) -> None:
     for variable in variables:
         name, _, os.environ[name] = variable.partition("=")
     tempfile.tempdir = None
-    sys.argv[1:] = [job]
+    sys.argv[1:] = [argument]
+    return run
 
 
 def _end(fork: int) -> None:
