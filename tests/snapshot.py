@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import venv
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -51,6 +51,6 @@ def commit_all(folder: Path) -> str:
 
 
 def fresh_environment(folder: Path) -> Path:
-    """Make a virtual environment, and return the folder of its commands."""
-    venv.create(folder, with_pip=True)
+    """Make a virtual environment with pip, and return the folder of its commands."""
+    subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", folder], check=True)
     return folder / ("Scripts" if os.name == "nt" else "bin")

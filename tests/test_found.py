@@ -104,6 +104,7 @@ def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (site / "made_up-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1.0\n")
     monkeypatch.syspath_prepend(site)
     monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two cases of one second and length would share it
     (tmp_path / "cases").mkdir()
     return tmp_path / "cases"
 

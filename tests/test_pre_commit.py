@@ -69,7 +69,6 @@ def run_hooks(manager: str, hooks: Hooks, scratch: Path, *arguments: str) -> tup
             PRE_COMMIT_COLOR="never",
             PATH=on_the_path(scratch.parent / "bin"),
             PIP_CONSTRAINT=" ".join(filter(None, [os.environ.get("PIP_CONSTRAINT"), str(hooks.constraint)])),
-            PIP_NO_COMPILE="1",
         ),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

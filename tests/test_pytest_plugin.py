@@ -56,7 +56,8 @@ def amplint_example():
 
 
 @pytest.fixture
-def shop(pytester: pytest.Pytester) -> pytest.Pytester:
+def shop(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # nothing else is to write beside them
     pytester.makepyfile(shop=SHOP, kernel=KERNEL, test_own="def test_own(): pass\n")
     (pytester.path / "broken.py").write_text("amplint_example = (\n")
     (pytester.path / "undecodable.py").write_bytes(b"amplint_example = '\xff'\n")
