@@ -95,8 +95,8 @@ class Rule:
 
     def may_find(self, data: bytes) -> bool:
         """Whether a file of these bytes can have a finding of this rule, going by its tokens."""
-        found = any(token.encode() in data for token in self.tokens)
-        return found and (not self.context or any(mark.encode() in data for mark in self.context))
+        about = not self.context or any(mark.encode() in data for mark in self.context)
+        return about and any(token.encode() in data for token in self.tokens)
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         """The places in one file that may deserve a finding."""
