@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.names.classes import ancestry, find_member, is_dataclass, is_module, is_plain
 from amplint.infer.names.definitions import Class
-from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.surely import evaluated, parts, transparent
 from amplint.infer.torch_model.modules import of_every_module
@@ -119,13 +119,9 @@ def _given(asked: Asked, name: str, bases: set[str], files: Iterable[Source]) ->
     trees = [file.tree for file in files]
     every = [cls for tree in trees for cls in nodes_of_kind(tree, ast.ClassDef)]
     kin = _family(name, every) | bases
-    strange: set[int] = set()
-    for cls in every:
-        if cls.name in kin and _defines(cls, asked):
-            return True
-        for method in cls.body if cls.name not in kin else ():
-            strange |= set(_own_stores(method)) if isinstance(method, Function) else set()
-    return any(_sets(tree, asked, strange) for tree in trees)
+    if any(cls.name in kin and _defines(cls, asked) for cls in every):
+        return True
+    return any(_sets(tree, asked, kin) for tree in trees)
 
 
 def _defines(cls: ast.ClassDef, asked: Asked) -> bool:
@@ -161,19 +157,46 @@ def _family(name: str, every: list[ast.ClassDef]) -> set[str]:
     return found
 
 
-def _sets(tree: ast.Module, asked: Asked, strange: set[int]) -> bool:
-    if any(constant.value == asked.name for constant in nodes_of_kind(tree, ast.Constant)):
+def _sets(tree: ast.Module, asked: Asked, kin: set[str]) -> bool:
+    """Whether a file has a name as a string, or sets an attribute of that name: not where a method of a class that has
+    nothing to do with these sets it of its own object."""
+    spelled = _spelled(tree)
+    if asked.name in spelled.texts:
         return True
-    named = [node for node in nodes_of_kind(tree, ast.Attribute) if node.attr == asked.name]
-    stored = {id(node) for node in named if not isinstance(node.ctx, ast.Load)} - strange
+    stored = set(spelled.stored.get(asked.name, ()))
+    if stored:
+        stored -= {node for node, cls in _own_stores(tree).get(asked.name, ()) if cls not in kin}
     return bool(stored) and not stored <= _off(tree, asked.demand)
 
 
-def _own_stores(method: Function) -> Iterator[int]:
-    own = method.args.args[0].arg if method.args.args else ""
-    for node in nodes_of_kind(method, ast.Attribute):
-        if isinstance(node.value, ast.Name) and node.value.id == own:
-            yield id(node)
+class _Spelled(NamedTuple):
+    """The strings of a file, and the attributes that it sets, by name: the ``id`` of each."""
+
+    texts: frozenset[str]
+    stored: dict[str, list[int]]
+
+
+@once_for_each_node
+def _spelled(tree: ast.Module) -> _Spelled:
+    texts = frozenset(node.value for node in nodes_of_kind(tree, ast.Constant) if isinstance(node.value, str))
+    stored: dict[str, list[int]] = {}
+    for node in nodes_of_kind(tree, ast.Attribute):
+        if not isinstance(node.ctx, ast.Load):
+            stored.setdefault(node.attr, []).append(id(node))
+    return _Spelled(texts, stored)
+
+
+@once_for_each_node
+def _own_stores(tree: ast.Module) -> dict[str, list[tuple[int, str]]]:
+    """The attributes that methods set of their own object, by name: the ``id`` of each, and the name of the class."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for cls in nodes_of_kind(tree, ast.ClassDef):
+        for method in cls.body:
+            own = method.args.args[0].arg if isinstance(method, Function) and method.args.args else ""
+            for node in nodes_of_kind(method, ast.Attribute) if own else ():
+                if not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name) and node.value.id == own:
+                    found.setdefault(node.attr, []).append((id(node), cls.name))
+    return found
 
 
 def last_name(base: ast.expr) -> str:

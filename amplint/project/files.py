@@ -31,10 +31,11 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
     files = _files(folder, whole, age)
     if files is None:
         return None
-    imported = re.compile(rb"\b%b\b|\*" % re.escape(name))
     asked_of = re.compile(rb"\.%b\b(?<!self\.%b)" % ((re.escape(name),) * 2))
     return tuple(
-        path for path, data, imports in files if name in data and (imported.search(imports) or asked_of.search(data))
+        path
+        for path, data, imports in files
+        if name in data and (b"*" in imports or has_word(imports, name) or asked_of.search(data))
     )
 
 
@@ -42,10 +43,22 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
 def spelling(folder: Path, whole: bool, age: int, word: bytes) -> tuple[Path, ...] | None:
     """The same of those that have a word anywhere, or an attribute where the word begins with a dot."""
     files = _files(folder, whole, age)
-    anywhere = re.compile(rb"%b%b\b" % (b"" if word.startswith(b".") else rb"\b", re.escape(word)))
-    if files is None:
-        return None
-    return tuple(path for path, data, _ in files if word in data and anywhere.search(data))
+    return tuple(path for path, data, _ in files if has_word(data, word)) if files is not None else None
+
+
+def has_word(data: bytes, word: bytes) -> bool:
+    """Whether a word stands anywhere by itself; one that begins with a dot behind anything."""
+    at = data.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not _in_words(data[end : end + 1]) and (word.startswith(b".") or not _in_words(data[at - 1 : at])):
+            return True
+        at = data.find(word, at + 1)
+    return False
+
+
+def _in_words(character: bytes) -> bool:
+    return character.isalnum() or character == b"_"
 
 
 def matching(folder: Path, whole: bool, age: int, pattern: re.Pattern[bytes]) -> tuple[Path, ...] | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
 from amplint.infer.syntax.bodies import nodes_below
-from amplint.project.files import parsed
+from amplint.project.files import has_word, parsed
 from amplint.project.raising import raises_when_run
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
 """What says that a distribution was built, in the folder where its imports start or the one above, as patterns."""
 SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
 """What may mention modules that a build generates, in the same folders."""
-_DYNAMIC = re.compile(rb"__getattr__|globals\(|vars\(|setattr\(|exec\(|sys\.modules")
+_DYNAMIC = (b"__getattr__", b"globals(", b"vars(", b"setattr(", b"exec(", b"sys.modules")
 _STAR = re.compile(rb"import[ \t]*\*")
 _EXTENDING = re.compile(rb"sys\.path\b|\baddsitedir\b|\b__path__\b")
 _GENERATED = re.compile(r"_pb2(_grpc)?$")
@@ -141,7 +141,7 @@ def _takes_neighbour(source: Source, root: Path) -> bool:
             if beside == source.path or not beside.is_file() or _is_elsewhere(name, root):
                 continue
             text, asked = contents.read(beside), _asked_of(source.tree, statement)
-            if all(re.search(rb"\b%b\b" % re.escape(own.encode()), text) for own in asked):
+            if all(has_word(text, own.encode()) for own in asked):
                 return True
     return False
 
@@ -221,23 +221,23 @@ def _leads_nowhere(statement: ast.ImportFrom, name: str, root: Path) -> bool:
     path = module_file(root, name)
     if path is None:
         return False
-    texts = _texts(path, root)
+    texts = _texts(path, root, contents.age())
     if texts is None:
         return False
-    text = b"\n".join(texts)
     names = [alias.name for alias in statement.names if alias.name != "*" and not alias.name.startswith("__")]
-    unbound = [own for own in names if not re.search(rb"\b%b\b" % re.escape(own.encode()), text)]
+    unbound = [own for own in names if not any(has_word(text, own.encode()) for text in texts)]
     return any(path.name != "__init__.py" or _is_missing(f"{name}.{own}", root) for own in unbound)
 
 
-def _texts(path: Path, root: Path) -> list[bytes] | None:
+@lru_cache(maxsize=128)
+def _texts(path: Path, root: Path, age: int) -> tuple[bytes, ...] | None:
     """A module and those that it imports ``*`` from; None where names may come from elsewhere too."""
     seen = {path: contents.read(path)}
     pending = [path]
     while pending:
         module = pending.pop()
         text = seen[module]
-        if _DYNAMIC.search(text) or len(seen) > MAX_IMPORTED:
+        if any(mark in text for mark in _DYNAMIC) or len(seen) > MAX_IMPORTED:
             return None
         for name in _starred(module, root) if _STAR.search(text) else ():
             starred = module_file(root, name) if name else None
@@ -246,7 +246,7 @@ def _texts(path: Path, root: Path) -> list[bytes] | None:
             if starred not in seen:
                 seen[starred] = contents.read(starred)
                 pending.append(starred)
-    return list(seen.values())
+    return tuple(seen.values())
 
 
 def _starred(path: Path, root: Path) -> Iterator[str]:
@@ -273,8 +273,7 @@ def _is_missing(name: str, root: Path) -> bool:
 
 
 def _is_made(name: str, root: Path) -> bool:
-    word = re.compile(rb"\b%b\b" % re.escape(name.encode()))
-    return any(word.search(text) for text in _settings(root))
+    return any(has_word(text, name.encode()) for text in _settings(root))
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.names.namespace import ModuleValue
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.session import OutOfBudget
-from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.layers import find_layer
 from amplint.infer.torch_model.modules import CONTAINERS, MODULE_METHODS
@@ -301,14 +301,20 @@ def _all_assigned(cls: Class) -> Iterator[tuple[ast.expr, Method, str]]:
     """What the methods of a class assign to attributes of its object, and to which."""
     for method in methods(cls):
         receiver = method.args.args[0].arg if method.args.args else ""
-        for node in nodes_below(method):
-            if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
-                continue
+        for node in _assignments(method):
+            assert node.value is not None
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             parts = (
                 part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])
             )
             yield from ((node.value, method, part.attr) for part in parts if _is_attribute_of(part, receiver))
+
+
+@once_for_each_node
+def _assignments(method: Method) -> list[ast.Assign | ast.AnnAssign]:
+    """The assignments in a method that give a value."""
+    found = (node for node in nodes_below(method) if isinstance(node, (ast.Assign, ast.AnnAssign)))
+    return [node for node in found if node.value is not None]
 
 
 _GROWING = ("append", "insert", "extend", "add_module", "register_module", "update")

@@ -81,9 +81,15 @@ def way(frame: Frame, callee: ast.expr, option: Value) -> int | None:
 
 def _rebinds(constructor: ast.FunctionDef, test: str) -> bool:
     """Whether a constructor sets a variable that a test of it, as text, reads: it may come out otherwise then."""
-    read = {*re.findall(r"(?<![\w.])[^\W\d]\w*", test)}
-    inside = nodes_inside(constructor)
-    return any(isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and n.id in read for n in inside)
+    bound = _bound(constructor)
+    return bool(bound) and not bound.isdisjoint(re.findall(r"(?<![\w.])[^\W\d]\w*", test))
+
+
+@once_for_each_node
+def _bound(constructor: ast.FunctionDef) -> frozenset[str]:
+    """The variables that a constructor sets."""
+    names = (node for node in nodes_inside(constructor) if isinstance(node, ast.Name))
+    return frozenset(name.id for name in names if not isinstance(name.ctx, ast.Load))
 
 
 def _take(frame: Frame, instance: Instance, taken: frozenset[int], other: frozenset[int]) -> None:
@@ -101,7 +107,7 @@ def _choices(constructor: ast.FunctionDef) -> dict[str, list[Ways]]:
     spec = constructor.args
     names = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
     inside = nodes_inside(constructor)
-    bound = {node.id for node in inside if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    bound = _bound(constructor)
     stored: dict[str, ast.Attribute] = {}
     for statement in constructor.body:
         value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None

@@ -305,6 +305,7 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
         bound[spec.kwarg.arg] = Mapping(dict(keywords.items()), UNKNOWN if arguments.unknown else None)
     if arguments.rest is not None:
         bound.update({name: arguments.rest for name in names[len(arguments.positional) :] if name not in bound})
+    outer: Frame | None = None
     for parameter in every:
         name = parameter.arg
         if name not in bound:
@@ -312,9 +313,8 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
             if default is None or arguments.unknown:
                 bound[name] = UNKNOWN
             else:
-                outer = Frame(frame.session, function.namespace, closure=function.closure)
-                value = evaluate(outer, default)
-                bound[name] = usually_a(value)
+                outer = outer or Frame(frame.session, function.namespace, closure=function.closure)
+                bound[name] = usually_a(evaluate(outer, default))
     for parameter in every:
         if _says_nothing(bound[parameter.arg]):
             promise = number_promised(parameter.annotation, defaults.get(parameter.arg))

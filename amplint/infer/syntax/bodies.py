@@ -21,6 +21,7 @@ _STORING_CALLS = frozenset(
     )
 )
 _CHANGING = frozenset(("update", "pop", "popitem", "setdefault", "clear", "__setitem__"))
+_HOLDING = frozenset((ast.Subscript, ast.Call))
 _DRIVER_CALLS = frozenset(("backward", "zero_grad"))
 
 
@@ -237,9 +238,10 @@ def attributes_set(tree: ast.Module | ast.ClassDef) -> tuple[frozenset[str], fro
             continue
         names = made if isinstance(statement, ast.FunctionDef) and statement.name == "__init__" else later
         for node in nodes_below(statement):
-            if type(node) is ast.Attribute and type(node.ctx) is ast.Store:
-                names.add(node.attr)
-            elif isinstance(held := _changed(node), ast.Attribute):
+            if type(node) is ast.Attribute:
+                if type(node.ctx) is ast.Store:
+                    names.add(node.attr)
+            elif node.__class__ in _HOLDING and isinstance(held := _changed(node), ast.Attribute):
                 names.add(f"[{held.attr}")
     return frozenset(made), frozenset(later)
 

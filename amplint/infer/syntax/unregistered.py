@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 _REGISTERING = frozenset(("add_module", "register_module", "setattr", "__setattr__"))
 _ADDING = frozenset(("append", "insert", "extend"))
 _LOOKING = frozenset(("enumerate", "zip", "reversed", "iter"))
+_TELLING = frozenset(
+    (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.Call)
+)
+"""Kinds of node that do something with a list."""
 
 
 class PlainLists(NamedTuple):
@@ -37,13 +41,15 @@ def plain_lists(cls: ast.ClassDef) -> PlainLists:
         of = node.value if isinstance(node, ast.Attribute) else None
         return node.attr if isinstance(node, ast.Attribute) and isinstance(of, ast.Name) and of.id in own else None
 
-    nodes = list(ast.walk(cls))
-    harmless = {id(place) for node in nodes for place in _harmless(node)}
-    stored = [(name, value) for node in nodes for target, value in _stores(node) if (name := attribute(target))]
+    nodes = nodes_below(cls)
+    telling = [node for node in nodes if node.__class__ in _TELLING]
+    harmless = {id(place) for node in telling for place in _harmless(node)}
+    stored = [(name, value) for node in telling for target, value in _stores(node) if (name := attribute(target))]
+    read = (node for node in nodes if node.__class__ is ast.Attribute and id(node) not in harmless)
     return PlainLists(
         frozenset(name for name, _ in stored) - {name for name, value in stored if not _is_made(value)},
-        frozenset(name for node in nodes if id(node) not in harmless and (name := attribute(node))),
-        any(isinstance(node, ast.Call) and _called(node) in _REGISTERING for node in nodes),
+        frozenset(name for node in read if (name := attribute(node))),
+        any(isinstance(node, ast.Call) and _called(node) in _REGISTERING for node in telling),
     )
 
 
@@ -83,8 +89,8 @@ def _looked_through(iterated: ast.expr) -> Iterator[ast.expr]:
 
 def _only_uses(target: ast.expr, body: Sequence[ast.AST]) -> bool:
     """Whether a loop calls its items or asks them for attributes, and hands none of them on."""
-    items = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
-    nodes = [node for part in body for node in ast.walk(part)]
+    items = {node.id for node in nodes_below(target) if isinstance(node, ast.Name)}
+    nodes = [node for part in body for node in nodes_below(part)]
     used = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     used |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     read = (node for node in nodes if isinstance(node, ast.Name) and node.id in items)
