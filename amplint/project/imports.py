@@ -14,9 +14,10 @@ import ast
 import re
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.project.files import parsed
 from amplint.project.raising import raises_when_run
 
@@ -47,13 +48,32 @@ def cannot_be_imported(tree: ast.Module, root: Path, package: str, torch: Releas
     age = contents.age()
     if _fails(tree, root, package) or _package_fails(root, package, torch, age):
         return True
-    paths = _imported(_own_modules(tree, package), root, package, age)
-    return any(_file_fails(path, root, torch, age) for path in paths)
+    files = _imported(_own_modules(tree, package), root, package, torch, age)
+    return any(file.fails for file in files)
 
 
 @lru_cache(maxsize=256)
 def _is_complete(root: Path) -> bool:
     return any(next(folder.glob(name), None) for folder in (root, root.parent) for name in _METADATA)
+
+
+class _File(NamedTuple):
+    """What importing one file does: what it imports in turn, by absolute names, whether it raises by what stands in it,
+    and whether it takes a file beside it for one at the top level."""
+
+    imports: tuple[str, ...] = ()
+    fails: bool = False
+    takes_neighbour: bool = False
+
+
+@lru_cache(maxsize=4096)
+def _file(path: Path, root: Path, torch: Release, age: int) -> _File:
+    module = parsed(path)
+    if module is None:
+        return _File()
+    package = package_of(path, root)
+    fails = _fails(module.tree, root, package) or raises_when_run(module, torch)
+    return _File(tuple(_own_modules(module.tree, package)), fails, _takes_neighbour(module, root))
 
 
 @lru_cache(maxsize=1024)
@@ -65,28 +85,14 @@ def _package_fails(root: Path, package: str, torch: Release, age: int) -> bool:
     path = root.joinpath(*package.split("."), "__init__.py")
     if not path.is_file():
         return False
-    paths = [path, *_imported(_imports_of(path, root, age), root, package, age)]
-    if any(_file_fails(path, root, torch, age) for path in paths):
+    first = _file(path, root, torch, age)
+    files = [first, *_imported(first.imports, root, package, torch, age)]
+    if any(file.fails for file in files):
         return True
-    modules = filter(None, map(parsed, paths))
-    return any(_takes_neighbour(module, root) for module in modules) and not _extends_path(root, package)
+    return any(file.takes_neighbour for file in files) and not _extends_path(root, package)
 
 
-@lru_cache(maxsize=4096)
-def _file_fails(path: Path, root: Path, torch: Release, age: int) -> bool:
-    """Whether a file raises where it is imported, by what stands in it."""
-    module = parsed(path)
-    return module is not None and (_fails(module.tree, root, package_of(path, root)) or raises_when_run(module, torch))
-
-
-@lru_cache(maxsize=4096)
-def _imports_of(path: Path, root: Path, age: int) -> tuple[str, ...]:
-    """What a file imports at its top level, by absolute names."""
-    module = parsed(path)
-    return tuple(_own_modules(module.tree, package_of(path, root))) if module is not None else ()
-
-
-def _imported(names: Iterable[str], root: Path, package: str, age: int) -> Iterator[Path]:
+def _imported(names: Iterable[str], root: Path, package: str, torch: Release, age: int) -> Iterator[_File]:
     """The files of a distribution that are run where these modules are imported, the nearest first: with the packages
     around them, and what all of these import at their top levels. Other distributions may lie in the same folder."""
     seen: set[Path] = set()
@@ -97,8 +103,9 @@ def _imported(names: Iterable[str], root: Path, package: str, age: int) -> Itera
             path = module_file(root, ".".join(parts[:end]))
             if path is not None and path not in seen:
                 seen.add(path)
-                pending += _imports_of(path, root, age)
-                yield path
+                file = _file(path, root, torch, age)
+                pending += file.imports
+                yield file
 
 
 def _fails(tree: ast.Module, root: Path, package: str) -> bool:
@@ -123,26 +130,27 @@ def _takes_neighbour(source: Source, root: Path) -> bool:
     for statement in source.tree.body:
         if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
             names = [statement.module]
-            asked = [alias.name for alias in statement.names if alias.name != "*"]
         elif isinstance(statement, ast.Import):
             names = [alias.name for alias in statement.names]
-            asked = [name for alias in statement.names for name in _asked_of(source.tree, alias.asname or alias.name)]
         else:
             continue
-        for name in names:
-            beside = folder / f"{name}.py"
-            if _is_elsewhere(name, root) or beside == source.path or not beside.is_file():
-                continue
+        besides = [folder / f"{name}.py" for name in names if not _is_elsewhere(name, root)]
+        besides = [beside for beside in besides if beside != source.path and beside.is_file()]
+        asked = _asked_of(statement, source.tree) if besides else []
+        for beside in besides:
             text = contents.read(beside)
             if all(re.search(rb"\b%b\b" % re.escape(own.encode()), text) for own in asked):
                 return True
     return False
 
 
-def _asked_of(tree: ast.Module, module: str) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == module:
-            yield node.attr
+def _asked_of(statement: ast.Import | ast.ImportFrom, tree: ast.Module) -> list[str]:
+    """What a file takes out of the modules that a statement imports."""
+    if isinstance(statement, ast.ImportFrom):
+        return [alias.name for alias in statement.names if alias.name != "*"]
+    modules = {alias.asname or alias.name for alias in statement.names}
+    attributes = nodes_of_kind(tree, ast.Attribute)
+    return [node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in modules]
 
 
 def _is_elsewhere(name: str, root: Path) -> bool:
