@@ -77,6 +77,8 @@ UNMOVED = (
     "torch.ones(4).new_zeros(4)",
     "x.new_zeros(4).cpu()",
     "torch.zeros(4, device='cpu')",
+    "((torch.ones(2, 4),) * 2)[1]",
+    "torch.stack([torch.ones(4)] * x.shape[0])",
     "torch.from_numpy(self.gate.detach().cpu().numpy())",
 )
 MOVED = (
@@ -104,6 +106,14 @@ MOVED = (
 def test_behind_what_lies_on_the_host_nothing_is_reached(made: str) -> None:
     assert doubted(found(cell(made))) == [True]
     assert doubted(found(cell(made), device="cpu")) == [False]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "behind"), [("'d -> b d', b=2", True), ("'(b d) -> b d', b=2", True), ("'d ->'", False)]
+)
+def test_shaping_leaves_a_tensor_where_it_lies(pattern: str, behind: bool) -> None:
+    shaping = cell(f"einops.reduce(torch.ones(4), {pattern})").replace("import torch\n", "import torch, einops\n", 1)
+    assert doubted(found(shaping)) == [behind]
 
 
 def test_of_a_file_of_no_package_nothing_is_concluded(package: Path) -> None:

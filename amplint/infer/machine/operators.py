@@ -73,6 +73,9 @@ def binary_operator(
     if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
         return concatenated(frame.session, left, right)
     if isinstance(op, ast.Mult) and isinstance(left, Sequence):
+        times = right.value if isinstance(right, Const) else None
+        if left.items is not None and type(times) is int and 0 <= times * len(left.items) <= MAX_REPEATED:
+            return Sequence(left.items * times, mutable=left.mutable, made=left.made)
         return Sequence(None, element_of(frame.session, left), left.mutable)
     return UNKNOWN
 
@@ -83,6 +86,9 @@ def _bound(operand: Value) -> Bound:
         return Bound.SURE
     return Bound.ASSUMED if operand is UNKNOWN else Bound.NONE
 
+
+MAX_REPEATED = 16
+"""Items of a repeated sequence that are told apart."""
 
 _EXACT: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: add,

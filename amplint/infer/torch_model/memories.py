@@ -108,5 +108,5 @@ def _sure(value: Value) -> Iterator[Tensor]:
         if not (value.maybe or value.unsure or value.optional):
             yield value
     elif isinstance(value, Sequence):
-        for item in value.items or ():
+        for item in value.items if value.items is not None else (value.element,):
             yield from _sure(item)
