@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import amplint
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,3 +170,30 @@ def test_files_that_undo_each_other_come_to_an_end(tmp_path: Path) -> None:
     assert rounds[-1] is False
     assert last.before == b"0"
     assert a.read_bytes() == last.after == str(rounds.count(True)).encode()
+
+
+STATES = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        h = torch.zeros(1, 2, 4).to(x.device)
+        c = torch.zeros(1, 2, 4).to(x.device)
+        return self.lstm(x, (h, c))
+"""
+
+
+def test_a_fix_that_was_tried_in_vain_is_not_offered_again(project: Path) -> None:
+    """It makes one of two states half, and the layer takes none of another dtype."""
+    (project / "net.py").write_text(STATES)
+    offered = amplint("check", "net.py", "--scenario", "fp16", "--no-cache")
+    assert offered.stderr.endswith("; 1 fixable with --fix --unsafe-fixes.\n")
+    tried = amplint("check", "net.py", "--scenario", "fp16", "--no-cache", "--fix", "--unsafe-fixes")
+    assert tried.stderr.endswith("; 1 with a fix that cures nothing by itself, left undone.\n")
+    assert (project / "net.py").read_text() == STATES

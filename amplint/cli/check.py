@@ -391,17 +391,40 @@ def _summarise(
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     kinds = [counted(n, kind) for n, kind in ((errors, "error"), (len(findings) - errors, "warning")) if n]
     files = len({finding.filename for finding in findings})
-    safe = sum(context.takes_fix(f) for f in findings)
-    unsafe = sum(f.fix is not None and f.fix.applicability is not Applicability.DISPLAY for f in findings) - safe
+    undone = _left_undone(arguments, results, findings, context)
+    safe = sum(context.takes_fix(f) for f in findings if f not in undone)
+    offered = (f for f in findings if f.fix is not None and f.fix.applicability is not Applicability.DISPLAY)
+    unsafe = sum(f not in undone for f in offered) - safe
     fixable = [f"{safe} fixable with --fix"] if safe else []
     if unsafe:
         fixable.append(f"{unsafe} {'more with' if safe else 'fixable with --fix'} --unsafe-fixes")
+    if undone:
+        fixable.append(f"{len(undone)} with a fix that cures nothing by itself, left undone")
     click.echo(
         f"Found {counted(len(findings), 'finding')} ({', '.join(kinds)}) in {files} of {counted(len(results), 'file')}"
         + (f"; {', '.join(fixable)}." if fixable else "."),
         err=True,
     )
     _tell_verdicts(findings, context)
+
+
+def _left_undone(
+    arguments: Arguments, results: list[FileResult], findings: list[Finding], context: Context
+) -> list[Finding]:
+    """What is left though its fix was tried: it leaves the finding in place, or brings others."""
+    if not (arguments.fix or arguments.diff):
+        return []
+    settled = {result.path for result in results if not result.notes and result.error is None}
+    return [
+        finding
+        for finding in findings
+        if finding.filename in settled
+        and (context.takes_fix(finding) or (arguments.unsafe_fixes and _is_unsafe(finding)))
+    ]
+
+
+def _is_unsafe(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
 
 
 def _tell_cured(findings: list[Finding], context: Context) -> None:
