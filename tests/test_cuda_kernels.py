@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import lzma
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import amplint
+from torch_process import with_torch
 
 from amplint.infer.torch_model.layers import find_layer
 from amplint.infer.torch_model.torch_ops import find_op
@@ -75,8 +75,8 @@ def emulated(lines: str) -> list[str]:
         "x = torch.ones(1, 4, 4, 4)\n"
         "with emulated('cuda'):\n" + "".join(f"    {line}\n" for line in lines.splitlines())
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = with_torch(program)
+    assert done.status == 0, done.stderr[-2000:]
     return done.stdout.splitlines()
 
 
@@ -161,9 +161,8 @@ class Block(nn.Module):
 
 def dtypes_of(project: Path, scenario: str, device: str) -> str:
     (project / "block.py").write_text(MODULE)
-    command = [sys.executable, "-m", "amplint", "dtypes", "--scenario", scenario, "--device", device, "block.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    done = amplint("dtypes", "--scenario", scenario, "--device", device, "block.py")
+    assert done.status == 0, done.stderr
     return done.stdout
 
 

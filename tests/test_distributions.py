@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from torch import distributions
+from torch_process import with_torch
 
 from amplint.data._refusals import Reached
 from amplint.engine import Options, check_file
@@ -104,15 +103,16 @@ with emulated("cuda"):
     ],
 )
 def test_autocast_rounds_the_product_that_a_distribution_factors(
-    tmp_path: Path, arguments: str, row: int, text: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, row: int, text: str
 ) -> None:
     code = LOW_RANK.format(arguments=arguments)
     (tmp_path / "net.py").write_text(code)
     rules = tuple(rule for rule in load_rules() if rule.code in ("AMP304", "AMP305"))
     found = check_file(tmp_path / "net.py", Options(rules, asked=frozenset({"AMP304", "AMP305"}))).findings
     assert [f.span.start.row for f in found if "autocast-bf16" in f.scenarios] == [row]
-    done = subprocess.run([sys.executable, "-c", RUN], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode
+    monkeypatch.chdir(tmp_path)
+    done = with_torch(RUN)
+    assert done.status
     assert f'"net.py", line {row}' in done.stderr
     assert text in done.stderr.splitlines()[-1] + "".join(done.stderr.splitlines()[-3:])
 

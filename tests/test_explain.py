@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from conftest import ROOT, Completed
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_process import with_torch
 
 from amplint.cli.main import main
 from amplint.explain.catalogue import recognise, without_colours
@@ -365,11 +366,10 @@ FIXTURES = sorted(path for path in (ROOT / "fixtures" / "incidents").iterdir() i
 
 
 @cache
-def failed(path: Path) -> bytes:
+def failed(path: Path) -> str:
     """What a fixture prints to stderr when it fails."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, env=environment, check=False)
-    assert done.returncode != 0
+    done = with_torch(path)
+    assert done.status != 0
     return done.stderr
 
 
@@ -377,7 +377,7 @@ def failed(path: Path) -> bytes:
 def test_the_traceback_of_each_fixture_leads_to_its_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "failing.py"
     monkeypatch.chdir(folder)
-    document = explained(failed(path).decode())
+    document = explained(failed(path))
     expected = expected_codes(path)
     rows = [frame["row"] for frame in document["frames"] if frame["filename"] == str(path)]
     finding, *_ = document["findings"]
@@ -392,10 +392,10 @@ def test_the_traceback_of_each_fixture_leads_to_its_finding(folder: Path, monkey
 def test_the_command_reads_a_pipe() -> None:
     text = failed(ROOT / "fixtures" / "incidents" / "lookup_free_quantizer" / "failing.py")
     command = [sys.executable, "-m", "amplint", "explain", "-"]
-    done = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"error[AMP106]" in done.stdout
-    assert b"\x1b" not in done.stdout
+    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "error[AMP106]" in done.stdout
+    assert "\x1b" not in done.stdout
 
 
 def expected_codes(path: Path) -> dict[int, list[str]]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from op_families import FAMILIES, SCENARIOS, observed, program
+from torch_process import with_torch
 
 from amplint.annotate.rows import file_dtypes
 from amplint.infer.lattice.scenarios import CONTROL, find_scenario
@@ -22,8 +20,7 @@ torch = pytest.importorskip("torch")
 def under_cuda() -> dict[str, dict[str, dict[str, str]]]:
     """What torch gives under CUDA's policy, from a process of its own."""
     script = Path(__file__).with_name("op_families.py")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, env=environment)
+    done = with_torch(script)
     found: dict[str, dict[str, dict[str, str]]] = json.loads(done.stdout)
     return found
 

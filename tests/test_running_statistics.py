@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
+
+from conftest import amplint_in
+from torch_process import with_torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +90,7 @@ with emulated("cuda"):
 
 
 def test_the_emulation_does_as_the_gpu_did() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], input=RECORD, capture_output=True, text=True, check=True)
+    done = with_torch(PROGRAM, given=RECORD)
     assert done.stdout == RECORD
 
 
@@ -114,8 +115,7 @@ def amplint_example():
 
 def test_parameters_alone_in_bfloat16_fail_in_the_backward_pass(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(NET)
-    command = ["-m", "amplint", "verify", "net.py", "--scenario", "fsdp-bf16", "--output-format", "json"]
-    done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = amplint_in(tmp_path, "verify", "net.py", "--scenario", "fsdp-bf16", "--output-format", "json")
     rows = {row["mode"]: row for row in json.loads(done.stdout)}
     assert {mode: row["verdict"] for mode, row in rows.items()} == {
         "train": "confirmed",

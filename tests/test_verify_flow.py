@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import flow_toys
 import pytest
 import torch
-from conftest import ROOT
 from flow_toys import row
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+from torch_process import with_torch
 
 from amplint.verify.coverage import Coverage
 from amplint.verify.event import Event
@@ -54,14 +52,8 @@ class Recorded:
 @pytest.fixture(scope="module")
 def child() -> dict[str, Any]:
     """Every toy under CUDA's policy, in a process that this one survives unchanged."""
-    done = subprocess.run(
-        [sys.executable, TOYS],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
+    done = with_torch(Path(TOYS))
+    assert done.status == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
