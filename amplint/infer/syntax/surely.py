@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 _LEAVING = frozenset((ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue))
 _WITH = (ast.With, ast.AsyncWith)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ENDS = frozenset((ast.Name, ast.Constant))
+"""Kinds of expression that have no others in them."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_CHOOSING = frozenset((*_COMPREHENSIONS, ast.Lambda, ast.BoolOp, ast.IfExp, ast.Compare, ast.Raise))
+"""Kinds of node of which not all parts are evaluated, whatever the others give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,12 @@ def evaluated(node: ast.AST) -> Iterator[ast.AST]:
     while pending:
         found = pending.pop()
         yield found
-        if isinstance(found, ast.Lambda):
+        kind = found.__class__
+        if kind in _ENDS:
+            continue
+        if kind not in _CHOOSING:
+            pending += children(found)
+        elif isinstance(found, ast.Lambda):
             pending += [default for default in (*found.args.defaults, *found.args.kw_defaults) if default is not None]
         elif isinstance(found, _COMPREHENSIONS):
             pending.append(found.generators[0].iter)
@@ -187,5 +196,3 @@ def evaluated(node: ast.AST) -> Iterator[ast.AST]:
             pending.append(found.test)
         elif isinstance(found, ast.Compare):
             pending += [found.left, found.comparators[0]]
-        elif not isinstance(found, ast.Raise):
-            pending += children(found)
