@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
+from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
@@ -106,9 +108,8 @@ class Imports:
                     self._read_nested(child)
 
     def _read_nested(self, node: ast.AST) -> None:
-        for child in ast.walk(node):
-            if isinstance(child, ast.Import | ast.ImportFrom):
-                self._read([child], top=False)
+        for statement in nodes_of_kind(node, ast.Import, ast.ImportFrom):
+            self._read([statement], top=False)
 
     def _bind(self, local: str, target: str, loads: str, usable: bool) -> None:
         self._bindings.setdefault(local, set()).add(_Binding(target, loads, usable))
@@ -121,7 +122,9 @@ class Imports:
             for handler in node.handlers
             for child in ast.walk(handler)
         }
-        for node in ast.walk(tree):
+        for node in nodes_below(tree):
+            if node.__class__ is ast.Constant or node.__class__ is ast.Attribute:
+                continue
             if isinstance(node, ast.Name):
                 if not isinstance(node.ctx, ast.Load) and id(node) not in fallbacks:
                     self._shadowed.add(node.id)

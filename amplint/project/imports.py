@@ -283,6 +283,11 @@ def _settings(root: Path) -> tuple[bytes, ...]:
 
 
 def module_file(root: Path, name: str) -> Path | None:
+    return _module_file(root, name, contents.age())
+
+
+@lru_cache(maxsize=4096)
+def _module_file(root: Path, name: str, age: int) -> Path | None:
     path = root.joinpath(*name.split("."))
     candidates = (path / "__init__.py", path.with_name(path.name + ".py"))
     return next((candidate for candidate in candidates if candidate.is_file()), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from amplint.infer.state.record import Recorder
 from amplint.infer.state.session import OutOfBudget, Session
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.order import callers_first
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
@@ -32,6 +31,7 @@ from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.facts import AutogradFunction, DecoratorFact, Sensitive
 from amplint.infer.state.frame import Frame
 from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from amplint.infer.state.session import Session

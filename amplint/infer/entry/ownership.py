@@ -236,6 +236,7 @@ def _calls(method: Method, namespace: Namespace) -> Iterator[tuple[ast.Call, fro
             yield node, own, namespace
 
 
+@once_for_each_node
 def _own_names(method: Method) -> frozenset[str]:
     """Parameters of a function and variables that it assigns."""
     spec = method.args

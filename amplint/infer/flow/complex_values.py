@@ -357,9 +357,18 @@ def complex_values(tree: ast.Module) -> ComplexValues:
 @lru_cache(maxsize=8)
 def speaks_of_complex(text: bytes) -> bool:
     """Whether a file can say anything of complex tensors at all."""
-    if any(part in text for part in _PARTS_OF_SIGNS):
-        return _SIGNS.search(text) is not None
-    return any(sign.search(text) for sign in _OTHER_SIGNS)
+    return any(sign.search(text) for sign in _OTHER_SIGNS) or any(_has_sign(text, part) for part in _PARTS_OF_SIGNS)
+
+
+def _has_sign(text: bytes, part: bytes) -> bool:
+    """Whether a line with a part has a whole sign."""
+    at = text.find(part)
+    while at >= 0:
+        end = text.find(b"\n", at)
+        if _SIGNS.search(text, text.rfind(b"\n", 0, at) + 1, end if end >= 0 else len(text)):
+            return True
+        at = text.find(part, end) if end >= 0 else -1
+    return False
 
 
 def complex_parameters(source: Source, function: FunctionNode) -> frozenset[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
@@ -37,6 +36,7 @@ from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
 from amplint.infer.state.dispatch import call
 from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import comm_hooks, distributions
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
 from amplint.infer.torch_model.datasets import Dataset

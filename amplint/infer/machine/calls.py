@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastContext, AutogradContext
@@ -34,6 +33,7 @@ from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.state.dispatch import call, evaluate
 from amplint.infer.state.frame import Frame, grown
 from amplint.infer.state.session import Applied
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import autocast, modules, optimizers, siblings, tensors, torch_calls
 from amplint.infer.torch_model.attention_kernels import find_kernel
 from amplint.infer.torch_model.extensions import handed_over

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from amplint.infer.flow.complex_values import complex_parameters
 from amplint.infer.lattice.arguments import Arguments, generalised
@@ -37,6 +36,7 @@ from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.session import Caller, Session
 from amplint.infer.syntax.bodies import dimensioned, unpacked
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import comm_hooks
 from amplint.infer.torch_model.handed_modules import layer_promised
 

@@ -104,7 +104,7 @@ def global_value(frame: Frame, name: str) -> Value:
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
-    if isinstance(node.value, ast.Name):
+    if frame.notes and isinstance(node.value, ast.Name):
         written = frame.written(node.value.id, node.attr)
         if written is not None:
             return written

@@ -6,7 +6,6 @@ A family holds the join of all that was set under it, beside the attributes with
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import merge, options_of, unite
@@ -17,6 +16,7 @@ from amplint.infer.names.definitions import Class, Instance
 from amplint.infer.state.dispatch import get_attribute, set_attribute
 from amplint.infer.state.meeting import alike, carries_dtype
 from amplint.infer.syntax.templates import ANY, DIGITS, is_family, meet
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import layer_lists
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import operator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from amplint.infer.lattice.arguments import Arguments
@@ -46,6 +45,7 @@ from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import binds
 from amplint.infer.syntax.bodies import only_answer
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.handed_modules import handed, is_layer_class
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import FLOATS
@@ -12,6 +11,7 @@ from amplint.infer.lattice.values import UNKNOWN, Builtin, Const, Layer, Number,
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.control import Rounds
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.layer_lists import iterated
 
 if TYPE_CHECKING:

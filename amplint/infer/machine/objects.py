@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -43,6 +42,7 @@ from amplint.infer.syntax.bindings import Binding, import_statement
 from amplint.infer.syntax.bodies import FunctionNode, called_plainly, hands_on
 from amplint.infer.syntax.late import changing
 from amplint.infer.syntax.templates import is_family
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import (
     comm_hooks,
     distributions,

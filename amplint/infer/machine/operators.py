@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import replace
 from operator import add, mul, sub, truediv
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from amplint.infer.lattice.joining import concatenated, element_of, is_none, num
 from amplint.infer.lattice.traits import negated
 from amplint.infer.lattice.values import UNKNOWN, Const, Limit, Number, Sequence, Tensor, Union, Value, extreme
 from amplint.infer.names.texts import form_of, interpolation, joined
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.operations import apply_named
 
 if TYPE_CHECKING:

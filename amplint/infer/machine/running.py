@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.lattice.arguments import Arguments, usually_a
@@ -34,6 +33,7 @@ from amplint.infer.state.dispatch import evaluate, execute
 from amplint.infer.state.frame import Frame, Returned
 from amplint.infer.state.session import MAX_DEPTH, Known, OutOfBudget, made_before
 from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import drift
 from amplint.infer.torch_model.handed_modules import layer_promised
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from amplint.finding import Cause
@@ -32,6 +31,7 @@ from amplint.infer.state.facts import (
     Use,
     Used,
 )
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator

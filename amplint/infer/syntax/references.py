@@ -108,7 +108,7 @@ class _Use:
     decorates: Definition | None
 
 
-@lru_cache(maxsize=2)
+@once_for_each_node
 def references(tree: ast.Module) -> tuple[Reference, ...]:
     """Every name or dotted name in the file that its imports resolve to a torch object, in source order."""
     walk = _walked(tree)
@@ -140,6 +140,7 @@ def ambiguous_calls(tree: ast.Module) -> tuple[tuple[ast.Call, tuple[tuple[ast.a
     return tuple(found)
 
 
+@once_for_each_node
 def unbound(tree: ast.Module) -> list[ast.Name]:
     """The names that are read where no scope binds them; builtins are among these."""
     found = []

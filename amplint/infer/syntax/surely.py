@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import ast
 import builtins
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_node
 from amplint.infer.syntax.references import references
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
+_LEAVING = frozenset((ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue))
 _WITH = (ast.With, ast.AsyncWith)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ENDS = frozenset((ast.Name, ast.Constant))
+"""Kinds of expression that have no others in them."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_CHOOSING = frozenset((*_COMPREHENSIONS, ast.Lambda, ast.BoolOp, ast.IfExp, ast.Compare, ast.Raise))
+"""Kinds of node of which not all parts are evaluated, whatever the others give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class _Place:
 
 def _parts(body: list[ast.stmt], place: _Place) -> Iterator[Part]:
     for before, statement in zip((None, *body), body, strict=False):
-        if before is not None and any(isinstance(node, _LEAVING) for node in nodes_below(before)):
+        if before is not None and _may_leave(before):
             place = replace(place, first=statement.lineno)
         yield from (place.part(head) for head in _heads(statement))
         if isinstance(statement, _WITH):
@@ -90,6 +95,12 @@ def _parts(body: list[ast.stmt], place: _Place) -> Iterator[Part]:
         elif isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             for block in (statement.body, statement.orelse):
                 yield from _parts(block, place.within(block)) if block else ()
+
+
+@once_for_each_node
+def _may_leave(statement: ast.stmt) -> bool:
+    """Whether a statement may leave a block around it."""
+    return any(node.__class__ in _LEAVING for node in nodes_below(statement))
 
 
 def _branches(statement: ast.If, place: _Place) -> Iterator[Part]:
@@ -112,7 +123,7 @@ def _branches(statement: ast.If, place: _Place) -> Iterator[Part]:
 
 def _tried(statement: ast.Try, place: _Place) -> Iterator[Part]:
     """A ``finally`` that leaves takes whatever was raised."""
-    takes_all = any(isinstance(node, _LEAVING) for s in statement.finalbody for node in nodes_below(s))
+    takes_all = any(map(_may_leave, statement.finalbody))
     if not takes_all:
         yield from _parts(statement.body, replace(place, handlers=(*place.handlers, *statement.handlers)))
         yield from _parts(statement.finalbody, place)
@@ -170,7 +181,12 @@ def evaluated(node: ast.AST) -> Iterator[ast.AST]:
     while pending:
         found = pending.pop()
         yield found
-        if isinstance(found, ast.Lambda):
+        kind = found.__class__
+        if kind in _ENDS:
+            continue
+        if kind not in _CHOOSING:
+            pending += children(found)
+        elif isinstance(found, ast.Lambda):
             pending += [default for default in (*found.args.defaults, *found.args.kw_defaults) if default is not None]
         elif isinstance(found, _COMPREHENSIONS):
             pending.append(found.generators[0].iter)
@@ -180,5 +196,3 @@ def evaluated(node: ast.AST) -> Iterator[ast.AST]:
             pending.append(found.test)
         elif isinstance(found, ast.Compare):
             pending += [found.left, found.comparators[0]]
-        elif not isinstance(found, ast.Raise):
-            pending += children(found)

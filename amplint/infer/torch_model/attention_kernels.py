@@ -6,13 +6,14 @@ cited from the libraries' own checks, so it is likely at most.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import FLOAT32, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import UNKNOWN, Tensor, Value
 from amplint.infer.state.facts import Kind, Mismatch, Operand
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.mismatches import check, record
 from amplint.infer.torch_model.torch_ops import find_op
 

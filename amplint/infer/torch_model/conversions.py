@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +15,7 @@ from amplint.infer.lattice.dtypes import FLOATS, UNKNOWN_LANE, Lane
 from amplint.infer.lattice.values import UNKNOWN, DTypeValue, Layer, Mapping, Sequence, Tensor, Value
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.dispatch import set_attribute
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.placing import made_later
 
 if TYPE_CHECKING:

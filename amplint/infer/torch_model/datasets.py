@@ -6,12 +6,11 @@ stay those of the tensors.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import is_none
 from amplint.infer.lattice.values import UNKNOWN, Sequence, Tensor, Value
-from amplint.infer.syntax.unchanging import unchanging
+from amplint.infer.syntax.unchanging import replace, unchanging
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.dtypes import FLOAT32
 from amplint.infer.lattice.joining import is_none, number_kind
 from amplint.infer.lattice.values import UNKNOWN, Builtin, Const, Made, Number, Tensor, Value
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.operations import apply_named
 
 if TYPE_CHECKING:

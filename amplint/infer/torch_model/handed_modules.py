@@ -6,7 +6,6 @@ Their weights have what the scenario gives a model's, also where the code stands
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from amplint.infer.lattice.arguments import Arguments
@@ -14,6 +13,7 @@ from amplint.infer.lattice.values import Tensor, TorchName, Value
 from amplint.infer.names.annotations import unquoted
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.modules import build_layer
 
 if TYPE_CHECKING:

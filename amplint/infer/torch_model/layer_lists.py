@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
@@ -12,6 +11,7 @@ from amplint.infer.names.classes import has_unknown_base, is_module, torch_base
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.dispatch import call
 from amplint.infer.state.frame import Frame, grown
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     import ast

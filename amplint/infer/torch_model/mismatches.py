@@ -7,7 +7,6 @@ float32 control is no precision hazard (or a mistake of the inference) and is dr
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
 from amplint.infer.names.classes import is_module
 from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
 from amplint.infer.state.record import decider
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import memories
 from amplint.infer.torch_model.autocast import switched_off
 from amplint.infer.torch_model.default_dtype import may_be_low

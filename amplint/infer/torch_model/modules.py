@@ -5,7 +5,6 @@ What a layer holds, and which operation on its arguments and tensors a call is, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
@@ -28,6 +27,7 @@ from amplint.infer.names.definitions import Instance
 from amplint.infer.names.texts import attribute_name
 from amplint.infer.state.dispatch import get_attribute, set_attribute
 from amplint.infer.syntax.templates import is_family
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import conversions, layer_lists, memories, packed
 from amplint.infer.torch_model.layers import PARAMETERS, LayerClass, find_layer
 from amplint.infer.torch_model.operations import apply

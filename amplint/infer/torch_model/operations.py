@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
@@ -13,6 +13,7 @@ from amplint.infer.lattice.traits import trait_of
 from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Refused, Sensitive
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import drift, memories, mismatches, promotion, upcasts, uses
 from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, seen_as, select_on
 from amplint.infer.torch_model.results import (

@@ -6,12 +6,12 @@ rest is what its constructor got as ``defaults``, or what callers choose instead
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import generalised
 from amplint.infer.lattice.dtypes import BITS, Lane
 from amplint.infer.lattice.values import UNKNOWN, Mapping, Sequence, Tensor, Trait, Value
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     import ast

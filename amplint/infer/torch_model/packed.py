@@ -7,11 +7,11 @@ back with the lengths.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import BITS
 from amplint.infer.lattice.values import UNKNOWN, Sequence, Tensor, Value
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.results import Parts
 
 if TYPE_CHECKING:

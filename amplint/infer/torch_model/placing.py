@@ -6,7 +6,6 @@ What a constructor makes is converted with its module. What a method makes later
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import FLOAT32, UNKNOWN_LANE, Lane
@@ -28,6 +27,7 @@ from amplint.infer.names.classes import ancestry, has_unknown_base, is_module, s
 from amplint.infer.names.definitions import Class, Instance
 from amplint.infer.names.retrofits import adds_to_given, given_to
 from amplint.infer.state.frame import Stage
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.syntax.unregistered import plain_lists
 from amplint.infer.torch_model import memories
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
@@ -25,6 +24,7 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names.texts import spelled
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import addresses, memories, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import PYTHON, python_result

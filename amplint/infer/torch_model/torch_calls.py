@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -34,6 +33,7 @@ from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import spelled
 from amplint.infer.state.dispatch import call
+from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import autocast, datasets, distributions, memories, modules, packed, placing, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import constant_of, number_result

@@ -8,7 +8,7 @@ which has what a GPU's kernels do otherwise, ``devices.json``, which says what h
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -18,6 +18,7 @@ from amplint.data.newer import entry_in, merged
 from amplint.infer.lattice.scenarios import DEVICES
 from amplint.infer.lattice.traits import GIVING
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Union, Value
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from amplint.infer.flow.training.program import Place, Scope

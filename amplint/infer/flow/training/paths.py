@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.training.assumed import Assumptions
@@ -12,6 +11,7 @@ from amplint.infer.flow.training.program import own_children
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Around, Moment, State
 from amplint.infer.syntax.control import LOOPS, Control, Followed, Rounds
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
