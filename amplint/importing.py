@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
+from amplint.frozen import dataclass
 from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ import json
 import subprocess
 import sys
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from amplint.examples.cases import Problem
+from amplint.frozen import dataclass
 from amplint.rule_base import Evidence
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from amplint.frozen import dataclass
 from amplint.verify.job import OTHER, Cell, Job, Outcome
 
 if TYPE_CHECKING:
