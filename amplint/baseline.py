@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.config import UsageError
+from amplint.frozen import dataclass
 from amplint.unparsable import UNPARSABLE
 
 if TYPE_CHECKING:

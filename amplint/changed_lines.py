@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.source import Source
 from amplint.unparsable import UNPARSABLE
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.config_keys import KeyProblem, values_of
+from amplint.frozen import dataclass
 from amplint.patterns import PatternProblem, Patterns, patterns
 
 if TYPE_CHECKING:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import itertools
 import os
 import traceback
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.narrowing import WHOLE
 from amplint.notebook import is_notebook
@@ -389,8 +391,10 @@ COLLECT_AT = 1_000_000
 
 
 def collect_seldom() -> None:
-    """Look for cyclic garbage less often: going through large syntax trees costs a third of a long run."""
+    """Look for cyclic garbage less often, and not at the end: going through large syntax trees costs a third of a long
+    run, and a sixth of a short one where that ends."""
     gc.set_threshold(COLLECT_AT, 20, 10)
+    atexit.register(gc.freeze)
 
 
 COLLECT_EVERY = 400

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.notebook import SUFFIX as NOTEBOOK
 from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS, Passed, PassedOver
 from amplint.patterns import gitignore

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.config import UsageError
+from amplint.frozen import dataclass
 from amplint.nearest import nearest
 
 if TYPE_CHECKING:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.config import Config, Configurations, UsageError, find_config, parse_torch_version
 from amplint.engine import Options
 from amplint.finding import Applicability, Certainty, Severity
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import DEVICES, Scenario, find_scenario, scenario_names
 from amplint.nearest import nearest
 from amplint.plugins import (

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import libcst as cst
-from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
+from libcst.metadata import ByteSpanPositionProvider
 
 from amplint.source import Location, Span
 
@@ -32,6 +32,19 @@ class _Range(NamedTuple):
     end: int
 
 
+class _Bytes(ByteSpanPositionProvider):
+    """Counts bytes without what a wrapper of metadata does besides: it walks the tree for other providers too."""
+
+    def of(self, module: cst.Module) -> dict[cst.CSTNode, _Range]:
+        self._gen_impl(module)
+        spans = cast("Mapping[cst.CSTNode, CodeSpan]", self._computed)
+        return {node: _Range(span.start, span.start + span.length) for node, span in spans.items()}
+
+
+_PLACED_OTHERWISE = frozenset((cst.GeneratorExp, cst.Tuple, cst.Call, cst.FunctionDef, cst.ClassDef, cst.Decorator))
+"""Kinds of node that lie elsewhere for ``ast``, or are looked for elsewhere too."""
+
+
 class _Piece:
     """Rows of a file, parsed. Raises what libcst raises for what it refuses."""
 
@@ -45,16 +58,15 @@ class _Piece:
         self._lines = lines
         self._starts = [0, *accumulate(len(line.encode()) for line in lines)]
         self.module = cst.parse_module("".join(lines))
-        wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
-        spans = cast("Mapping[cst.CSTNode, CodeSpan]", wrapper.resolve(ByteSpanPositionProvider))
-        self.ranges = {node: _Range(span.start, span.start + span.length) for node, span in spans.items()}
+        self.ranges = _Bytes().of(self.module)
         """Where each node lies; a node follows those below it."""
         self._parents: dict[cst.CSTNode, cst.CSTNode] | None = None
         self._places: dict[_Range, list[cst.CSTNode]] = {}
         for node, place in self.ranges.items():
             self._places.setdefault(place, []).append(node)
-            for other, named in self._placed_by_ast(node, place):
-                self._places.setdefault(other, []).append(named)
+            if node.__class__ in _PLACED_OTHERWISE:
+                for other, named in self._placed_by_ast(node, place):
+                    self._places.setdefault(other, []).append(named)
 
     def _placed_by_ast(self, node: cst.CSTNode, place: _Range) -> Iterator[tuple[_Range, cst.CSTNode]]:
         """Other places at which ``ast`` has a node, or amplint looks for it."""

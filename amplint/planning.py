@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.engine import Task
 from amplint.files import find_files
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 import traceback
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amplint.config import UsageError
+from amplint.frozen import dataclass
 from amplint.nearest import nearest
 from amplint.rule_base import CODE, Rule
 from amplint.suppression.unused import UNUSED

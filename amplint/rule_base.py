@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.finding import Applicability, Finding, Fix, Severity
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,9 +12,10 @@ import re
 import tokenize
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,13 +45,16 @@ class Span:
         return self.start <= other.start and other.end <= self.end
 
 
+_START = Location(1, 1)
+
+
 class SourceError(Exception):
     """The bytes are not Python source: undecodable, or not parsable.
 
     ``location`` is where the parser stopped (row 1, column 1 if it did not say).
     """
 
-    def __init__(self, message: str, location: Location = Location(1, 1)) -> None:
+    def __init__(self, message: str, location: Location = _START) -> None:
         super().__init__(message)
         self.message = message
         self.location = location

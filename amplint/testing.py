@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import copy
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS, DEVICES, Scenario, find_scenario, scenario_names
 from amplint.verify.job import CLEAN, CONFIRMING, NO_REFERENCE, OTHER
 from amplint.verify.quoted import quoted

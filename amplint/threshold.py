@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from amplint.finding import Certainty, Finding, Severity
+from amplint.frozen import dataclass
 from amplint.judge.certainty import SUREST_FIRST
 
 

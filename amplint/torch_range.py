@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +32,7 @@ from urllib.parse import unquote
 
 from amplint import contents, requirement_files
 from amplint.config import NEWEST_TORCH, parse_toml
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

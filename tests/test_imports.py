@@ -21,7 +21,7 @@ def test_there_are_no_circles() -> None:
     assert circles(AMPLINT) == []
 
 
-DATA = ("amplint.finding", "amplint.source")
+DATA = ("amplint.finding", "amplint.frozen", "amplint.source")
 ROOMS = {
     "amplint.judge": DATA,
     "amplint.notebook": DATA,

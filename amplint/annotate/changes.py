@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.annotate.notes import Names, Note, Position, in_order, is_floating
 from amplint.annotate.reads import first_reads
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

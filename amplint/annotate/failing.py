@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

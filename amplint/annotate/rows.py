@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.assumptions import AS_USED
 from amplint.infer.lattice.dtypes import Lane, names_of

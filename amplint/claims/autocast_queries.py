@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.custom_autograd import role_of
 from amplint.claims.on_cuda import on_cuda
 from amplint.finding import Place
+from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.operands import short_name
+from amplint.frozen import dataclass
 from amplint.infer.torch_model.torch_ops import BANNED, find_op
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import FunctionNode, Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Cause
+from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.control import Control, Followed
 from amplint.judge.certainty import ASSUMED

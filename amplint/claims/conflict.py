@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Place
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import LOW, bits_of, names_of
 from amplint.infer.lattice.origins import deciding
 from amplint.infer.lattice.strength import Strength

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.claims.by_hand import all_cast, by_hand
@@ -12,6 +12,7 @@ from amplint.claims.result_uses import is_only_compared
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import Suspect
 from amplint.finding import Place
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.torch_ops import find_op

@@ -8,10 +8,10 @@ what is concatenated with an activation or an additive mask, whose dtype only th
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import FLOATS
 from amplint.infer.lattice.values import Sequence, Tensor
 from amplint.infer.syntax.by_kind import nodes_of_kind

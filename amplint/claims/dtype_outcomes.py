@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import stored_names
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import BITS, FLOATS
 from amplint.infer.syntax.by_kind import nodes_of_kind
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.state.facts import BranchesMet, Called, Refused, Unmoved
 from amplint.infer.syntax.by_kind import nodes_of_kind
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.asked_for_dtype import OTHER, asks, mentioned, names_both, tests_of
 from amplint.claims.cast_receivers import is_tensor
 from amplint.claims.named_half import NamedHalf, named_halves
 from amplint.claims.result_uses import uses_behind, viewed
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import BITS
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
+from amplint.frozen import dataclass
 from amplint.infer.flow.training.assumed import conditions
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from amplint.frozen import dataclass
 
 _AUTOCAST = ("enabled", "dtype", "cache_enabled")
 _SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.claims.autocast_queries import cuda_only_queries
 from amplint.claims.legacy_names import LEGACY, Legacy
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from amplint.claims.surroundings import Surroundings

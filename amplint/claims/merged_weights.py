@@ -9,9 +9,9 @@ or after it, mostly in float32, so that the two have no dtype in common that any
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.caught import is_caught
 from amplint.claims.region_dtypes import is_of_float16
+from amplint.frozen import dataclass
 from amplint.infer.flow.training.paths import switched_off
 from amplint.infer.flow.training.roles import Role, is_autocast, is_scaler
 from amplint.infer.torch_model.signatures import measured_in, scaler_methods

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import by_node, follows_scenario, low_lanes, surest
 from amplint.claims.operands import short_name
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import LOW, bits_of
 from amplint.infer.lattice.values import Const, Limit, Tensor, Trait
 from amplint.infer.torch_model.ranges import LARGEST, refusing

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
+from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:

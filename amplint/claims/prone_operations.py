@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.choices import decides
@@ -18,6 +17,7 @@ from amplint.claims.low_precision import (
 from amplint.claims.normalising import normalises
 from amplint.claims.operands import short_name
 from amplint.claims.surroundings import Surroundings
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import FLOAT16, LOW
 from amplint.infer.lattice.scenarios import CONTROL
 from amplint.infer.lattice.values import Const, Trait

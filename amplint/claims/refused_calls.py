@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.caught import is_caught
+from amplint.frozen import dataclass
 from amplint.infer.flow.training.roles import is_autocast, is_scaler
 from amplint.infer.syntax.references import ambiguous_calls
 from amplint.infer.torch_model.signatures import measured_in, signatures

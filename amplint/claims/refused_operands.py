@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import (
@@ -16,6 +15,7 @@ from amplint.claims.low_precision import (
     unproven_doubted,
 )
 from amplint.claims.operands import short_name
+from amplint.frozen import dataclass
 from amplint.infer.flow.complex_values import complex_values
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.origins import lineage

@@ -8,9 +8,9 @@ half-precision query or key.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.claims.result_uses import uses_behind
 from amplint.claims.surroundings import FunctionNode, Surroundings
+from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.claims.low_precision import assumed, by_node, claimed_lanes, doubted_beside_modules, surest
 from amplint.claims.operands import short_name
 from amplint.claims.result_uses import computed_from
 from amplint.claims.surroundings import Surroundings
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.values import Trait
 from amplint.infer.syntax.by_kind import nodes_of_kind

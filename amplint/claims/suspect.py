@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:

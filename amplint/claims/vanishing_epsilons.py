@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from amplint.claims.low_precision import by_node, claimed_lanes, doubted, surest
 from amplint.claims.operands import short_name
 from amplint.claims.result_uses import uses
 from amplint.claims.surroundings import Surroundings
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from amplint.infer.lattice.values import Limit, Trait
 from amplint.infer.torch_model.torch_ops import LOGARITHMS

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +23,7 @@ from amplint.config import UsageError
 from amplint.engine import Results, Task, check_file, check_files, collect_seldom
 from amplint.files import forced_out
 from amplint.finding import Applicability, FileResult, Finding, Severity
+from amplint.frozen import dataclass
 from amplint.passed_over import PassedOver
 from amplint.planning import plan
 from amplint.report import FORMATS, Context, plain, render

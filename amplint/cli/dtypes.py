@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +18,7 @@ from amplint.cli.options import config_option, format_option, torch_version_opti
 from amplint.config import Configurations, UsageError
 from amplint.engine import DEBUG_VARIABLE, check_file
 from amplint.files import display_path, find_files
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import CONTROL, DEVICES, SCENARIOS, Scenario, scenario_names
 from amplint.judging import AUTO, Judging, judging_options, split
 from amplint.report import Line, plain

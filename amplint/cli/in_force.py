@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.cli.main import counted
 from amplint.files import display_path
+from amplint.frozen import dataclass
 from amplint.infer.names.folders import root_of
 from amplint.project.files import TooLargeError
 from amplint.project.precision import places, project_of

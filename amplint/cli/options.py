@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +10,7 @@ import click
 
 from amplint.config import Configurations, UsageError
 from amplint.finding import Certainty, Severity
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import DEVICES
 from amplint.judging import Judging, check_format, judging_options
 from amplint.report import FORMATS

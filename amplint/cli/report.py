@@ -6,7 +6,6 @@ import re
 import sys
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from amplint.cli.options import JudgingArguments, judged_by
 from amplint.config import UsageError
 from amplint.engine import check_file
 from amplint.files import display_path
+from amplint.frozen import dataclass
 from amplint.notebook import is_notebook
 from amplint.source import Source
 from amplint.unparsable import UNPARSABLE

@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from amplint.config import UsageError
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +17,7 @@ from amplint.cli.running import Work, ending_in_order, hardware, repeated, requi
 from amplint.config import UsageError
 from amplint.engine import check_file
 from amplint.files import display_path, find_files
+from amplint.frozen import dataclass
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,6 +10,7 @@ import torch
 from amplint.data._calls import Assignment, Failure, Operand, Outcome, name_of
 from amplint.data._measure import FULL, Facts
 from amplint.data._rules import Seen, Setting, evaluate, flatten
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import torch
 
+from amplint.frozen import dataclass
 from amplint.infer.torch_model.torch_ops import sums_nothing
 
 #: Lists of more tensors than this are recast as a whole.

@@ -8,7 +8,6 @@ import itertools
 import random
 import typing
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from torch.testing._internal.common_modules import module_db
 from amplint.data._calls import Call, Failure, described, tensors_in
 from amplint.data._catalog import LARGEST, kind_of
 from amplint.data.layer_forms import FORMS
+from amplint.frozen import dataclass
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from amplint.data._apart import OUTER, UNKNOWN, is_even, plainness, progress, se
 from amplint.data._autocast import Policy, odd_runs, policy_runs, predicted, predicted_under, under_rule
 from amplint.data._calls import Failure, Outcome
 from amplint.data._rules import Seen, in_category, shape_of
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from amplint.data._calls import Call, Failure, name_of
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

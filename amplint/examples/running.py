@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.examples.cases import Problem
+from amplint.frozen import dataclass
 from amplint.rule_base import Evidence
 from amplint.verify.warm import end, start
 

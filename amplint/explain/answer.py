@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from amplint.explain.frames import Frame, parse_frames
 from amplint.explain.locate import Line, Locator, Place
 from amplint.explain.spelling import COMPLEX, FLOATING, LOW
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ its longest literal part, so that a long log costs a few searches for plain stri
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from amplint.config import parse_toml
 from amplint.explain.literals import longest_literal
 from amplint.explain.spelling import COMPLEX, FLOATING, LOW, PATTERN, dtype_of
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

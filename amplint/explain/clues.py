@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from amplint.config import parse_toml
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

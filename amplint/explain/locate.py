@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:

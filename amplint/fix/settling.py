@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +11,7 @@ from amplint.fix.edits import Change, Moves, apply_changes, changes
 from amplint.fix.line_length import line_length
 from amplint.fix.selection import allowed, without_overlaps
 from amplint.fix.wrapping import wrapped
+from amplint.frozen import dataclass
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:

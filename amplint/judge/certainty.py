@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Certainty, Doubt, Effect, HeldDoubt
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

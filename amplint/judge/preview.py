@@ -7,10 +7,11 @@ said of findings in packages that nobody had looked at before.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from amplint.finding import Certainty

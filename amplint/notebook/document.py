@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 
+from amplint.frozen import dataclass
 from amplint.notebook.json_places import Value, read_any, read_array, read_document, read_object
 from amplint.notebook.json_text import rewritten
 

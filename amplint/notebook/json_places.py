@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, TypeAlias
+
+from amplint.frozen import dataclass
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _DECODER = JSONDecoder()

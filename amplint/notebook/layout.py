@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.notebook import is_notebook
 from amplint.source import Location, Source, Span
 

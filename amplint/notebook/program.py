@@ -7,9 +7,9 @@ row of a cell is one row of the program, with the same columns; the end of a row
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.notebook.layout import END, HEAD, Layout, cell_mark, magic_mark
 from amplint.notebook.magics import NOTHING, Magic, read_magics, stood_in
 from amplint.notebook.placing import rows_of

@@ -27,7 +27,6 @@ Each is a TOML file in ``advisories/``, named after its id, with these keys:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -37,6 +36,7 @@ from packaging.specifiers import SpecifierSet
 
 from amplint.config import parse_toml
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 from amplint.preflight.frameworks import device_of, dtype_of, uses
 from amplint.preflight.gpus import Capability, Gpu, parse_capability
 from amplint.preflight.problem import Evidence

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.files import files_below
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

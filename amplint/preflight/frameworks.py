@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.preflight.call import Call, Dtype
 from amplint.preflight.document import UNKNOWN
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from amplint.config import UsageError
+from amplint.frozen import dataclass
 
 Capability = tuple[int, int]
 """CUDA compute capability: major and minor."""

@@ -12,12 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from packaging.utils import canonicalize_name
 
 from amplint.config import UsageError
+from amplint.frozen import dataclass
 
 SECONDS = 60.0
 """How long torch may take to import and to look for devices."""

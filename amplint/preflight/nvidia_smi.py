@@ -6,8 +6,8 @@ import csv
 import shutil
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 
+from amplint.frozen import dataclass
 from amplint.preflight.gpus import Gpu, model_of, parse_capability
 
 SECONDS = 20.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -11,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 from amplint.config import parse_toml
 from amplint.files import display_path
+from amplint.frozen import dataclass
 from amplint.preflight.problem import Place
 from amplint.requirement_files import pyproject_groups, requirement_lines
 

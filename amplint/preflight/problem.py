@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -72,9 +72,15 @@ class Attributes:
         if key not in self._given:
             member = find_member(cls, asked.name) if asked.demand is None else None
             inherited = of_every_module(asked.name) or member is not None
-            files = self._named(asked.name) if not inherited else None
-            self._given[key] = files is None or _given(asked, cls.name, {base.name for base in kin}, files)
+            self._given[key] = inherited or self._is_set(cls, {base.name for base in kin}, asked)
         return self._given[key]
+
+    def _is_set(self, cls: Class, bases: set[str], asked: Asked) -> bool:
+        """What the file itself gives, no other takes back."""
+        if _given(asked, cls.name, bases, [cls.namespace.tree]):
+            return True
+        files = self._named(asked.name)
+        return files is None or _given(asked, cls.name, bases, [file.tree for file in files])
 
 
 def _is_constructed(cls: Class, kin: list[Class]) -> bool:
@@ -114,9 +120,8 @@ def _read(node: ast.AST, own: str) -> Iterator[str]:
             yield attribute.attr
 
 
-def _given(asked: Asked, name: str, bases: set[str], files: Iterable[Source]) -> bool:
+def _given(asked: Asked, name: str, bases: set[str], trees: list[ast.Module]) -> bool:
     """Whether something in some files sets an attribute, of a class or of what derives from it, or spells its name."""
-    trees = [file.tree for file in files]
     every = [cls for tree in trees for cls in nodes_of_kind(tree, ast.ClassDef)]
     kin = _family(name, every) | bases
     if any(cls.name in kin and _defines(cls, asked) for cls in every):

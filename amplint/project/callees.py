@@ -7,9 +7,9 @@ a method that its own class defines once; what ``super().__init__`` is by bases 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.infer.syntax.bindings import import_statement, module_bindings
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node

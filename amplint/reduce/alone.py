@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint import contents
 from amplint.engine import check_file
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.reduce.alone import Alone, Wanted, empty_folder, rows_of, statements
 from amplint.reduce.inlining import with_imports
 from amplint.reduce.neutral import neutralise

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 import shlex
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from amplint import __version__
 from amplint.config import Config
+from amplint.frozen import dataclass
 from amplint.judging import judging_options
 from amplint.plugins import select_rules
 from amplint.unparsable import UNPARSABLE

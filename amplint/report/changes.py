@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.report.columns import clipped, shown
 from amplint.report.frames import GUTTER, gutter
 from amplint.source import Location, Source, SourceError

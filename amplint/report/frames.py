@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.report.columns import clipped, columns, fold, shown
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Edit
+from amplint.frozen import dataclass
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.source import Source, Span
 

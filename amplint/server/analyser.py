@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from amplint.annotate.rows import FileDtypes, file_dtypes
 from amplint.config import UsageError
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability, FileResult
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import SCENARIOS
 from amplint.source import SourceError
 

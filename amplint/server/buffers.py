@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from pygls.uris import to_fs_path
 
+from amplint.frozen import dataclass
 from amplint.source import Source, SourceError
 
 NOTEBOOK_SCHEME = "vscode-notebook-cell"

@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 import sys
 import tokenize
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

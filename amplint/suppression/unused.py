@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint.claims.suspect import Suspect
 from amplint.finding import Applicability, Fix, Severity
+from amplint.frozen import dataclass
 from amplint.judge.certainty import FORCED
 from amplint.nearest import nearest
 from amplint.rule_base import Rule, finding_of

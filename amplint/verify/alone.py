@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.source import Source
 from amplint.verify.parent import run_job
 from amplint.verify.snippet import Snippet, snippets

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import CONTROL
 from amplint.verify import judge
 from amplint.verify.coverage import Coverage

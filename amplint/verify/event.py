@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from amplint.frozen import dataclass
 from amplint.verify.plain import Plain
 
 Phase = Literal["forward", "backward"]

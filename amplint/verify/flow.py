@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from amplint.frozen import dataclass
 from amplint.verify.event import Event, Kind, Phase
 from amplint.verify.operands import failing_operands
 from amplint.verify.operations import Operand, Operation, autocast_overloads, effect, floating, operation, shape, size

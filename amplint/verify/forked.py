@@ -12,9 +12,9 @@ import pickle
 import time
 import types
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.verify.job import BUILD_SHARE, MODES, Job, Outcome
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from amplint.frozen import dataclass
 from amplint.verify.plain import Plain
 
 BASE = ("train", "eval", "eval-no-grad")

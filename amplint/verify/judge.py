@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import torch
 import amplint
 from amplint.emulation.gaps import Gap, gap
 from amplint.explain.catalogue import recognise
+from amplint.frozen import dataclass
 from amplint.verify.job import CLEAN, CPU_GAP, FAILED, HARDWARE, LOSS, OTHER, OVERFLOW
 from amplint.verify.loading import one_line
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from amplint.frozen import dataclass
 from amplint.verify.described import called_with
 from amplint.verify.tensors import replaced, tensors
 

@@ -10,10 +10,11 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from amplint.frozen import dataclass
 from amplint.verify.job import OTHER, Cell, Job, Outcome
 from amplint.verify.warm import end, start
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from itertools import repeat
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from amplint.frozen import dataclass
 
 _P = TypeVar("_P", bound="Plain")
 

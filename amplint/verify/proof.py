@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 from amplint.verify.alone import HOW
 from amplint.verify.verdict import FIX_SAID, FixEffect, Row, Verdict
 

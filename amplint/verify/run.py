@@ -7,11 +7,12 @@ import functools
 import os
 import sys
 import typing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from amplint.frozen import dataclass
 from amplint.verify.build.recipe import seed_everything
 from amplint.verify.half_convolutions import half_convolutions
 from amplint.verify.modes import Call, invoke, passed

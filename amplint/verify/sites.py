@@ -9,7 +9,6 @@ import os
 import sys
 import sysconfig
 from collections import OrderedDict
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 import amplint
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

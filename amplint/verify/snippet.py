@@ -6,10 +6,11 @@ builds. What the names hold comes from the inference; the file itself is never i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL
 from amplint.infer.torch_model.torch_ops import BANNED, FP32

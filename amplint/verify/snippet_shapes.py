@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from amplint.data.forms import FORMS
+from amplint.frozen import dataclass
 from amplint.infer.torch_model.torch_ops import find_op
 from amplint.verify.snippet_layers import SIZE, Shape, takes
 from amplint.verify.tensors import dtype_name

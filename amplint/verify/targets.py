@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.project.files import parsed
 from amplint.verify.job import Claim
 

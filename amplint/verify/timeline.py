@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import tokenize
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.files import display_path
+from amplint.frozen import dataclass
 from amplint.html_page import embedded, filled
 from amplint.verify.event import KINDS, Event
 from amplint.verify.plain import Plain

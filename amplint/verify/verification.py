@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability
+from amplint.frozen import dataclass
 from amplint.source import Source
 from amplint.verify.alone import HOW, run_alone
 from amplint.verify.job import (

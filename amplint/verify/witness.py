@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.claims.conflicts import in_context
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import OFF
 from amplint.infer.lattice.values import Tensor, TensorMethod, TorchName, Value
 from amplint.infer.machine.expressions import evaluate

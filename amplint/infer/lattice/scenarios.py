@@ -5,7 +5,7 @@ Which dtypes parameters, buffers and inputs have, and whether autocast is on, fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from amplint.frozen import dataclass
 
 DEVICES = ("cuda", "cpu", "mps", "xpu")
 """The cast policies that can be asked for."""

@@ -7,9 +7,10 @@ afterwards, in torch's default one. Where the dtypes of construction are kept, t
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeGuard
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.values import External, TorchName
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Class, Function

@@ -5,12 +5,13 @@ Everything here is data about ``ast`` nodes of one :class:`~amplint.source.Sourc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from amplint.frozen import dataclass
 from amplint.infer.flow.training.training import Training
 from amplint.infer.lattice.dtypes import AUTOCASTABLE
 from amplint.infer.lattice.origins import causes

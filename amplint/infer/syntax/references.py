@@ -8,10 +8,11 @@ means nothing certain, and gives no reference.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.bodies import children, once_for_each_node
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_node
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.unchanging import replace

@@ -6,9 +6,9 @@ cited from the libraries' own checks, so it is likely at most.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import FLOAT32, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import UNKNOWN, Tensor, Value

@@ -6,11 +6,11 @@ Read from ``amplint/data/layers.json``, which ``amplint.data.generate_layers`` m
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.values import Const, Value
 from amplint.infer.torch_model.torch_ops import Op, find_op, op_of, support_of, with_kernels
 

@@ -8,13 +8,13 @@ which has what a GPU's kernels do otherwise, ``devices.json``, which says what h
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from amplint.data.newer import entry_in, merged
+from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import DEVICES
 from amplint.infer.lattice.traits import GIVING
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Union, Value

@@ -7,11 +7,12 @@ import math
 import signal
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

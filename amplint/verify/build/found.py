@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.verify.build.effort import OutOfTime, TooLarge
 from amplint.verify.build.forward import Forward, call_arguments
 from amplint.verify.build.recipe import Parts, Recipe

@@ -7,11 +7,12 @@ import functools
 import linecache
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

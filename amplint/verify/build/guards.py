@@ -12,9 +12,9 @@ import enum
 import inspect
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.control import goes_on
 from amplint.verify.build.signatures import source_tree
 from amplint.verify.targets import self_attribute

@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import re
 import typing
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
+from amplint.frozen import dataclass
 from amplint.verify.build import names
 from amplint.verify.build.signatures import VARIADIC, Parameter, parameters
 from amplint.verify.build.spec import Const, Items, Plan, Spec, Tensor

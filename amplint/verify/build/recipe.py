@@ -6,11 +6,12 @@ import random
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
 
+from amplint.frozen import dataclass
 from amplint.verify.build import unset
 
 Parts = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
+from amplint.frozen import dataclass
 from amplint.verify.build import constructor_repair
 from amplint.verify.build.construct import Constructor
 from amplint.verify.build.effort import OutOfTime, TooLarge

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from amplint.frozen import dataclass
 from amplint.verify.build.effort import TooLarge
 from amplint.verify.tensors import tensors
 

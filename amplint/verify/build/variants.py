@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from amplint.frozen import dataclass
 from amplint.verify.build.found import FoundRecipe
 from amplint.verify.build.guards import FALSE, NONE, TRUE, Sources, Wish
 from amplint.verify.build.inputs import tensor_like

@@ -6,10 +6,11 @@ Assignments are read without their order: a place has every role that some assig
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
 from typing import TYPE_CHECKING
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
