@@ -282,6 +282,12 @@ def _settings(root: Path) -> tuple[bytes, ...]:
 
 
 def module_file(root: Path, name: str) -> Path | None:
+    """The file of a module, below the folder that holds its outermost package."""
+    return _module_file(root, name, contents.age())
+
+
+@lru_cache(maxsize=8192)
+def _module_file(root: Path, name: str, age: int) -> Path | None:
     path = root.joinpath(*name.split("."))
     candidates = (path / "__init__.py", path.with_name(path.name + ".py"))
     return next((candidate for candidate in candidates if candidate.is_file()), None)
