@@ -283,10 +283,11 @@ def _settings(root: Path) -> tuple[bytes, ...]:
 
 
 def module_file(root: Path, name: str) -> Path | None:
+    """The file of a module, below the folder that holds its outermost package."""
     return _module_file(root, name, contents.age())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def _module_file(root: Path, name: str, age: int) -> Path | None:
     path = root.joinpath(*name.split("."))
     candidates = (path / "__init__.py", path.with_name(path.name + ".py"))
