@@ -25,6 +25,7 @@ def house(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
     """Change a file of the pack, and say what its test prints; no example runs."""
     monkeypatch.syspath_prepend(project)
     monkeypatch.setattr("amplint.cli.test_rules.is_run", lambda case: False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two changes in a second may leave a file as long as it was
     shutil.copytree(SOURCE, project / "house_rules", ignore=shutil.ignore_patterns("__pycache__"))
 
     def changed(name: str, old: str, new: str) -> list[str]:
