@@ -25,13 +25,9 @@ def only_through(facts: FileFacts, span: Span, shut: Callable[[int], bool]) -> b
     do not where what is behind that line is called otherwise: it got one of them there, or was called from outside."""
     ways = _Ways.of(facts)
     told = [
-        (event.chain, claim.causes)
-        for event in facts.trace
-        if isinstance(event.what, Mismatch)
-        and event.own
-        and facts.span(event.what.node) == span
-        and (claim := in_context(facts, event.what)) is not None
-        and claim.standing.told
+        (chain, claim.causes)
+        for chain, mismatch in ways.met.get(span, ())
+        if (claim := in_context(facts, mismatch)) is not None and claim.standing.told
     ]
     return bool(told) and all(
         not ways.is_open(chain, shut, set()) and (ways.is_entered(chain, shut) or _is_got_there(facts, causes, shut))
@@ -54,6 +50,11 @@ class _Ways:
         return _Ways(facts)
 
     def __init__(self, facts: FileFacts) -> None:
+        self.met: dict[Span, list[tuple[tuple[Running, ...], Mismatch]]] = {}
+        """The operands that were seen to disagree, and how each time was come to, by place."""
+        for event in facts.trace:
+            if isinstance(event.what, Mismatch) and event.own:
+                self.met.setdefault(facts.span(event.what.node), []).append((event.chain, event.what))
         self._entered = facts.entered
         self._own = {id(node) for node in nodes_below(facts.source.tree) if isinstance(node, _FUNCTIONS)}
         self._call: dict[int, int] = {}
