@@ -19,6 +19,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+MAX_TOGETHER = 24
+"""Items that are given to an executor as one piece of work."""
+PIECES = 64
+"""Pieces of work from which on items are put together: a cluster is slow with thousands, or loses its connection."""
+
+
 def spread(
     executor: Executor, function: Callable[[T], R], items: Sequence[T]
 ) -> Iterator[tuple[T, R | Exception | None]]:
@@ -28,18 +34,27 @@ def spread(
     had not yet done is done again, in a process of its own. What is not yet done when the iteration ends is cancelled.
     """
     work = partial(_in_turn, function, uuid.uuid4().hex)
-    futures = [(item, _submitted(executor, work, item)) for item in items]
+    size = max(1, min(MAX_TOGETHER, len(items) // PIECES))
+    together = [items[start : start + size] for start in range(0, len(items), size)]
+    futures = [(piece, _submitted(executor, work, piece)) for piece in together]
     futures.reverse()
     rescue = OwnProcess(partial(ProcessPoolExecutor, 1))
     try:
         while futures:
-            item, future = futures.pop()
+            piece, future = futures.pop()
             try:
-                yield item, future.result() if future is not None else rescue.run(work, item)
+                if future is None:
+                    raise BrokenExecutor
+                yield from zip(piece, future.result(), strict=True)
             except BrokenExecutor:
-                yield item, rescue.run(work, item)
+                for item in piece:
+                    done = rescue.run(work, [item])
+                    yield item, done[0] if done is not None else None
             except Exception as error:
-                yield item, error
+                if len(piece) == 1:
+                    yield piece[0], error
+                else:
+                    futures += [([item], _submitted(executor, work, [item])) for item in reversed(piece)]
     finally:
         rescue.close()
         for _, future in futures:
@@ -47,10 +62,12 @@ def spread(
                 future.cancel()
 
 
-def _submitted(executor: Executor, work: Callable[[T], R], item: T) -> Future[R] | None:
+def _submitted(
+    executor: Executor, work: Callable[[Sequence[T]], list[R]], piece: Sequence[T]
+) -> Future[list[R]] | None:
     """None where the executor is broken."""
     try:
-        return executor.submit(work, item)
+        return executor.submit(work, piece)
     except BrokenExecutor:
         return None
 
@@ -66,10 +83,10 @@ class _Turns:
 _TURNS = _Turns()
 
 
-def _in_turn(function: Callable[[T], R], run: str, item: T) -> R:
-    """The function's result; other files are looked at anew when the worker serves another run."""
+def _in_turn(function: Callable[[T], R], run: str, items: Sequence[T]) -> list[R]:
+    """The function's results; other files are looked at anew when the worker serves another run."""
     with _TURNS.lock:
         if _TURNS.run != run:
             _TURNS.run = run
             contents.look_again()
-        return function(item)
+        return [function(item) for item in items]

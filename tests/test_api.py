@@ -19,6 +19,7 @@ from conftest import amplint as command
 import amplint
 from amplint import api
 from amplint.cli.options import judged_by
+from amplint.executing import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,6 +175,28 @@ class Refusing(Executor):
         elif len(self.given) <= 2:
             future.set_result(function(*arguments, **named))
         return future
+
+
+def test_many_files_are_given_together() -> None:
+    """A cluster loses its connection over ten thousand pieces of work. One that fails is done again, file by file."""
+    given: list[int] = []
+
+    def double(number: int) -> int:
+        if number == 77:
+            raise ArithmeticError("no")
+        return 2 * number
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, work: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+            given.append(len(arguments[0]))
+            return super().submit(work, *arguments, **named)
+
+    with Counting(2) as executor:
+        results = list(spread(executor, double, range(640)))
+    assert [item for item, _ in results] == list(range(640))
+    assert [got for item, got in results if item != 77] == [2 * item for item in range(640) if item != 77]
+    assert isinstance(results[77][1], ArithmeticError)
+    assert given == [10] * 64 + [1] * 10
 
 
 def test_an_executor_that_fails_for_one_file(project: Path) -> None:
