@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from amplint.finding import Edit
 from amplint.fix.edits import apply_changes, changes
-from amplint.fix.line_length import line_length
 from amplint.fix.wrapping import wrapped
+from amplint.line_length import line_length
 from amplint.source import Location, Source, SourceError, Span
 
 CODE = """\

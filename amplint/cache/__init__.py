@@ -5,3 +5,6 @@ the file and, where they did not decide alone, those of its whole surroundings. 
 asks :mod:`~amplint.cache.surroundings` what a file stands in, :mod:`~amplint.cache.digests` what files hold and
 :mod:`~amplint.cache.store` for what is kept, which :mod:`~amplint.cache.records` puts into words.
 """
+
+LEAST_FILES = 10
+"""Files of a run from which on results are kept: fewer are checked as fast as their surroundings are looked at."""

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from amplint.engine import Options, Results, Task
     from amplint.finding import FileResult
 
-LEAST_FILES = 10
-"""Files of a run from which on results are kept: fewer are checked as fast as their surroundings are looked at."""
-
 
 def checked(tasks: Sequence[Task], folder: Path, check: Callable[[Sequence[Task]], Results]) -> Results:
     """The results of some files, those from a cache first; ``check`` gives those of all others.
@@ -31,9 +28,6 @@ def checked(tasks: Sequence[Task], folder: Path, check: Callable[[Sequence[Task]
     ``folder`` is where the cache lies. Nothing is kept of what failed, nor of files that fixes, a baseline, changed
     lines or a rule pack decide about, nor where files changed in the meantime.
     """
-    if len(tasks) < LEAST_FILES:
-        yield from check(tasks)
-        return
     kept = _Kept(Store(folder))
     left: dict[Path, Task] = {}
     for task in tasks:

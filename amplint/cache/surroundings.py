@@ -12,10 +12,9 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.cache.digests import digest
-from amplint.fix.line_length import line_length
 from amplint.infer.names.folders import LIBRARY_FOLDERS, root_of
-from amplint.project.imports import METADATA, SETTINGS
-from amplint.project.leftovers import MARKS, MAX_TEXT_BYTES, TEXTS
+from amplint.line_length import line_length
+from amplint.project.layout import MARKS, MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from amplint.cache import LEAST_FILES
 from amplint.cli.choosing import changing, choosing_options, split_ignores
 from amplint.cli.colour import When, color_option
 from amplint.cli.left_out import LeftOut, check_together, narrowing_options
@@ -261,7 +262,7 @@ def _check_all(tasks: Sequence[Task], arguments: Arguments) -> list[FileResult]:
 
 def _results(tasks: Sequence[Task], arguments: Arguments) -> Results:
     """What is found in files, by an earlier run where nothing changed since."""
-    if arguments.no_cache or any(task.options.fix is not None for task in tasks):
+    if arguments.no_cache or len(tasks) < LEAST_FILES or any(task.options.fix is not None for task in tasks):
         return check_files(tasks, arguments.jobs)
     from amplint.cache.checking import checked
     from amplint.cache.store import default_folder

@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint.fix.edits import Change, Moves, apply_changes, changes
-from amplint.fix.line_length import line_length
 from amplint.fix.selection import allowed, without_overlaps
 from amplint.fix.wrapping import wrapped
 from amplint.frozen import dataclass
+from amplint.line_length import line_length
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint import contents
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.project.files import has_word, parsed
+from amplint.project.layout import METADATA, SETTINGS
 from amplint.project.raising import raises_when_run
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from amplint.data.newer import Release
     from amplint.source import Source
 
-METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
-"""What says that a distribution was built, in the folder where its imports start or the one above, as patterns."""
-SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
-"""What may mention modules that a build generates, in the same folders."""
 _DYNAMIC = (b"__getattr__", b"globals(", b"vars(", b"setattr(", b"exec(", b"sys.modules")
 _STAR = re.compile(rb"import[ \t]*\*")
 _EXTENDING = re.compile(rb"sys\.path\b|\baddsitedir\b|\b__path__\b")

@@ -22,6 +22,7 @@ from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
 from amplint.project.files import TooLargeError, parsed, read_all, spelling
+from amplint.project.layout import MARKS, MAX_TEXT_BYTES, TEXTS
 from amplint.project.mentions import definitions
 
 if TYPE_CHECKING:
@@ -34,12 +35,6 @@ MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
 _BY_TEXT = re.compile(rb"\b(?:globals|locals|vars|eval|__getattr__|__subclasses__|getmembers)\b|sys\.modules")
 """What may find the definitions of its own file by their names, or all of them."""
-MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-"""What the root of a project holds one of."""
-TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
-"""Files beside the package's own source that may name what it defines."""
-MAX_TEXT_BYTES = 1_000_000
-"""Of a larger one nothing is read: it holds data."""
 
 
 class Leftovers:
