@@ -100,7 +100,7 @@ def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) 
         drain = threading.Thread(target=_drain, args=(reading, tail), daemon=True)
         drain.start()
         try:
-            process = _start(scratch, writing)
+            process = _start(scratch, writing, fork=job.run_on == "cpu")
         finally:
             os.close(writing)
         begun = time.monotonic()
@@ -125,8 +125,9 @@ def _run_once(job: Job, report: Report, progress: Callable[[str], None] | None) 
         return _End(reader.cell, _reason(status, job, timed_out, tail), seconds, reader.built)
 
 
-def _start(scratch: Path, output: int) -> Forked | subprocess.Popen[bytes]:
-    """A process group of its own, with temporary files, caches and working directory in the scratch folder."""
+def _start(scratch: Path, output: int, *, fork: bool) -> Forked | subprocess.Popen[bytes]:
+    """A process group of its own, with temporary files, caches and working directory in the scratch folder. What runs
+    on a GPU is a new process: that CUDA bears the fork was not tried."""
     work = str(scratch / "work")
     variables = {
         **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"), work),
@@ -135,7 +136,7 @@ def _start(scratch: Path, output: int) -> Forked | subprocess.Popen[bytes]:
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
         "HF_HUB_OFFLINE": "1",
     }
-    return start(_RUN, str(scratch / "job.json"), scratch / "work", variables, output)
+    return start(_RUN, str(scratch / "job.json"), scratch / "work", variables, output, fork=fork)
 
 
 def _drain(output: int, tail: deque[bytes]) -> None:

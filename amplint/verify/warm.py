@@ -112,21 +112,21 @@ def _end_idle() -> None:
 
 
 def start(
-    run: str, argument: str, work: Path, variables: Mapping[str, str], output: int
+    run: str, argument: str, work: Path, variables: Mapping[str, str], output: int, *, fork: bool = True
 ) -> Forked | subprocess.Popen[bytes]:
     """A process that runs a statement with one argument on its command line. It is a group of its own, in the folder
-    ``work``, with these variables more; what it prints goes to the file ``output``."""
+    ``work``, with these variables more; what it prints goes to the file ``output``. Without ``fork`` it is a new one."""
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TORCHDYNAMO_DISABLE": "1"}
     if environment.get("PYTHONPATH"):  # relative entries are relative to the folder of this process
         entries = environment["PYTHONPATH"].split(os.pathsep)
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
-    if sys.platform == "linux":
+    if fork and sys.platform == "linux":
         if _idle and _idle[-1].environment != environment:
             _end_idle()
         warm = _idle.pop() if _idle else _Warm(environment, work)
         asked = [run, argument, str(work), *(f"{name}={value}" for name, value in variables.items())]
-        if (fork := warm.fork(asked, output)) is not None:
-            return fork
+        if (forked := warm.fork(asked, output)) is not None:
+            return forked
     return subprocess.Popen(
         [sys.executable, "-c", _HEAD + run, argument],
         cwd=work,
