@@ -115,7 +115,7 @@ def start(
     run: str, argument: str, work: Path, variables: Mapping[str, str], output: int, *, fork: bool = True
 ) -> Forked | subprocess.Popen[bytes]:
     """A process that runs a statement with one argument on its command line. It is a group of its own, in the folder
-    ``work``, with these variables more; what it prints goes to the file ``output``. Without ``fork`` it is a new one."""
+    ``work``, with these variables more; what it prints goes to the file ``output``. Without ``fork`` it is new."""
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TORCHDYNAMO_DISABLE": "1"}
     if environment.get("PYTHONPATH"):  # relative entries are relative to the folder of this process
         entries = environment["PYTHONPATH"].split(os.pathsep)
