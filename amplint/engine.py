@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
-import itertools
 import os
 import traceback
 import warnings
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.frozen import dataclass
+from amplint.garbage import collect_after_file, collect_seldom
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.narrowing import WHOLE
 from amplint.notebook import is_notebook
@@ -384,38 +382,6 @@ def _ordered(tasks: Sequence[Task]) -> list[Task]:
         groups.setdefault(id(task.options), []).append(task)
     by_size = sorted(groups.values(), key=lambda group: -sum(task.size for task in group))
     return [task for group in by_size for task in sorted(group, key=lambda task: (-task.size, task.path))]
-
-
-COLLECT_AT = 1_000_000
-"""Objects made since the last collection after which Python looks for cyclic garbage by itself."""
-
-
-def collect_seldom() -> None:
-    """Look for cyclic garbage less often, and not at the end: going through large syntax trees costs a third of a long
-    run, and a sixth of a short one where that ends."""
-    gc.set_threshold(COLLECT_AT, 20, 10)
-    atexit.register(gc.freeze)
-
-
-COLLECT_EVERY = 400
-"""Files after which a process collects garbage: left to itself, it would let a gigabyte pile up."""
-COLLECT_ALL_EVERY = 4
-"""Collections after which what outlived earlier ones, mostly syntax trees in use, is looked through again."""
-
-_checked = itertools.count(1)
-
-
-def collect_after_file() -> None:
-    """Collect garbage when enough files have been checked since the last time, where :func:`collect_seldom` holds."""
-    if gc.get_threshold()[0] != COLLECT_AT:
-        return
-    collections, rest = divmod(next(_checked), COLLECT_EVERY)
-    if rest:
-        return
-    if collections % COLLECT_ALL_EVERY == 0:
-        gc.unfreeze()
-    gc.collect()
-    gc.freeze()
 
 
 def _cpus() -> int:

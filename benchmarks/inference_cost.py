@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 
 from amplint.annotate.rows import file_dtypes
-from amplint.engine import collect_after_file, collect_seldom
+from amplint.garbage import collect_after_file, collect_seldom
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, find_scenario
 from amplint.plugins import load_rules

@@ -21,10 +21,11 @@ from amplint.cli.main import CLEAN, FAILED, FOUND, counted, deliver, error_messa
 from amplint.cli.options import ReportingArguments, configured_format, judging_command
 from amplint.cli.terminal import terminal_columns
 from amplint.config import UsageError
-from amplint.engine import Results, Task, check_file, check_files, collect_seldom
+from amplint.engine import Results, Task, check_file, check_files
 from amplint.files import forced_out
 from amplint.finding import Applicability, FileResult, Finding, Severity
 from amplint.frozen import dataclass
+from amplint.garbage import collect_seldom
 from amplint.passed_over import PassedOver
 from amplint.planning import plan
 from amplint.report import FORMATS, Context, plain, render

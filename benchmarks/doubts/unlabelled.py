@@ -9,7 +9,8 @@ from ecosystem.releases import listed
 from judged.rounds import Rounds
 from wheels import requirements_in
 
-from amplint.engine import check_file, collect_after_file, collect_seldom
+from amplint.engine import check_file
+from amplint.garbage import collect_after_file, collect_seldom
 from doubts.labelled import OPTIONS, UNKNOWN, Labelled, names
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amplint.config import Config
-from amplint.engine import check_file, collect_seldom
+from amplint.engine import check_file
+from amplint.garbage import collect_seldom
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.judging import judging_options
 from amplint.plugins import load_rules
