@@ -14,16 +14,17 @@ import argparse
 import ast
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from click.testing import CliRunner
 from places import at_each_place
-from wheels import DownloadError, unpacked
+from wheels import DownloadError, download, unpacked
 
+from amplint.cli.main import main as command
 from amplint.engine import Options, check_file
 from amplint.finding import Applicability, FileResult
 from amplint.fix import fix_source
@@ -143,16 +144,18 @@ RELEASES = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and say the exit status."""
     parser = argparse.ArgumentParser(description="Check the releases that had the public incidents.")
-    parser.add_argument("--wheels", type=Path, metavar="DIR", help="where already downloaded wheels lie")
+    parser.add_argument("--wheels", type=Path, metavar="DIR", help="where wheels lie, or are downloaded to")
     wheels: Path | None = parser.parse_args(arguments).wheels
     table = Table()
     with tempfile.TemporaryDirectory(prefix="amplint-incidents-") as name:
         folder = Path(name).resolve()
+        wheels = wheels or folder / "wheels"
         try:
-            files = {release: unpacked(release.requirement, folder, wheels) / release.file for release in RELEASES}
+            download((release.requirement for release in RELEASES), wheels)
         except DownloadError as error:
             print(error, file=sys.stderr)
             return 2
+        files = {release: unpacked(release.requirement, folder, wheels) / release.file for release in RELEASES}
         found = check(files.values())
         for release, path in files.items():
             for expectation in release.expectations:
@@ -170,10 +173,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def amplint(*arguments: str) -> str:
     """Run ``amplint check`` and return its stdout. Raises RuntimeError where it complains."""
-    command = [sys.executable, "-m", "amplint", "check", "--isolated", "--no-cache", "--exit-zero", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or "internal error" in done.stderr:
-        raise RuntimeError(f"{' '.join(command)} left with status {done.returncode}:\n{done.stderr}")
+    line = ["check", "--isolated", "--no-cache", "--exit-zero", *arguments]
+    done = CliRunner().invoke(command, line)
+    if done.exit_code != 0 or "internal error" in done.stderr:
+        raise RuntimeError(
+            f"amplint {' '.join(line)} left with status {done.exit_code}:\n{done.stderr}"
+        ) from done.exception
     return done.stdout
 
 

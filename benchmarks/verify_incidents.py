@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner, Result
 from incidents import FUSED_LINEAR, FUSED_LINEAR_FUNCTION, INT8, LOOKUP_FREE, Table, check
-from wheels import DownloadError, unpacked
+from wheels import DownloadError, download, unpacked
 
 from amplint.cli.main import main as amplint
 
@@ -121,19 +121,21 @@ _FIXTURES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and say the exit status."""
     parser = argparse.ArgumentParser(description="Run the releases and fixtures that have the public incidents.")
-    parser.add_argument("--wheels", type=Path, metavar="DIR", help="where already downloaded wheels lie")
+    parser.add_argument("--wheels", type=Path, metavar="DIR", help="where wheels lie, or are downloaded to")
     parser.add_argument("--only", choices=("releases", "fixtures"), help="leave the others out")
     options = parser.parse_args(arguments)
     table = Table()
     with tempfile.TemporaryDirectory(prefix="amplint-incidents-") as name:
         folder = Path(name).resolve()
         commands: list[_Command] = []
-        try:
-            if options.only != "fixtures":
-                commands += [_of_release(incident, folder, options.wheels) for incident in RELEASES]
-        except DownloadError as error:
-            print(error, file=sys.stderr)
-            return 2
+        if options.only != "fixtures":
+            wheels = options.wheels or folder / "wheels"
+            try:
+                download((name for incident in RELEASES for name in (incident.name, *incident.needs)), wheels)
+            except DownloadError as error:
+                print(error, file=sys.stderr)
+                return 2
+            commands += [_of_release(incident, folder, wheels) for incident in RELEASES]
         if options.only != "releases":
             commands += _of_fixtures()
         for command in commands:
@@ -160,8 +162,7 @@ class _Command:
         return [target, *factory, *fix_check, "--isolated", "--run-on", "cpu", "--output-format", "json"]
 
 
-def _of_release(incident: Incident, folder: Path, wheels: Path | None) -> _Command:
-    """Raises DownloadError."""
+def _of_release(incident: Incident, folder: Path, wheels: Path) -> _Command:
     beside = tuple(unpacked(requirement, folder, wheels) for requirement in incident.needs)
     return _Command(incident, unpacked(incident.name, folder, wheels) / incident.file, beside)
 

@@ -7,10 +7,15 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from itertools import zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from halves import project
 from packaging.utils import parse_wheel_filename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 _UNREACHABLE = re.compile(
     r"\(from versions: none\)|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError",
@@ -40,6 +45,22 @@ def unpacked(requirement: str, into: Path, reuse: Path | None = None) -> Path:
     return folder
 
 
+def download(requirements: Iterable[str], folder: Path) -> None:
+    """Have a wheel of each ``name==version`` in a folder: one run of pip for all that are of different projects.
+
+    Raises DownloadError.
+    """
+    missing: dict[str, list[str]] = {}
+    for requirement in dict.fromkeys(requirements):
+        if wheel_in(requirement, folder) is None:
+            missing.setdefault(requirement.partition("==")[0], []).append(requirement)
+    for row in zip_longest(*missing.values()):
+        together = [requirement for requirement in row if requirement is not None]
+        done = _pip_download(together, folder)
+        if done.returncode != 0:
+            raise DownloadError(", ".join(together), done.stdout + done.stderr)
+
+
 def newest(name: str, into: Path) -> str:
     """The version of the newest wheel of a package, whose Python files and metadata are unpacked in
     ``into / "NAME-VERSION"``.
@@ -47,7 +68,7 @@ def newest(name: str, into: Path) -> str:
     Raises DownloadError.
     """
     with tempfile.TemporaryDirectory(prefix="wheel-", dir=into) as folder:
-        done = _pip_download(name, Path(folder))
+        done = _pip_download([name], Path(folder))
         wheel = next(Path(folder).glob("*.whl"), None)
         if done.returncode != 0 or wheel is None:
             raise DownloadError(name, done.stdout + done.stderr)
@@ -83,15 +104,15 @@ def _named(wheel: Path) -> list[str]:
 
 
 def _download(requirement: str, folder: Path) -> Path:
-    done = _pip_download(requirement, folder)
+    done = _pip_download([requirement], folder)
     wheel = wheel_in(requirement, folder)
     if done.returncode != 0 or wheel is None:
         raise DownloadError(requirement, done.stdout + done.stderr)
     return wheel
 
 
-def _pip_download(requirement: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def _pip_download(requirements: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Only wheels: for a source archive pip would run the package's own code."""
     options = ["--no-deps", "--only-binary=:all:", "--platform=manylinux_2_24_x86_64", "--quiet", "--dest", str(folder)]
-    command = [sys.executable, "-m", "pip", "download", *options, requirement]
+    command = [sys.executable, "-m", "pip", "download", *options, *requirements]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 # Tests run beside each other, and use little of what pip would compile.
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["PIP_NO_COMPILE"] = "1"
+os.environ["PIP_NO_COMPILE"] = "0"  # a "1" would have pip compile: the value is that of "compile"
 
 ROOT = Path(__file__).parent.parent
 TOY_RULES = Path(__file__).with_name("toy_rules.py")
