@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -46,6 +47,13 @@ class Completed:
     status: int
     stdout: str
     stderr: str
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is looked for among what tests make, not among the modules that they import, and not for every few."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.hookimpl(tryfirst=True)

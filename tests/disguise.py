@@ -47,7 +47,7 @@ class Program(NamedTuple):
     def marks(self) -> dict[Span, int]:
         """The mark of the outermost node at each place; one that nothing ends at stands for where it begins."""
         found: dict[Span, int] = {}
-        for node, written in zip(ast.walk(self.tree), ast.walk(ast.parse(self.text)), strict=True):
+        for node, written in zip(_nodes(self.tree), _nodes(ast.parse(self.text)), strict=True):
             assert type(node) is type(written), (ast.dump(node), ast.dump(written))
             mark = getattr(node, "mark", None)
             if mark is None or not isinstance(written, ast.expr | ast.stmt | ast.alias | ast.arg | ast.keyword):
@@ -77,9 +77,22 @@ def disguised(text: str, *changes: Change, comment: str = "") -> Program:
 
 def _marked(text: str) -> ast.Module:
     tree = ast.parse(text)
-    for mark, node in enumerate(ast.walk(tree)):
+    for mark, node in enumerate(_nodes(tree)):
         node.mark = mark  # type: ignore[attr-defined]
     return tree
+
+
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    """All nodes that lie somewhere, from the outermost on."""
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                nodes += [item for item in value if isinstance(item, ast.AST)]
+            elif name != "ctx" and isinstance(value, ast.AST):
+                nodes.append(value)
+    return nodes
 
 
 def silent(tree: ast.Module) -> ast.Module:

@@ -17,16 +17,41 @@ STDLIB = Path(sysconfig.get_paths()["stdlib"])
 FILES = sorted([*STDLIB.glob("*.py"), *(STDLIB / "asyncio").glob("*.py"), *Path(__file__).parent.glob("*.py")])
 
 
-def bindings(source: Source, *, whole: bool) -> dict[str, list[str]]:
-    """What each name is bound to, with rows."""
+def bindings(source: Source, *, whole: bool) -> dict[str, list[ast.AST]]:
+    """What each name is bound to."""
     namespace = Namespace(source, "", Project(), whole=whole)
     found = {name: namespace.parsed(name) for name in [*namespace.bindings]}
-    return {name: [ast.dump(b, include_attributes=True) for b in parsed] for name, parsed in found.items() if parsed}
+    return {name: [*parsed] for name, parsed in found.items() if parsed}
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two trees are equal, with the places of their nodes."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, ast.AST):
+        return same(vars(one), vars(other))
+    if isinstance(one, dict):
+        assert isinstance(other, dict)
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        assert isinstance(other, list)
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
 
 
 def check(source: Source) -> None:
-    expected = bindings(source, whole=True)
-    assert bindings(source, whole=False) == expected
+    expected, found = bindings(source, whole=True), bindings(source, whole=False)
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if not same(found[name], expected[name])] == []
+
+
+def test_trees_elsewhere_are_not_the_same() -> None:
+    first, second = (ast.parse(text).body for text in ("x = f(1)\n", "\nx = f(1)\n"))
+    assert not same(first, second)
+    assert not same(ast.parse("x = 1").body, ast.parse("x = True").body)
+    assert same(ast.parse("x = f(a, 1)").body, ast.parse("x = f(a, 1)").body)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
