@@ -393,7 +393,7 @@ def _cpus() -> int:
 
 def _guarded(task: Task) -> FileResult:
     """:func:`check_file`, with what it did not expect turned into one line."""
-    collect_after_file()
+    collect_after_file(task.size)
     try:
         return check_file(task.path, task.options, task.narrowing)
     except Exception as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import itertools
 
 COLLECT_AT = 1_000_000
 """Objects made since the last collection after which Python looks for cyclic garbage by itself."""
@@ -17,22 +16,34 @@ def collect_seldom() -> None:
     atexit.register(gc.freeze)
 
 
-COLLECT_EVERY = 400
-"""Files after which a process collects garbage: left to itself, it would let a gigabyte pile up."""
+COLLECT_EVERY = 2_000_000
+"""Bytes of source after which a process collects garbage: left to itself, it would let a gigabyte pile up."""
 COLLECT_ALL_EVERY = 4
 """Collections after which what outlived earlier ones, mostly syntax trees in use, is looked through again."""
 
-_checked = itertools.count(1)
+
+class _Checked:
+    """The source that was checked since the last collection, and how many there were."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.collections = 0
 
 
-def collect_after_file() -> None:
-    """Collect garbage when enough files have been checked since the last time, where :func:`collect_seldom` holds."""
+_checked = _Checked()
+
+
+def collect_after_file(size: int) -> None:
+    """Collect garbage when enough source was checked since the last time, where :func:`collect_seldom` holds; ``size``
+    is that of one file, in bytes."""
     if gc.get_threshold()[0] != COLLECT_AT:
         return
-    collections, rest = divmod(next(_checked), COLLECT_EVERY)
-    if rest:
+    _checked.size += size
+    if _checked.size < COLLECT_EVERY:
         return
-    if collections % COLLECT_ALL_EVERY == 0:
+    _checked.size = 0
+    _checked.collections += 1
+    if _checked.collections % COLLECT_ALL_EVERY == 0:
         gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -64,7 +64,7 @@ def main() -> None:
                 analysed += 1
         except SourceError:
             continue
-        collect_after_file()
+        collect_after_file(len(data))
         spent = time.process_time() - begun
         inferred += spent
         slowest.append((spent, str(path.relative_to(arguments.folder))))

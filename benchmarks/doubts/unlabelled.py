@@ -42,4 +42,4 @@ def of_releases(shelf: Shelf, wheels: Path | None) -> Iterator[Labelled]:
             if path.stat().st_size <= MOST_BYTES:
                 for finding in check_file(path, OPTIONS).findings:
                     yield Labelled(package, finding.code, names(finding), UNKNOWN)
-                collect_after_file()
+                collect_after_file(path.stat().st_size)

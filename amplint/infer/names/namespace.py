@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_FILES_FOLLOWED = 100
 """Files that the imports of one file are followed into, directly or not; what lies in more stays unknown."""
-MAX_PROJECT_BYTES = 24_000_000
+MAX_PROJECT_BYTES = 4_000_000
 """Source of the project files kept parsed at a time."""
 
 _GLOBAL = re.compile(r"^[ \t]+global[ \t]", re.MULTILINE)
