@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from amplint.cache.surroundings import around
+from amplint.cache.surroundings import Places
 from amplint.config import Configurations
 from amplint.engine import check_file
 from amplint.judging import Judging, judging_options
@@ -67,7 +67,7 @@ def main() -> None:
             if str(path).startswith(python) and not inside:
                 continue
             count += 1
-            where = around(task.path.parent)
+            where = Places().of(task.path.parent)
             if where.project in (path, *path.parents):
                 covered = how != "open" or path.suffix in TEXTS or path.name in ABOVE
             else:

@@ -13,7 +13,7 @@ from cached_project import make
 from conftest import ROOT
 
 from amplint.cache.digests import Digests
-from amplint.cache.surroundings import Surroundings, around
+from amplint.cache.surroundings import Places, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,10 @@ def asked(folder: Path) -> list[str]:
     lines = done.stdout.splitlines()
     assert int(lines.pop()) > 20, "too little was asked for"
     return lines
+
+
+def surroundings(project: Path) -> str | None:
+    return Surroundings(Digests({}), Places()).of(project / "package")
 
 
 def checkout(folder: Path) -> Path:
@@ -77,38 +81,38 @@ def test_a_linked_folder_counts_by_what_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "linked.py").write_text("VALUE = 1\n")
     (project / "package" / "link").symlink_to(tmp_path / "elsewhere")
-    before = Surroundings(Digests({})).of(project / "package")
+    before = surroundings(project)
     (tmp_path / "elsewhere" / "linked.py").write_text("VALUE = 2\n")
     assert before is not None
-    assert Surroundings(Digests({})).of(project / "package") not in (before, None)
+    assert surroundings(project) not in (before, None)
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
     project = checkout(tmp_path)
     (project / "package" / "again").symlink_to(project)
-    assert Surroundings(Digests({})).of(project / "package") is not None
+    assert surroundings(project) is not None
 
 
 def test_what_is_too_large_to_look_at_has_no_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = checkout(tmp_path)
     monkeypatch.setattr("amplint.cache.surroundings.MAX_ENTRIES", 5)
-    assert Surroundings(Digests({})).of(project / "package") is None
+    assert surroundings(project) is None
 
 
 def test_caches_and_version_control_do_not_count(tmp_path: Path) -> None:
     project = checkout(tmp_path)
-    before = Surroundings(Digests({})).of(project / "package")
+    before = surroundings(project)
     for name in ("package/__pycache__/x.pyc", ".venv/lib/site-packages/other/__init__.py"):
         (project / name).parent.mkdir(parents=True)
-    before = Surroundings(Digests({})).of(project / "package")
+    before = surroundings(project)
     for name in ("package/__pycache__/x.pyc", ".venv/lib/site-packages/other/__init__.py"):
         (project / name).write_text("")
-    assert Surroundings(Digests({})).of(project / "package") == before
+    assert surroundings(project) == before
 
 
 def test_the_project_is_the_outermost_folder_that_is_asked(tmp_path: Path) -> None:
     project = checkout(tmp_path)
-    assert around(project / "package").project == project
-    assert around(source_layout(tmp_path / "other") / "package").project == tmp_path / "other" / "checkout"
-    assert around(installed(tmp_path / "lib")).project == tmp_path / "lib" / "site-packages" / "package"
-    assert os.path.commonpath([around(nested(tmp_path)).project, tmp_path]) == str(tmp_path)
+    assert Places().of(project / "package").project == project
+    assert Places().of(source_layout(tmp_path / "other") / "package").project == tmp_path / "other" / "checkout"
+    assert Places().of(installed(tmp_path / "lib")).project == tmp_path / "lib" / "site-packages" / "package"
+    assert os.path.commonpath([Places().of(nested(tmp_path)).project, tmp_path]) == str(tmp_path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from amplint.cache.digests import Digests, digest
 from amplint.cache.records import record_of, result_of
 from amplint.cache.store import Store
-from amplint.cache.surroundings import Surroundings, around
+from amplint.cache.surroundings import Places, Surroundings
 from amplint.narrowing import WHOLE
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ def checked(tasks: Sequence[Task], folder: Path, check: Callable[[Sequence[Task]
 class _Project:
     """The results of one project and one way of checking, as a file of the store has them."""
 
-    def __init__(self, store: Store, key: str) -> None:
+    def __init__(self, store: Store, key: str, places: Places) -> None:
         self.store = store
         self.key = key
         kept = store.read(key)
         files, known = kept.get("files"), kept.get("digests")
         self.files: dict[str, Any] = files if isinstance(files, dict) else {}
         self.digests = Digests(_known_from(known) if isinstance(known, dict) else {})
-        self.surroundings = Surroundings(self.digests)
+        self.surroundings = Surroundings(self.digests, places)
         self.added: dict[str, list[Any]] = {}
 
     def write(self) -> None:
@@ -79,7 +79,7 @@ class _Kept:
         self._store = store
         self._projects: dict[tuple[str, str], _Project] = {}
         self._asked: dict[int, str | None] = {}
-        self._roots: dict[Path, str] = {}
+        self._places = Places()
 
     def of(self, task: Task) -> FileResult | None:
         project = self._project(task)
@@ -115,15 +115,15 @@ class _Kept:
         return digest(f"{around_it} {task.options.torch_for(task.path)}".encode()) if around_it is not None else None
 
     def _project(self, task: Task) -> _Project | None:
-        asked = self._asked.setdefault(id(task.options), _said(task.options))
+        if id(task.options) not in self._asked:
+            self._asked[id(task.options)] = _said(task.options)
+        asked = self._asked[id(task.options)]
         if asked is None or task.narrowing is not WHOLE:
             return None
-        folder = task.path.parent
-        if folder not in self._roots:
-            self._roots[folder] = str(around(folder).project)
-        key = (self._roots[folder], asked)
+        key = (str(self._places.of(task.path.parent).project), asked)
         if key not in self._projects:
-            self._projects[key] = _Project(self._store, digest("\0".join(key).encode("utf-8", "surrogatepass")))
+            name = digest("\0".join(key).encode("utf-8", "surrogatepass"))
+            self._projects[key] = _Project(self._store, name, self._places)
         return self._projects[key]
 
 

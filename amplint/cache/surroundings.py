@@ -39,14 +39,42 @@ class Around(NamedTuple):
     """The topmost package, of which hidden folders count too; the folder itself where it is in none."""
 
 
-def around(folder: Path) -> Around:
-    """The project of the files in an absolute folder."""
-    root, package = root_of(folder)
-    inside = root / package.partition(".")[0] if package else folder
-    if inside.parent.name in LIBRARY_FOLDERS:
-        return Around(inside, root, inside)
-    starts = [root, *_packages_around(folder), _marked(inside)]
-    return Around(min(starts, key=lambda path: len(path.parts)), root, inside)
+class Places:
+    """Where folders stand, each looked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, Around] = {}
+        self._marks: dict[Path, str] = {}
+
+    def of(self, folder: Path) -> Around:
+        """Where the files in an absolute folder stand."""
+        if folder not in self._known:
+            self._known[folder] = self._found(folder)
+        return self._known[folder]
+
+    def marks(self, folder: Path) -> str:
+        """Which marks of a project lie in a folder, as digits."""
+        if folder not in self._marks:
+            self._marks[folder] = "".join("1" if os.path.exists(os.path.join(folder, mark)) else "0" for mark in MARKS)
+        return self._marks[folder]
+
+    def _found(self, folder: Path) -> Around:
+        root, package = root_of(folder)
+        inside = root / package.partition(".")[0] if package else folder
+        if inside.parent.name in LIBRARY_FOLDERS:
+            return Around(inside, root, inside)
+        starts = [root, *_packages_around(folder), self._marked(inside)]
+        return Around(min(starts, key=lambda path: len(path.parts)), root, inside)
+
+    def _marked(self, folder: Path) -> Path:
+        """The outermost folder above that is marked as a project, below what holds libraries; this one if none is."""
+        found = folder
+        for above in folder.parents:
+            if above.name in LIBRARY_FOLDERS:
+                break
+            if "1" in self.marks(above):
+                found = above
+        return found
 
 
 def _packages_around(folder: Path) -> Iterator[Path]:
@@ -57,22 +85,12 @@ def _packages_around(folder: Path) -> Iterator[Path]:
             yield root
 
 
-def _marked(folder: Path) -> Path:
-    """The outermost folder above that is marked as a project, below what holds libraries; this one if none is."""
-    found = folder
-    for above in folder.parents:
-        if above.name in LIBRARY_FOLDERS:
-            break
-        if any((above / mark).exists() for mark in MARKS):
-            found = above
-    return found
-
-
 class Surroundings:
     """The digests of projects, each looked through once."""
 
-    def __init__(self, digests: Digests) -> None:
+    def __init__(self, digests: Digests, places: Places) -> None:
         self._digests = digests
+        self._places = places
         self._of_folders: dict[Path, str | None] = {}
         self._looked_through: dict[tuple[Path, Path], list[str] | None] = {}
 
@@ -83,7 +101,7 @@ class Surroundings:
         return self._of_folders[folder]
 
     def _found(self, folder: Path) -> str | None:
-        where = around(folder)
+        where = self._places.of(folder)
         key = (where.project, where.inside)
         if key not in self._looked_through:
             self._looked_through[key] = self._whole(where)
@@ -96,14 +114,10 @@ class Surroundings:
     def _whole(self, where: Around) -> list[str] | None:
         """The names below a project, and what the files hold that amplint may read."""
         found: list[str] = []
-        pending, seen = [str(where.project)], set[str]()
+        pending, linked = [str(where.project)], {os.path.realpath(where.project)}
         inside = str(where.inside)
         while pending:
             parent = pending.pop()
-            real = os.path.realpath(parent)
-            if real in seen:
-                continue
-            seen.add(real)
             hidden = parent == inside or parent.startswith(inside + os.sep)
             try:
                 with os.scandir(parent) as scan:
@@ -115,6 +129,8 @@ class Surroundings:
                     return None
                 found.append(entry.path)
                 if _is_folder(entry):
+                    if entry.is_symlink() and not _leads_elsewhere(entry.path, linked):
+                        continue
                     if hidden or not (entry.name.startswith(".") or entry.name in LIBRARY_FOLDERS):
                         pending += [] if entry.name in _IGNORED else [entry.path]
                 elif entry.name.endswith(TEXTS):
@@ -144,8 +160,7 @@ class Surroundings:
 
     def _above(self, folder: Path) -> Iterator[str]:
         """Which folders above are marked as projects."""
-        for above in folder.parents:
-            yield "".join("1" if (above / mark).exists() else "0" for mark in MARKS)
+        yield from map(self._places.marks, folder.parents)
 
 
 def _names(folder: Path) -> list[str]:
@@ -153,6 +168,15 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
+
+
+def _leads_elsewhere(link: str, seen: set[str]) -> bool:
+    """Whether a link leads to what was not looked through yet; ``seen`` are such folders, the project's own first."""
+    real = os.path.realpath(link)
+    if any(real == other or real.startswith(other + os.sep) for other in seen):
+        return False
+    seen.add(real)
+    return True
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
