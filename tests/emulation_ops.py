@@ -1,9 +1,9 @@
 """Calls of operations on cuda's list, run in the emulation or on fake tensors: ``python tests/emulation_ops.py WAY``.
 
-``emulated`` prints what became of every OpInfo sample that reaches a listed operation, as JSON: the dtypes of the
-results, or ``raises``.  ``fake`` reads such a table from standard input and prints the same for cuda's own autocast
-kernels, which run on fake tensors; ``cannot run`` where a build without CUDA stops them.  ``modules-emulated`` and
-``modules-fake`` do so with modules.
+``operations`` prints what became of every OpInfo sample that reaches a listed operation in the emulation, which a fork
+runs, as JSON: the dtypes of the results, or ``raises``; and the same for cuda's own autocast kernels, which run on fake
+tensors; ``cannot run`` where a build without CUDA stops them.  ``modules-emulated`` and ``modules-fake`` do so with
+modules.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import ctypes
 import itertools
 import json
 import logging
+import multiprocessing
 import re
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +52,11 @@ def samples(op: Any) -> list[Any]:
     found = itertools.islice(op.sample_inputs("cpu", FULL, requires_grad=False), 4 * SAMPLES)
     small = [s for s in found if not isinstance(s.input, torch.Tensor) or 0 < s.input.numel() <= LARGEST]
     return small[:SAMPLES]
+
+
+@cache
+def sampled() -> list[tuple[Any, list[Any]]]:
+    return [(op, samples(op)) for op in opinfos()]
 
 
 def given(value: Any, dtypes: Iterator[torch.dtype], device: str) -> Any:
@@ -115,9 +122,9 @@ def emulated_operations() -> dict[str, Any]:
 
     table: dict[str, Any] = {}
     with emulated("cuda"), calls() as log:
-        for op in opinfos():
+        for op, found in sampled():
             for (index, sample), (name, low), inputs in itertools.product(
-                enumerate(samples(op)), LOWS.items(), ("full", "low", "mixed")
+                enumerate(found), LOWS.items(), ("full", "low", "mixed")
             ):
                 log.clear()
                 with torch.autocast("cuda", dtype=low):
@@ -130,14 +137,25 @@ def emulated_operations() -> dict[str, Any]:
 def fake_operations(wanted: set[str]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     names = {json.loads(key)[0] for key in wanted}
-    for op in opinfos():
-        for index, sample in enumerate(samples(op)) if op.full_name in names else ():
+    for op, found in sampled():
+        for index, sample in enumerate(found) if op.full_name in names else ():
             for (name, low), inputs in itertools.product(LOWS.items(), ("full", "low", "mixed")):
                 key = json.dumps([op.full_name, index, name, inputs])
                 if key in wanted:
                     with cuda_on_fake_tensors(low):
                         table[key] = outcome(lambda: called(op, sample, inputs, low, "cuda"))  # noqa: B023
     return table
+
+
+def operations() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both tables, from the same samples; what the emulation replaces is replaced in the fork alone."""
+    sampled()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        table = pool.apply(emulated_operations)
+    kept = register_cuda_guard()
+    fake = fake_operations(set(table))
+    del kept
+    return table, fake
 
 
 class Residual(nn.Module):
@@ -251,9 +269,8 @@ def emulated_modules() -> dict[str, Any]:
         return modules("cuda", lambda low: torch.autocast("cuda", dtype=low))
 
 
-WAYS: dict[str, Callable[[], dict[str, Any]]] = {
-    "emulated": emulated_operations,
-    "fake": lambda: fake_operations(set(json.load(sys.stdin))),
+WAYS: dict[str, Callable[[], Any]] = {
+    "operations": operations,
     "modules-emulated": emulated_modules,
     "modules-fake": lambda: modules("cuda", cuda_on_fake_tensors),
 }

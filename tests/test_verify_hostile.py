@@ -61,7 +61,7 @@ def write(folder: Path, body: str = "pass", example: str = "pass", before: str =
     ],
 )
 def test_a_run_that_ends_badly_is_not_runnable(tmp_path: Path, body: str, said: str) -> None:
-    limit = "40" if said else "10"  # the recursion ends at one limit or the other
+    limit = "40" if said else "4"  # the recursion ends at one limit or the other
     rows, seconds, status = verify(write(tmp_path, body), "--timeout", limit, "--memory", "4")
     assert {row["verdict"] for row in rows} == {"not-runnable"}
     assert all(said in row["error"] for row in rows)
@@ -70,7 +70,7 @@ def test_a_run_that_ends_badly_is_not_runnable(tmp_path: Path, body: str, said: 
 
 
 def test_an_endless_loop_ends_at_the_limit(tmp_path: Path) -> None:
-    rows, seconds, _ = verify(write(tmp_path, "while True: pass"), "--timeout", "8")
+    rows, seconds, _ = verify(write(tmp_path, "while True: pass"), "--timeout", "3")
     assert {row["verdict"] for row in rows} == {"not-runnable"}
     assert "--timeout" in rows[0]["error"]
     assert seconds < 30
@@ -94,7 +94,7 @@ def test_a_flood_of_output_is_not_kept(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_imported(tmp_path: Path, before: str, said: str) -> None:
-    limit = "8" if said == "--timeout" else "60"
+    limit = "3" if said == "--timeout" else "60"
     rows, _, status = verify(write(tmp_path, before=before), "--timeout", limit)
     assert {row["verdict"] for row in rows} == {"not-runnable"}
     assert all(said in row["error"] for row in rows)
