@@ -14,6 +14,7 @@ if BENCHMARKS not in sys.path:
     sys.path.append(BENCHMARKS)
 
 import speed  # noqa: E402
+from ecosystem.releases import Release  # noqa: E402
 from figures import results  # noqa: E402
 from figures.command import PAGE, main  # noqa: E402
 from figures.page import page, shown  # noqa: E402
@@ -67,19 +68,22 @@ def test_what_the_page_cannot_show_is_refused(tmp_path: Path, value: object) -> 
     assert not list(tmp_path.iterdir())
 
 
-def test_the_speed_is_kept_of_the_pinned_release_only(
+def test_the_speed_is_kept_of_the_pinned_releases_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = {}
     monkeypatch.setattr(results, "save", lambda name, command, *, about, seen: kept.update({name: seen}))
-    monkeypatch.setattr(speed, "unpacked", lambda *asked: tmp_path)
-    monkeypatch.setattr(speed, "cpu_seconds", lambda command: 6.0 if "amplint" in command else 1.5)
-    assert speed.main(["--figures", "--runs", "1", "--torchfix-runs", "0"]) == 0
-    ((_, times),) = kept["speed"].items()
-    assert times == {"ast.parse": {"CPU seconds": 1.5}, "amplint": {"CPU seconds": 6.0, "times ast.parse": 4.0}}
+    monkeypatch.setattr(speed, "listed", lambda path: [Release("one", "1.0")])
+    monkeypatch.setattr(speed, "cost", lambda command: speed.Cost(6.0 if "amplint" in command else 1.5, 50))
+    (tmp_path / "one-1.0").mkdir()
+    (tmp_path / "one-1.0" / "file.py").write_text("x = 1\ny = 2\n")
+    asked = ["--cache", str(tmp_path), "--figures", "--runs", "1", "--torchfix-runs", "0"]
+    assert speed.main(asked) == 0
+    row = {"lines": 2, "ast.parse": 1.5, "amplint": 6.0, "times ast.parse": 4.0, "megabytes": 50}
+    assert kept["speed"] == {"packages": 1, "CPU seconds": {"one": row}}
     with pytest.raises(SystemExit):
-        speed.main(["--figures", "--timm", str(tmp_path)])
-    assert "--figures are those of timm" in capsys.readouterr().err
+        speed.main([*asked, "--list", "other.txt"])
+    assert "--figures are those of speed.txt" in capsys.readouterr().err
 
 
 def test_a_share_of_nothing_is_none() -> None:
