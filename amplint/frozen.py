@@ -36,7 +36,8 @@ def _frozen(cls: type, eq: bool, order: bool, options: dict[str, Any]) -> type:
     for name, method in methods.items():
         if name not in given:
             setattr(made, name, method)
-    return made  # type: ignore[no-any-return]
+    kind: type = made
+    return kind
 
 
 def _nothing(_: object) -> tuple[()]:

@@ -11,16 +11,18 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from cached_project import BESIDE, PACKAGE, make, tasks_in, with_a_cache, without_a_cache
+from cached_project import PACKAGE, make, tasks_in, with_a_cache, without_a_cache
 from conftest import ROOT, amplint
 
 from amplint import contents
+from amplint.cache import LEAST_FILES
+from amplint.cache.checking import checked
 from amplint.cache.records import record_of, result_of
 from amplint.cache.store import Store, clean
 from amplint.engine import check_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from amplint.engine import Results, Task
@@ -151,13 +153,18 @@ def test_a_file_that_only_got_a_new_time_is_not_checked(checkout: Path, tmp_path
     assert anew == set()
 
 
-def test_nothing_is_kept_where_a_file_changes_meanwhile(checkout: Path, tmp_path: Path) -> None:
-    from amplint.cache.checking import checked
+@pytest.mark.parametrize("number", [0, 3])
+@pytest.mark.parametrize("name", ["package/scores.py", "package/added.py"])
+def test_nothing_is_kept_where_something_changes_meanwhile(
+    name: str, number: int, checkout: Path, tmp_path: Path
+) -> None:
+    """Results may be found before the first of them is told, as a pool does: what they rest on is noted before."""
 
-    def check(tasks: list[Task]) -> Results:
-        for number, result in enumerate(check_files(tasks, 1)):
-            if number == 3:
-                append("package/scores.py", "\n# later\n")(checkout)
+    def check(tasks: Sequence[Task]) -> Results:
+        results = list(check_files(tasks, 1))
+        for place, result in enumerate(results):
+            if place == number:
+                append(name, "\n# later\n")(checkout)
             yield result
 
     list(checked(tasks_in(checkout), tmp_path / "cache", check))
@@ -278,5 +285,7 @@ def test_every_kind_of_finding_comes_back_as_it_was() -> None:
         assert result_of(result.path, json.loads(json.dumps(record_of(result)))) == result
 
 
-def test_the_project_of_the_tests_is_what_a_run_of_few_files_is_not() -> None:
-    assert len(PACKAGE) + len(BESIDE) > 10
+def test_a_run_of_few_files_keeps_nothing(checkout: Path, tmp_path: Path) -> None:
+    few = [str(checkout / "package" / name) for name in sorted(PACKAGE)[: LEAST_FILES - 1]]
+    amplint("check", *few, "--cache-dir", str(tmp_path / "cache"))
+    assert not (tmp_path / "cache").exists()

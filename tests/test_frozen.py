@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from dataclasses import field, fields, replace
+from operator import lt
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_it_compares_and_shows_itself_as_usual() -> None:
     assert answers(Quick) == answers(Usual)
     assert Quick(1) != Usual(1)
     with pytest.raises(TypeError):
-        _ = Quick(1) < Usual(1)  # type: ignore[operator]
+        lt(Quick(1), Usual(1))
 
 
 def test_it_is_replaced_pickled_and_derived_from() -> None:

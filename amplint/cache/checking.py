@@ -38,6 +38,8 @@ def checked(tasks: Sequence[Task], folder: Path, check: Callable[[Sequence[Task]
             yield result
     if not left:
         return
+    for task in left.values():
+        kept.look_at(task)
     with closing(check(list(left.values()))) as stream:
         for result in stream:
             kept.keep(left[result.path], result)
@@ -59,9 +61,9 @@ class _Project:
         self.added: dict[str, list[Any]] = {}
 
     def write(self) -> None:
-        """Write what is known, unless a file that it rests on holds something else by now."""
+        """Write what is known, unless something that it rests on is another by now."""
         found = self.digests.found()
-        if self.added and self.digests.still(found):
+        if self.added and self.digests.still(found) and self.surroundings.still(found):
             self.store.write(self.key, {"files": self.files | self.added, "digests": found})
 
 
@@ -95,6 +97,13 @@ class _Kept:
             return result_of(task.path, record)
         except (ValueError, TypeError, KeyError, IndexError):
             return None
+
+    def look_at(self, task: Task) -> None:
+        """Note what a result will rest on, before it is found: what changes from now on is another state."""
+        project = self._project(task)
+        if project is not None:
+            project.digests.of(str(task.path))
+            project.surroundings.of(task.path.parent)
 
     def keep(self, task: Task, result: FileResult) -> None:
         project = self._project(task)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.cache.digests import digest
+from amplint.cache.digests import Digests, digest
 from amplint.infer.names.folders import LIBRARY_FOLDERS, root_of
 from amplint.line_length import line_length
 from amplint.project.layout import MARKS, MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amplint.cache.digests import Digests
+    from amplint.cache.digests import Known
 
 MAX_ENTRIES = 40_000
 """Files and folders of one project; where there are more, looking at all of them would cost too much."""
@@ -100,6 +100,11 @@ class Surroundings:
             self._of_folders[folder] = self._found(folder)
         return self._of_folders[folder]
 
+    def still(self, known: Known) -> bool:
+        """Whether all is as it was when it was asked for; ``known`` are the digests of files, looked at again."""
+        again = Surroundings(Digests(known), Places())
+        return all(again.of(folder) == found for folder, found in self._of_folders.items())
+
     def _found(self, folder: Path) -> str | None:
         where = self._places.of(folder)
         key = (where.project, where.inside)
@@ -114,6 +119,7 @@ class Surroundings:
     def _whole(self, where: Around) -> list[str] | None:
         """The names below a project, and what the files hold that amplint may read."""
         found: list[str] = []
+        count = 0
         pending, linked = [str(where.project)], {os.path.realpath(where.project)}
         inside = str(where.inside)
         while pending:
@@ -124,9 +130,10 @@ class Surroundings:
                     entries = sorted(scan, key=lambda entry: entry.name)
             except OSError:
                 entries = []
+            count += len(entries)
+            if count > MAX_ENTRIES:
+                return None
             for entry in entries:
-                if len(found) > MAX_ENTRIES:
-                    return None
                 found.append(entry.path)
                 if _is_folder(entry):
                     if entry.is_symlink() and not _leads_elsewhere(entry.path, linked):
@@ -148,8 +155,8 @@ class Surroundings:
 
     def _beside(self, root: Path) -> Iterator[str]:
         """The names that stand where imports start, and what says of which distribution they are."""
+        yield "\0".join(sorted(_names(root)))
         for folder in (root, root.parent):
-            yield "\0".join(sorted(_names(folder))) if folder == root else ""
             for name in SETTINGS:
                 yield self._digests.of(os.path.join(folder, name))
             for pattern in METADATA:

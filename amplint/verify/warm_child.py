@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+from importlib import import_module
 
 from amplint.verify.warm import NUMBER
 
@@ -23,9 +24,8 @@ def serve(descriptor: int) -> str:
     """Fork whenever that is asked for, and tell how the fork ended. Returns in the fork, with what that is to run. This
     process ends with the other side, and takes the fork with it."""
     with contextlib.suppress(Exception):  # what cannot be imported is for the fork to say
-        import amplint.verify.build
-        import amplint.verify.cell
-        import amplint.verify.run  # noqa: F401
+        for name in ("build", "cell", "run"):
+            import_module(f"amplint.verify.{name}")
     side = socket.socket(fileno=descriptor)
     while True:
         asked, descriptors, _flags, _address = socket.recv_fds(side, 1 << 16, 1)
