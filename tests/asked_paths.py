@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import amplint_rules
+
+import amplint
 from amplint.cache.surroundings import Places
 from amplint.config import Configurations
 from amplint.engine import check_file
@@ -52,14 +55,17 @@ opened: list[Path] = []
 
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open" and isinstance(arguments[0], (str, bytes)):
-        opened.append(Path(os.path.abspath(os.fsdecode(arguments[0]))))
+        name = os.fsdecode(arguments[0])
+        if not name.startswith("<"):  # Python looks for the line of "<unknown>" when a text does not parse
+            opened.append(Path(os.path.abspath(name)))
 
 
 def main() -> None:
     judging = Judging(Configurations(), lambda config, rules: judging_options(config, rules, pedantic=True))
     tasks = plan([sys.argv[1]], judging, []).tasks
     sys.addaudithook(_on_event)
-    python = tuple(map(str, {*sys.path, sys.prefix, sys.base_prefix} - {""}))
+    own = [str(Path(str(package.__file__)).parent) for package in (amplint, amplint_rules)]
+    python = tuple(map(str, {*own, *sys.path, sys.prefix, sys.base_prefix} - {""}))
     count = 0
     for task in tasks:
         for how, path in sorted(asked_while(lambda task=task: check_file(task.path, task.options))):
