@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -366,6 +365,8 @@ def _statistics(findings: list[Finding], output_format: str) -> str:
     counts = Counter((finding.code, finding.name) for finding in findings)
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     if output_format == "json":
+        import json
+
         return json.dumps([{"code": c, "name": n, "count": count} for (c, n), count in rows], indent=2) + "\n"
     width = max((len(str(count)) for _, count in rows), default=0)
     return "".join(f"{count:>{width}}  {code}  {name}\n" for (code, name), count in rows)
