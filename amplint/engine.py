@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
-from amplint.frozen import dataclass
+from amplint.frozen import dataclass, quick_libraries
 from amplint.garbage import collect_after_file, collect_seldom
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.narrowing import WHOLE
@@ -309,7 +309,8 @@ def _judged(
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
-    from amplint.visit import RuleFailure, run_rules
+    with quick_libraries():
+        from amplint.visit import RuleFailure, run_rules
 
     broken: list[RuleFailure] = []
     findings = run_rules(source, facts, suspects, broken)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
+from contextlib import contextmanager
 from operator import attrgetter, ge, gt, le, lt
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass", "sealed"]
+__all__ = ["dataclass", "quick_libraries", "sealed"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from dataclasses import dataclass
     from dataclasses import dataclass as sealed
 else:
@@ -25,31 +26,51 @@ else:
         return _data_class(cls, **options) if cls is not None else lambda made: _data_class(made, **options)
 
     def sealed(*, frozen, **options):
-        return lambda made: _sealed(_data_class(made, frozen=frozen, **options))
+        return lambda made: _set(_refusing(_data_class(made, frozen=frozen, **options)), {"__reduce__": _reduce})
 
 
-def _data_class(cls: type, *, frozen: bool = False, eq: bool = True, order: bool = False, **options: Any) -> type:
+_standard = dataclasses.dataclass
+
+
+@contextmanager
+def quick_libraries() -> Iterator[None]:
+    """Let libraries that are imported meanwhile get their frozen data classes from here too."""
+
+    def dataclass(cls: Any = None, /, **options: Any) -> Any:
+        if cls is None:
+            return lambda made: dataclass(made, **options)
+        return _refusing(_data_class(cls, frozen=True)) if options == {"frozen": True} else _standard(cls, **options)
+
+    dataclasses.dataclass = dataclass
+    try:
+        yield
+    finally:
+        dataclasses.dataclass = _standard
+
+
+def _data_class(cls: type, *, frozen: bool = False, eq: bool = True, order: bool = False, **options: Any) -> Any:
     given = {name for name, value in cls.__dict__.items() if value is not None}
     cls.__doc__ = cls.__doc__ or cls.__qualname__  # else the standard library writes a signature there
-    made: Any = dataclasses.dataclass(cls, init=False, eq=False, repr=False, **options)
-    methods: dict[str, Any] = {"__init__": _init(made), "__repr__": _repr}
+    made: Any = _standard(cls, init=False, eq=False, repr=False, **options)
+    methods: dict[str, Any] = {"__init__": _init(), "__repr__": _repr}
     names = [field.name for field in dataclasses.fields(made) if field.compare]
     if eq:
         values: Callable[[Any], Any] = attrgetter(*names) if names else _nothing
         methods |= {"__eq__": _equal(values), "__hash__": (lambda self: hash(values(self))) if frozen else None}
         if order:
             methods |= {f"__{by.__name__}__": _ordered(values, by) for by in (lt, le, gt, ge)}
+    return _set(made, {name: method for name, method in methods.items() if name not in given})
+
+
+def _set(made: Any, methods: Mapping[str, Any]) -> Any:
     for name, method in methods.items():
-        if name not in given:
-            setattr(made, name, method)
-    kind: type = made
-    return kind
-
-
-def _sealed(made: Any) -> Any:
-    for name, method in {"__setattr__": _refuse, "__delattr__": _refuse, "__reduce__": _reduce}.items():
         setattr(made, name, method)
     return made
+
+
+def _refusing(made: Any) -> Any:
+    """The class, whose objects refuse to be changed."""
+    return _set(made, {"__setattr__": _refuse, "__delattr__": _refuse})
 
 
 def _refuse(self: object, name: str, *_: object) -> None:
@@ -60,12 +81,13 @@ def _reduce(self: Any) -> tuple[Any, ...]:
     return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
 
-def _init(made: Any) -> Callable[..., None]:
-    """An ``__init__`` that is compiled when it is first called."""
+def _init() -> Callable[..., None]:
+    """An ``__init__`` that is compiled when it is first called, for the class that has it then."""
 
     def init(self: Any, *values: Any, **named: Any) -> None:
-        made.__init__ = _compiled(made)
-        made.__init__(self, *values, **named)
+        kind: Any = next(one for one in type(self).__mro__ if one.__dict__.get("__init__") is init)
+        kind.__init__ = _compiled(kind)
+        kind.__init__(self, *values, **named)
 
     return init
 
@@ -74,7 +96,7 @@ _MISSING = dataclasses.MISSING
 
 
 def _compiled(made: Any) -> Any:
-    scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
+    scope: dict[str, Any] = {"_put": object.__setattr__, "_missing": _MISSING}
     placed: list[str] = []
     named: list[str] = []
     lines: list[str] = []
@@ -92,7 +114,7 @@ def _compiled(made: Any) -> Any:
             continue
         if field.init:
             (named if field.kw_only else placed).append(name + default)
-        lines.append(f"_set(self, {name!r}, {value})" if sealed else f"self.{name} = {value}")
+        lines.append(f"_put(self, {name!r}, {value})" if sealed else f"self.{name} = {value}")
     lines += ["self.__post_init__()"] if hasattr(made, "__post_init__") else []
     taken = ", ".join(["self", *placed, *(["*", *named] if named else [])])
     exec(f"def __init__({taken}):\n " + "\n ".join(lines or ["pass"]), scope)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import pickle
 import re
+import subprocess
+import sys
 from dataclasses import field, fields, replace
 from operator import lt
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 from amplint import frozen
 
@@ -128,3 +132,43 @@ def test_what_is_sealed_does_not_change() -> None:
     assert (one.a, replace(one, a=3)) == (1, Sealed(3, (2,)))
     for again in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):
         assert (again, again.c) == (one, [3])
+
+
+LIBCST = """
+import copy, dataclasses, pickle, sys
+from contextlib import nullcontext
+from amplint.frozen import quick_libraries
+with quick_libraries() if sys.argv[1] == "quick" else nullcontext():
+    import libcst as cst
+assert dataclasses.dataclass.__module__ == "dataclasses"
+class Renamed(cst.CSTTransformer):
+    def leave_Name(self, original_node, updated_node):
+        return updated_node.with_changes(value=updated_node.value * 2)
+module = cst.parse_module("class A:\\n    def f(self, x: int = 1, *a, **k):\\n        return {x: [x[1:2]]}  # why\\n")
+print(module, cst.parse_expression("(a + b) if not c else lambda: (yield)"))
+print(module.visit(Renamed()).code, module.deep_clone().deep_equals(module), module == module.deep_clone())
+print(pickle.loads(pickle.dumps(module)).code, copy.copy(module).code, len({module, module.deep_clone()}))
+changed = (lambda: setattr(module, "body", ()), lambda: delattr(module, "body"))
+for wrong in (*changed, lambda: cst.Name(), lambda: cst.Name("")):
+    try:
+        wrong()
+    except Exception as error:
+        print(type(error).__name__, error if isinstance(error, (TypeError, cst.CSTValidationError)) else "")
+print([(field.name, field.init) for field in dataclasses.fields(cst.Call)], cst.Name.__match_args__)
+"""
+
+
+def test_libraries_get_the_same_classes() -> None:
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    usual, quick = (
+        subprocess.run(
+            [sys.executable, "-c", LIBCST, how],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": path},
+        ).stdout
+        for how in ("usual", "quick")
+    )
+    assert quick == usual
+    assert "FrozenInstanceError" in quick
