@@ -81,7 +81,7 @@ def find_files(
                 key = os.path.realpath(file.path) if walk.linked else real + str(file.path)[len(str(path)) :]
                 found.setdefault(key, file)
             discovery.passed_over.count(walk.passed)
-    discovery.files = sorted(found.values(), key=lambda file: file.path)
+    discovery.files = sorted(found.values(), key=lambda file: file.path.parts)
     return discovery
 
 
@@ -182,10 +182,11 @@ class _Walk:
         excludes = self._excludes_of(config) if config is not None else ()
         respected = ignores if config is None or config.respect_gitignore else ()
         for entry in entries:
-            path, is_folder = Path(entry.path), entry.is_dir()
+            is_folder = entry.is_dir()
             wanted = is_folder or self._wanted(entry)
             if not wanted and not entry.name.endswith(NOTEBOOK):
                 continue
+            path = Path(entry.path)
             passed = self._passed(path, is_folder, excludes, respected)
             if passed is None and not wanted:
                 passed = Passed(path, NOTEBOOKS)

@@ -8,7 +8,9 @@ that is installed beside others, it is the package alone, with the metadata that
 
 from __future__ import annotations
 
+import fnmatch
 import os
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.cache.digests import Digests, digest
@@ -17,7 +19,7 @@ from amplint.line_length import line_length
 from amplint.project.layout import MARKS, MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from amplint.cache.digests import Known
@@ -27,6 +29,7 @@ MAX_ENTRIES = 40_000
 _READ_WHOLE = (".py", ".yaml", ".yml")
 """Files that are read however large they are."""
 _IGNORED = ("__pycache__", ".git", ".hg", ".svn", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+_NAME = attrgetter("name")
 
 
 class Around(NamedTuple):
@@ -85,6 +88,16 @@ def _packages_around(folder: Path) -> Iterator[Path]:
             yield root
 
 
+class _Seen(NamedTuple):
+    """What is below a project, hidden folders left out."""
+
+    said: str
+    entries: int
+    passed: list[str]
+    """Hidden folders that were not looked into, which count where they belong to a package."""
+    linked: set[str]
+
+
 class Surroundings:
     """The digests of projects, each looked through once."""
 
@@ -92,7 +105,10 @@ class Surroundings:
         self._digests = digests
         self._places = places
         self._of_folders: dict[Path, str | None] = {}
-        self._looked_through: dict[tuple[Path, Path], list[str] | None] = {}
+        self._seen: dict[Path, _Seen | None] = {}
+        self._wholes: dict[tuple[Path, Path], str | None] = {}
+        self._besides: dict[Path, str] = {}
+        self._listed: dict[Path, list[str]] = {}
 
     def of(self, folder: Path) -> str | None:
         """A digest of what the results in a folder may rest on; None where that is too much to look at."""
@@ -108,41 +124,55 @@ class Surroundings:
     def _found(self, folder: Path) -> str | None:
         where = self._places.of(folder)
         key = (where.project, where.inside)
-        if key not in self._looked_through:
-            self._looked_through[key] = self._whole(where)
-        whole = self._looked_through[key]
+        if key not in self._wholes:
+            self._wholes[key] = self._whole(where)
+        whole = self._wholes[key]
         if whole is None:
             return None
-        beside = [*self._beside(where.root), *self._above(where.inside), str(line_length(folder / "_"))]
-        return digest("\0".join((*whole, *beside)).encode("utf-8", "surrogatepass"))
+        if where.root not in self._besides:
+            self._besides[where.root] = _said(self._beside(where.root))
+        return _said([whole, self._besides[where.root], str(line_length(folder / "_"))])
 
-    def _whole(self, where: Around) -> list[str] | None:
-        """The names below a project, and what the files hold that amplint may read."""
-        found: list[str] = []
-        count = 0
-        pending, linked = [str(where.project)], {os.path.realpath(where.project)}
+    def _whole(self, where: Around) -> str | None:
+        """The names below a project and what the files hold that amplint may read, and which folders above are marked.
+
+        Projects are looked through once, whatever package is asked about, and then the hidden folders inside of that.
+        """
+        if where.project not in self._seen:
+            self._seen[where.project] = self._below([str(where.project)], {os.path.realpath(where.project)})
+        seen = self._seen[where.project]
+        if seen is None:
+            return None
         inside = str(where.inside)
+        hidden = [path for path in seen.passed if path.startswith(inside + os.sep)]
+        more = self._below(hidden, {*seen.linked}, seen.entries, hidden=True)
+        return _said([seen.said, more.said, *self._above(where.inside)]) if more is not None else None
+
+    def _below(self, pending: list[str], linked: set[str], count: int = 0, *, hidden: bool = False) -> _Seen | None:
+        """What is below some folders, in ``hidden`` ones too; None where that is too much. Links count once."""
+        found: list[str] = []
+        passed: list[str] = []
         while pending:
             parent = pending.pop()
-            hidden = parent == inside or parent.startswith(inside + os.sep)
             try:
                 with os.scandir(parent) as scan:
-                    entries = sorted(scan, key=lambda entry: entry.name)
+                    entries = sorted(scan, key=_NAME)
             except OSError:
                 entries = []
             count += len(entries)
             if count > MAX_ENTRIES:
                 return None
             for entry in entries:
-                found.append(entry.path)
+                name, path = entry.name, entry.path
+                found.append(path)
                 if _is_folder(entry):
-                    if entry.is_symlink() and not _leads_elsewhere(entry.path, linked):
+                    if name in _IGNORED or (entry.is_symlink() and not _leads_elsewhere(path, linked)):
                         continue
-                    if hidden or not (entry.name.startswith(".") or entry.name in LIBRARY_FOLDERS):
-                        pending += [] if entry.name in _IGNORED else [entry.path]
-                elif entry.name.endswith(TEXTS):
+                    looked_into = hidden or not (name.startswith(".") or name in LIBRARY_FOLDERS)
+                    (pending if looked_into else passed).append(path)
+                elif name.endswith(TEXTS):
                     found.append(self._held(entry))
-        return found
+        return _Seen(_said(found), count, passed, linked)
 
     def _held(self, entry: os.DirEntry[str]) -> str:
         try:
@@ -155,26 +185,32 @@ class Surroundings:
 
     def _beside(self, root: Path) -> Iterator[str]:
         """The names that stand where imports start, and what says of which distribution they are."""
-        yield "\0".join(sorted(_names(root)))
+        yield from self._names(root)
         for folder in (root, root.parent):
             for name in SETTINGS:
                 yield self._digests.of(os.path.join(folder, name))
             for pattern in METADATA:
-                for found in sorted(folder.glob(pattern)):
+                for name in fnmatch.filter(self._names(folder), pattern):
+                    found = folder / name
                     yield str(found)
                     for held in (found, *sorted(found.glob("*"))) if found.is_dir() else (found,):
                         yield self._digests.of(str(held)) if held.is_file() else ""
+
+    def _names(self, folder: Path) -> list[str]:
+        if folder not in self._listed:
+            try:
+                self._listed[folder] = sorted(os.listdir(folder))
+            except OSError:
+                self._listed[folder] = sorted(METADATA)  # what is known by name may be there nevertheless
+        return self._listed[folder]
 
     def _above(self, folder: Path) -> Iterator[str]:
         """Which folders above are marked as projects."""
         yield from map(self._places.marks, folder.parents)
 
 
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+def _said(parts: Iterable[str]) -> str:
+    return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
 def _leads_elsewhere(link: str, seen: set[str]) -> bool:
