@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import fnmatch
 import os
+from itertools import islice
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.cache.digests import Digests, digest
-from amplint.infer.names.folders import LIBRARY_FOLDERS, root_of
+from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.line_length import line_length
 from amplint.project.layout import MARKS, MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from amplint.cache.digests import Known
 
@@ -47,45 +48,68 @@ class Places:
 
     def __init__(self) -> None:
         self._known: dict[Path, Around] = {}
-        self._marks: dict[Path, str] = {}
+        self._roots: dict[str, tuple[str, str]] = {}
+        self._marks: dict[str, str] = {}
+        self._paths: dict[str, Path] = {}
 
     def of(self, folder: Path) -> Around:
         """Where the files in an absolute folder stand."""
         if folder not in self._known:
-            self._known[folder] = self._found(folder)
+            self._known[folder] = Around(*map(self._path, self._found(str(folder))))
         return self._known[folder]
 
-    def marks(self, folder: Path) -> str:
+    def marks(self, folder: str) -> str:
         """Which marks of a project lie in a folder, as digits."""
         if folder not in self._marks:
             self._marks[folder] = "".join("1" if os.path.exists(os.path.join(folder, mark)) else "0" for mark in MARKS)
         return self._marks[folder]
 
-    def _found(self, folder: Path) -> Around:
-        root, package = root_of(folder)
-        inside = root / package.partition(".")[0] if package else folder
-        if inside.parent.name in LIBRARY_FOLDERS:
-            return Around(inside, root, inside)
-        starts = [root, *_packages_around(folder), self._marked(inside)]
-        return Around(min(starts, key=lambda path: len(path.parts)), root, inside)
+    def _path(self, text: str) -> Path:
+        return self._paths.setdefault(text, Path(text))
 
-    def _marked(self, folder: Path) -> Path:
+    def _found(self, folder: str) -> tuple[str, str, str]:
+        root, package = self._root_of(folder)
+        inside = os.path.join(root, package.partition(".")[0]) if package else folder
+        if os.path.basename(os.path.dirname(inside)) in LIBRARY_FOLDERS:
+            return inside, root, inside
+        starts = [root, *self._packages_around(folder), self._marked(inside)]
+        return min(starts, key=lambda start: start.rstrip(os.sep).count(os.sep)), root, inside
+
+    def _root_of(self, folder: str) -> tuple[str, str]:
+        """What :func:`~amplint.infer.names.folders.root_of` says."""
+        if folder not in self._roots:
+            above, name = os.path.split(folder)
+            if above != folder and os.path.isfile(os.path.join(folder, "__init__.py")):
+                root, package = self._root_of(above)
+                self._roots[folder] = root, f"{package}.{name}" if package else name
+            else:
+                self._roots[folder] = folder, ""
+        return self._roots[folder]
+
+    def _packages_around(self, folder: str) -> Iterator[str]:
+        """Where the imports of the packages start that a folder without an ``__init__`` may belong to."""
+        for above in islice(_above(folder), 2):
+            root, package = self._root_of(above)
+            if package:
+                yield root
+
+    def _marked(self, folder: str) -> str:
         """The outermost folder above that is marked as a project, below what holds libraries; this one if none is."""
         found = folder
-        for above in folder.parents:
-            if above.name in LIBRARY_FOLDERS:
+        for above in _above(folder):
+            if os.path.basename(above) in LIBRARY_FOLDERS:
                 break
             if "1" in self.marks(above):
                 found = above
         return found
 
 
-def _packages_around(folder: Path) -> Iterator[Path]:
-    """Where the imports of the packages start that a folder without an ``__init__`` may belong to."""
-    for above in list(folder.parents)[:2]:
-        root, package = root_of(above)
-        if package:
-            yield root
+def _above(folder: str) -> Iterator[str]:
+    """The folders above an absolute one, the nearest first."""
+    above = os.path.dirname(folder)
+    while above != folder:
+        yield above
+        folder, above = above, os.path.dirname(above)
 
 
 class _Seen(NamedTuple):
@@ -146,7 +170,8 @@ class Surroundings:
         inside = str(where.inside)
         hidden = [path for path in seen.passed if path.startswith(inside + os.sep)]
         more = self._below(hidden, {*seen.linked}, seen.entries, hidden=True)
-        return _said([seen.said, more.said, *self._above(where.inside)]) if more is not None else None
+        above = map(self._places.marks, _above(inside))
+        return _said([seen.said, more.said, *above]) if more is not None else None
 
     def _below(self, pending: list[str], linked: set[str], count: int = 0, *, hidden: bool = False) -> _Seen | None:
         """What is below some folders, in ``hidden`` ones too; None where that is too much. Links count once."""
@@ -203,10 +228,6 @@ class Surroundings:
             except OSError:
                 self._listed[folder] = sorted(METADATA)  # what is known by name may be there nevertheless
         return self._listed[folder]
-
-    def _above(self, folder: Path) -> Iterator[str]:
-        """Which folders above are marked as projects."""
-        yield from map(self._places.marks, folder.parents)
 
 
 def _said(parts: Iterable[str]) -> str:

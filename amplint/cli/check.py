@@ -149,8 +149,7 @@ def run(arguments: Arguments) -> int:
         from amplint.cli.watching import watch
 
         return watch(paths, judging.configurations, quiet=arguments.quiet)
-    whole = [(task, judging.valid(task.path.parent).config) for task in planned.tasks]
-    tasks = left_out.narrowed(whole, paths)
+    tasks = left_out.narrowed(zip(planned.tasks, planned.configs, strict=True), paths)
     errors, passed_over = planned.errors, planned.passed_over
     for line in errors:
         error_message(line)
@@ -168,8 +167,8 @@ def run(arguments: Arguments) -> int:
         pedantic=any(task.options.pedantic for task in tasks),
         unsafe_in=frozenset(
             task.path
-            for task in tasks
-            if arguments.unsafe_fixes is None and judging.valid(task.path.parent).config.unsafe_fixes
+            for task, config in zip(planned.tasks, planned.configs, strict=True)
+            if arguments.unsafe_fixes is None and config.unsafe_fixes
         ),
         errors=list(errors),
     )
