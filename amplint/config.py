@@ -142,8 +142,8 @@ def find_config(folder: Path) -> Config:
 def _in_folder(folder: Path) -> Config | None:
     """What a folder's own file says; a pyproject.toml without ``[tool.amplint]`` says nothing."""
     for name in CONFIG_NAMES:
-        path = folder / name
-        if path.is_file():
+        if os.path.isfile(os.path.join(folder, name)):
+            path = folder / name
             table = _read(path)
             if table is not None:
                 return parse_config(table, path)

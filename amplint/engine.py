@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import os
-import traceback
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
-from amplint.frozen import dataclass
+from amplint.frozen import dataclass, quick_libraries
 from amplint.garbage import collect_after_file, collect_seldom
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.narrowing import WHOLE
 from amplint.notebook import is_notebook
-from amplint.notebook.narrowing import told_together
-from amplint.one_cause import at_each_place, one_for_each_cause
 from amplint.source import Source, SourceError
-from amplint.suppression.hiding import Suppressions
-from amplint.suppression.unused import Rules, reports
-from amplint.telling import standing, weighed
+from amplint.suppression.unused import Rules
 from amplint.threshold import EVERYTHING, Threshold
-from amplint.torch_range import TorchRange, torch_range
 from amplint.unparsable import UNPARSABLE, is_template
 
 if TYPE_CHECKING:
@@ -33,7 +27,8 @@ if TYPE_CHECKING:
     from amplint.claims.suspect import Suspect
     from amplint.infer.state.facts import FileFacts
     from amplint.narrowing import Narrowing
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced, Rule
+    from amplint.torch_range import TorchRange
 
 Results: TypeAlias = "Generator[FileResult, None, None]"
 
@@ -57,7 +52,7 @@ class Options:
     the code runs so.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[Announced, ...]
     scenarios: tuple[Scenario, ...] | None = None
     device: str = "cuda"
     torch_version: tuple[int, int] | None = None
@@ -67,7 +62,7 @@ class Options:
     apart: bool = False
     dropped: bool = False
     asked: frozenset[str] = frozenset()
-    known: tuple[Rule, ...] | None = None
+    known: tuple[Announced, ...] | None = None
     fix: Applicability | None = None
     write: bool = True
 
@@ -78,6 +73,8 @@ class Options:
 
     def torch_for(self, path: Path) -> TorchRange:
         """The releases of torch that a file is judged for."""
+        from amplint.torch_range import TorchRange, torch_range
+
         if self.torch_version is not None:
             return TorchRange(self.torch_version, self.torch_version)
         return torch_range(path.parent)
@@ -155,12 +152,7 @@ def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult
     except SourceError as error:
         findings = _unparsable(source, error, options)
         readable, followed = source.or_empty(), set()
-    findings = with_fingerprints(findings, readable)
-    findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
-    findings, known = narrowing.split(findings, readable)
-    if not options.apart:
-        joined = at_each_place if options.each_place else one_for_each_cause
-        findings = [told for together in told_together(findings, readable) for told in joined(together)]
+    findings, known = _told(findings, readable, options, narrowing) if findings else ([], [])
     return FileResult(
         source.path,
         tuple(findings),
@@ -169,6 +161,22 @@ def _check(source: Source, options: Options, narrowing: Narrowing) -> FileResult
         known=tuple(known),
         alone=alone,
     )
+
+
+def _told(
+    findings: list[Finding], source: Source, options: Options, narrowing: Narrowing
+) -> tuple[list[Finding], list[Finding]]:
+    """The findings that count, one for each cause, and those that a baseline knows."""
+    from amplint.notebook.narrowing import told_together
+    from amplint.one_cause import at_each_place, one_for_each_cause
+
+    findings = with_fingerprints(findings, source)
+    findings = [finding for finding in findings if options.dropped or options.threshold.keeps(finding)]
+    findings, known = narrowing.split(findings, source)
+    if not options.apart:
+        joined = at_each_place if options.each_place else one_for_each_cause
+        findings = [told for together in told_together(findings, source) for told in joined(together)]
+    return findings, known
 
 
 def _may_report(source: Source, options: Options, failures: list[str]) -> bool:
@@ -183,9 +191,13 @@ def _unsilenced(source: Source, findings: list[Finding], options: Options, failu
     reporting = _may_report(source, options, failures)
     if not findings and not reporting:
         return findings
+    from amplint.suppression.hiding import Suppressions
+
     suppressions = Suppressions(source)
     left = suppressions.left(findings)
     if reporting:
+        from amplint.suppression.faults import reports
+
         rules = Rules(options.rules, options.known)
         left += reports(source, suppressions, rules, lambda: _widely(source, options), options.device)
     return left
@@ -209,16 +221,17 @@ def _unparsable(source: Source, error: SourceError, options: Options, whole: str
     return [UNPARSABLE.finding(source.path, error, options.device, whole)]
 
 
-def _rules_for(source: Source, options: Options, failures: list[str]) -> list[Rule]:
+def _rules_for(source: Source, options: Options, failures: list[str]) -> list[Announced]:
     """The rules that may find something, by the text alone."""
     return [rule for rule in options.rules if _may_find(rule, source, failures)]
 
 
 def _findings(
-    source: Source, options: Options, rules: list[Rule], failures: list[str], followed: set[Path]
+    source: Source, options: Options, needed: list[Announced], failures: list[str], followed: set[Path]
 ) -> list[Finding]:
-    if not rules:
+    if not needed:
         return []
+    rules = [rule.imported() for rule in needed]
     torch = options.torch_for(source.path)
     findings, facts = _judged(source, options, rules, torch, torch.newest, failures, followed)
     if facts is None:
@@ -234,7 +247,7 @@ def _findings(
     return findings
 
 
-def _may_find(rule: Rule, source: Source, failures: list[str]) -> bool:
+def _may_find(rule: Announced, source: Source, failures: list[str]) -> bool:
     try:
         return rule.may_find(source.data)
     except Exception as error:
@@ -257,6 +270,7 @@ def _judged(
     """
     from amplint.infer.syntax.scripts import run_in_full_precision
     from amplint.project.ends import Judging
+    from amplint.telling import standing, weighed
 
     judged = [one for one in options.judged if options.scenarios or release >= AUTOCAST_SINCE or not one.autocast]
     scenarios = (CONTROL, *(scenario for scenario in judged if scenario != CONTROL))
@@ -295,7 +309,8 @@ def _judged(
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
-    from amplint.visit import RuleFailure, run_rules
+    with quick_libraries():
+        from amplint.visit import RuleFailure, run_rules
 
     broken: list[RuleFailure] = []
     findings = run_rules(source, facts, suspects, broken)
@@ -303,18 +318,20 @@ def _judged(
     return findings, facts
 
 
-def _failing(rule: Rule) -> str:
+def _failing(rule: Announced) -> str:
     """Whose mistake it is that a rule raises."""
     return f"the rule pack {rule.pack} fails in {rule.code}" if rule.pack else f"internal error in {rule.code}"
 
 
-def _breaking(rule: Rule, path: Path) -> str:
+def _breaking(rule: Announced, path: Path) -> str:
     return f"{_failing(rule)}: its fix breaks {path} and is not applied; --ignore {rule.code} leaves the rule out"
 
 
 def _failure(what: str, path: Path, error: BaseException) -> str:
     line = f"{what} on {path}: {type(error).__name__}: {error}".replace("\n", " ")
     if os.environ.get(DEBUG_VARIABLE):
+        import traceback
+
         return line + "\n" + "".join(traceback.format_exception(error)).rstrip()
     return line
 

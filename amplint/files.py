@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from amplint.frozen import dataclass
 from amplint.notebook import SUFFIX as NOTEBOOK
 from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS, Passed, PassedOver
-from amplint.patterns import gitignore
+from amplint.patterns import GITIGNORE, gitignore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from amplint.config import Config, Configurations
     from amplint.patterns import Patterns
@@ -81,11 +81,11 @@ def find_files(
                 key = os.path.realpath(file.path) if walk.linked else real + str(file.path)[len(str(path)) :]
                 found.setdefault(key, file)
             discovery.passed_over.count(walk.passed)
-    discovery.files = sorted(found.values(), key=lambda file: file.path)
+    discovery.files = sorted(found.values(), key=lambda file: file.path.parts)
     return discovery
 
 
-def files_below(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], errors: list[str]) -> Iterator[FoundFile]:
+def files_below(folder: Path, wanted: Callable[[os.DirEntry[str]], bool], errors: list[str]) -> list[FoundFile]:
     """The ``wanted`` files below an absolute folder, passing over what :func:`find_files` does without configuration.
 
     Adds one line to ``errors`` for every path that could not be read.
@@ -159,40 +159,47 @@ class _Walk:
         self._visited: set[str] = set()
         self.linked = False
         self.passed: list[Passed] = []
+        self._found: list[FoundFile] = []
 
-    def files(self) -> Iterator[FoundFile]:
+    def files(self) -> list[FoundFile]:
         """The wanted files below the folder. Links to folders are followed, each folder once."""
-        return self._below(self._given, _ignores_above(self._given))
+        self._below(self._given, os.path.realpath(self._given), _ignores_above(self._given))
+        return self._found
 
-    def _below(self, folder: Path, ignores: tuple[Patterns, ...]) -> Iterator[FoundFile]:
-        real = os.path.realpath(folder)
+    def _below(self, folder: Path, real: str, ignores: tuple[Patterns, ...]) -> None:
+        """Find the files below a folder, which is ``real`` whatever links lead there."""
         if real in self._visited:
             return
         self._visited.add(real)
-        own = gitignore(folder)
-        if own is not None:
-            ignores = (*ignores, own)
         try:
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: (entry.is_symlink(), entry.name))
         except OSError as error:
             self._errors.append(f"cannot read {folder}: {error.strerror or error}")
             return
+        own = gitignore(folder) if any(entry.name == GITIGNORE for entry in entries) else None
+        if own is not None:
+            ignores = (*ignores, own)
         config = self._configurations.of(folder) if self._configurations is not None else None
         excludes = self._excludes_of(config) if config is not None else ()
         respected = ignores if config is None or config.respect_gitignore else ()
         for entry in entries:
-            path, is_folder = Path(entry.path), entry.is_dir()
+            is_folder = entry.is_dir()
             wanted = is_folder or self._wanted(entry)
             if not wanted and not entry.name.endswith(NOTEBOOK):
                 continue
+            path = folder / entry.name
             passed = self._passed(path, is_folder, excludes, respected)
             if passed is None and not wanted:
                 passed = Passed(path, NOTEBOOKS)
             if passed is not None:
                 self.passed.append(passed)
+            elif is_folder:
+                self.linked = self.linked or entry.is_symlink()
+                below = os.path.realpath(path) if entry.is_symlink() else os.path.join(real, entry.name)
+                self._below(path, below, ignores)
             else:
-                yield from self._entry(entry, path, ignores)
+                self._take(entry, path)
 
     def _excludes_of(self, config: Config) -> tuple[Patterns, ...]:
         """What a configuration excludes, but for the patterns that hide the given folder itself."""
@@ -217,13 +224,10 @@ class _Walk:
                 return Passed(path, IGNORED, _because(decision.pattern, ignore)) if decision.out else None
         return None
 
-    def _entry(self, entry: os.DirEntry[str], path: Path, ignores: tuple[Patterns, ...]) -> Iterator[FoundFile]:
+    def _take(self, entry: os.DirEntry[str], path: Path) -> None:
         self.linked = self.linked or entry.is_symlink()
-        if entry.is_dir():
-            yield from self._below(path, ignores)
-            return
         try:
-            yield FoundFile(path, entry.stat().st_size)
+            self._found.append(FoundFile(path, entry.stat().st_size))
         except OSError as error:
             self._errors.append(f"cannot read {path}: {error.strerror or error}")
 

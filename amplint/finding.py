@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from amplint.frozen import sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,7 @@ class Effect(str, Enum):
     DROP = "drop"
 
 
-@dataclass(frozen=True, slots=True)
+@sealed(frozen=True, slots=True)
 class Doubt:
     """A reason for which a claim may be harmless.
 
@@ -52,7 +53,7 @@ class Doubt:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@sealed(frozen=True, slots=True)
 class HeldDoubt:
     """A doubt that holds about one claim, and where in the claim's file that is seen, None for no one place."""
 
@@ -70,7 +71,7 @@ class Applicability(str, Enum):
     DISPLAY = "display"
 
 
-@dataclass(frozen=True, slots=True)
+@sealed(frozen=True, slots=True)
 class Place:
     """A span of a file, within a cell of it where it is a notebook."""
 
@@ -79,7 +80,7 @@ class Place:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@sealed(frozen=True, slots=True)
 class Cause:
     """A place that decided a dtype, in order from origin to op."""
 
@@ -89,7 +90,7 @@ class Cause:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@sealed(frozen=True, slots=True, order=True)
 class Edit:
     """Replace the text of ``span`` by ``content``; an empty span inserts."""
 
@@ -98,7 +99,7 @@ class Edit:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@sealed(frozen=True, slots=True)
 class Fix:
     """A codemod: edits of one file that are applied together or not at all."""
 
@@ -107,7 +108,7 @@ class Fix:
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@sealed(frozen=True, slots=True)
 class Finding:
     """A claim about one place: under ``scenarios``, on ``device``'s cast policy, this fails or loses.
 
@@ -140,7 +141,7 @@ class Finding:
         return (str(self.filename), self.cell or 0, self.span, self.code)
 
 
-@dataclass(frozen=True, slots=True)
+@sealed(frozen=True, slots=True)
 class FileResult:
     """What came of one file.
 
@@ -171,6 +172,8 @@ def with_fingerprints(findings: list[Finding], source: Source) -> list[Finding]:
     It rests on the code, on the source text of the finding as :func:`normalised`, a comment as it is, and on how many
     equals stand before.
     """
+    import hashlib
+
     seen: Counter[str] = Counter()
     out = []
     for finding in sorted(findings, key=lambda f: f.sort_key):

@@ -15,6 +15,7 @@ from amplint.nearest import nearest
 from amplint.plugins import (
     check_selectors,
     installed_packs,
+    known_rules,
     load_rules,
     named,
     named_packs,
@@ -27,7 +28,7 @@ from amplint.threshold import POSSIBLE, UNASKED, Threshold
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced, Rule
 
 AUTO = "auto"
 """Names the scenarios of a run in which none is named."""
@@ -52,12 +53,12 @@ class Judging:
     def __init__(
         self,
         configurations: Configurations,
-        options: Callable[[Config, tuple[Rule, ...]], Options],
+        options: Callable[[Config, tuple[Announced, ...]], Options],
         *,
         plugins: bool = True,
     ) -> None:
         self.configurations = configurations
-        self.rules: dict[str, Rule] = {}
+        self.rules: dict[str, Announced] = {}
         self._options = options
         self._plugins = plugins
         self._installed = installed_packs() if plugins else ()
@@ -113,7 +114,7 @@ class Judging:
 
     def _judged(self, config: Config) -> Judged:
         packs = (*self._installed, *named_packs(config)) if self._plugins else ()
-        rules = load_rules(packs)
+        rules = known_rules(packs)
         for part in config.parts:
             self._check_part(part, rules)
         options = replace(self._options(config, rules), known=rules if self._plugins else None)
@@ -122,7 +123,7 @@ class Judging:
             self.rules.setdefault(rule.code, rule)
         return judged
 
-    def _check_part(self, part: Config, rules: tuple[Rule, ...]) -> None:
+    def _check_part(self, part: Config, rules: tuple[Announced, ...]) -> None:
         """Raise UsageError, which names the file, for what one file of a configuration has wrong."""
         check_format(part)
         try:
@@ -158,7 +159,7 @@ def judged_in(folder: Path, *, scenario: Sequence[str] = (), device: str | None 
 
 def judging_options(
     config: Config,
-    rules: Sequence[Rule],
+    rules: Sequence[Announced],
     *,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),

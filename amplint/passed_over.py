@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
+from amplint.frozen import dataclass
 from amplint.notebook import SUFFIX
 
 if TYPE_CHECKING:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 
+GITIGNORE = ".gitignore"
+
+
 class PatternProblem(ValueError):
     """What is no pattern: one line, without the file that it stands in."""
 
@@ -76,7 +79,7 @@ def patterns(root: Path, lines: Iterable[str], stated_in: str) -> Patterns:
 
 def gitignore(folder: Path) -> Patterns | None:
     """What the .gitignore of a folder says, without what git cannot read either; None where there is none."""
-    path = folder / ".gitignore"
+    path = folder / GITIGNORE
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -13,15 +13,18 @@ from amplint.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from amplint.config import Config
     from amplint.judging import Judging
     from amplint.passed_over import PassedOver
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The files to check, by path; a line for each path or configuration that cannot be read; what is passed over."""
+    """The files to check, by path, and the configuration of each; a line for each path or configuration that cannot be
+    read; what is passed over."""
 
     tasks: tuple[Task, ...]
+    configs: tuple[Config, ...]
     errors: tuple[str, ...]
     passed_over: PassedOver
 
@@ -31,7 +34,9 @@ def plan(paths: Sequence[str], judging: Judging, selectors: Sequence[Sequence[st
     found = find_files(paths, judging.configurations)
     for folder in filter(os.path.isdir, paths):
         judging.of(Path(os.path.abspath(folder)))
-    judged = [(file, judging.of_file(file.path)) for file in found.files]
-    tasks = tuple(Task(file.path, file.size, by.options) for file, by in judged if by is not None)
+    judged = [(file, by) for file in found.files if (by := judging.of_file(file.path)) is not None]
+    tasks = tuple(Task(file.path, file.size, by.options) for file, by in judged)
     judging.require(*selectors)
-    return Plan(tasks, (*found.errors, *judging.configurations.errors), found.passed_over)
+    return Plan(
+        tasks, tuple(by.config for _, by in judged), (*found.errors, *judging.configurations.errors), found.passed_over
+    )

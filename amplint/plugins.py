@@ -2,20 +2,22 @@
 
 amplint imports no rule statically. Rules come in packs: a pack is a module or package with a function ``all_rules()``
 that returns instances of :class:`amplint.rule.Rule`. The built-in ones are such a pack, which is always there. Others
-are announced by an installed package, as an entry point of the group :data:`GROUP`, or named in a configuration.
+are announced by an installed package, as an entry point of the group :data:`GROUP`, or named in a configuration. A pack
+may have ``announced_rules()`` too, which says what is known of them before they are imported.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-import traceback
 from importlib import import_module
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 from amplint.config import UsageError
 from amplint.frozen import dataclass
 from amplint.nearest import nearest
-from amplint.rule_base import CODE, Rule
+from amplint.rule_base import CODE, Announced
 from amplint.suppression.unused import UNUSED
 from amplint.unparsable import UNPARSABLE
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from amplint.config import Config
+    from amplint.rule_base import Rule
 
 BUILT_IN = "amplint_rules"
 GROUP = "amplint.rules"
@@ -52,6 +55,8 @@ class PackError(UsageError):
 
 def installed_packs() -> tuple[Pack, ...]:
     """The packs that installed packages announce, by the order of their entry points' names."""
+    if not _may_be_installed():
+        return ()
     from importlib.metadata import entry_points
 
     return tuple(
@@ -60,17 +65,47 @@ def installed_packs() -> tuple[Pack, ...]:
     )
 
 
+def _may_be_installed() -> bool:
+    """Whether an installed package may announce a pack: no where no metadata on the way of imports mentions any.
+
+    The standard library's answer takes longer than a small check; it is asked about what does not lie in folders.
+    """
+    if any(hasattr(finder, "find_distributions") for finder in sys.meta_path if finder is not PathFinder):
+        return True
+    return any(os.path.isfile(folder) or _mentions_packs(folder or ".") for folder in dict.fromkeys(sys.path))
+
+
+def _mentions_packs(folder: str) -> bool:
+    try:
+        names = [name for name in os.listdir(folder) if name.lower().endswith((".dist-info", "egg-info"))]
+    except OSError:
+        return False
+    for name in names:
+        try:
+            with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                if GROUP.encode() in file.read():
+                    return True
+        except OSError:
+            continue
+    return False
+
+
 def named_packs(config: Config) -> tuple[Pack, ...]:
     """The packs that the files of a configuration name."""
     return tuple(Pack(name, str(part.path)) for part in config.parts for name in part.plugins)
 
 
 def load_rules(packs: Iterable[Pack] = ()) -> tuple[Rule, ...]:
-    """The built-in rules, those of the packs, and amplint's own, by code. Raises PackError.
+    """The built-in rules, those of the packs, and amplint's own, by code. Raises PackError."""
+    return tuple(rule.imported() for rule in known_rules(packs))
+
+
+def known_rules(packs: Iterable[Pack] = ()) -> tuple[Announced, ...]:
+    """The same, each imported only if its pack does not announce it. Raises PackError.
 
     A pack that is asked for twice is loaded once.
     """
-    known: dict[str, Rule] = {key: rule for rule in OWN for key in (rule.code, rule.name)}
+    known: dict[str, Announced] = {key: rule for rule in OWN for key in (rule.code, rule.name)}
     chosen: dict[str, Pack] = {}
     for pack in (Pack(BUILT_IN), *packs):
         chosen.setdefault(pack.module, pack)
@@ -85,8 +120,8 @@ def load_rules(packs: Iterable[Pack] = ()) -> tuple[Rule, ...]:
     return tuple(rules[code] for code in sorted(rules))
 
 
-def _rules_of(pack: Pack) -> Iterator[Rule]:
-    """What ``all_rules()`` of a pack returns, each marked with the pack if it is not the built-in one."""
+def _rules_of(pack: Pack) -> Iterator[Announced]:
+    """What a pack announces, else what its ``all_rules()`` returns; each marked with the pack if that is another's."""
     try:
         module = import_module(pack.module)
     except (Exception, SystemExit) as error:
@@ -96,11 +131,11 @@ def _rules_of(pack: Pack) -> Iterator[Rule]:
     if not callable(getattr(module, "all_rules", None)):
         raise PackError(pack, f"has no function all_rules() that returns its rules ({_place(module.__file__)})")
     try:
-        rules = list(module.all_rules())
+        rules = list(getattr(module, "announced_rules", module.all_rules)())
     except Exception as error:
         raise PackError(pack, f"fails in all_rules(): {_told(error)}") from error
     for rule in rules:
-        if not isinstance(rule, Rule):
+        if not isinstance(rule, Announced):
             raise PackError(pack, f"returns from all_rules() what is no instance of amplint.rule.Rule: {rule!r}")
         missing = [name for name in _NEEDED if not hasattr(rule, name)]
         if missing:
@@ -122,6 +157,8 @@ def _not_installed(module: str) -> str:
 
 def _told(error: BaseException) -> str:
     """An error, and the line that raised it."""
+    import traceback
+
     said = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:
@@ -133,7 +170,8 @@ def _place(file: str | None) -> str:
     return file or "a folder without an __init__.py"
 
 
-def _origin(rule: Rule) -> str:
+def _origin(announced: Announced) -> str:
+    rule = announced.imported()
     return f"{type(rule).__module__}.{type(rule).__qualname__}"
 
 
@@ -146,7 +184,7 @@ def find_rule(rules: Iterable[Rule], text: str) -> Rule:
     raise UsageError(f"unknown rule '{text}'{nearest(text, [*(r.code for r in rules), *(r.name for r in rules)])}")
 
 
-def check_selectors(rules: Iterable[Rule], selectors: Iterable[str]) -> None:
+def check_selectors(rules: Iterable[Announced], selectors: Iterable[str]) -> None:
     """Raise UsageError for a selector that matches none of the rules."""
     rules = list(rules)
     for selector in selectors:
@@ -156,8 +194,8 @@ def check_selectors(rules: Iterable[Rule], selectors: Iterable[str]) -> None:
 
 
 def select_rules(
-    rules: Sequence[Rule], select: Sequence[str], ignore: Sequence[str], extend_select: Sequence[str] = ()
-) -> tuple[Rule, ...]:
+    rules: Sequence[Announced], select: Sequence[str], ignore: Sequence[str], extend_select: Sequence[str] = ()
+) -> tuple[Announced, ...]:
     """The rules that the selectors (codes, prefixes of codes, names, ``ALL``) leave on.
 
     Where a rule is both selected and ignored the longer selector wins, and ``ignore`` on a tie. An empty ``select``
@@ -174,17 +212,17 @@ def select_rules(
     return tuple(chosen)
 
 
-def unmatched(rules: Iterable[Rule], selectors: Sequence[str]) -> tuple[Rule, ...]:
+def unmatched(rules: Iterable[Announced], selectors: Sequence[str]) -> tuple[Announced, ...]:
     """The rules that no selector matches."""
     return tuple(rule for rule in rules if not any(_weight(selector, rule) for selector in selectors))
 
 
-def named(rules: Sequence[Rule], selectors: Sequence[str]) -> frozenset[str]:
+def named(rules: Sequence[Announced], selectors: Sequence[str]) -> frozenset[str]:
     """The codes of the rules that a selector names: by the whole code or the name."""
     return frozenset(rule.code for rule in rules for one in selectors if one.upper() == rule.code or one == rule.name)
 
 
-def _weight(selector: str, rule: Rule) -> int:
+def _weight(selector: str, rule: Announced) -> int:
     """How specifically a selector matches a rule; 0 where it does not."""
     if selector.lower() == rule.name:
         return 100

@@ -58,12 +58,11 @@ class Example:
     pedantic: bool = False
 
 
-class Rule:
-    """Base of all rules. Subclasses set the class attributes and override :meth:`suspects` and ``visit_*`` methods.
+class Announced:
+    """What is known of a rule without importing it: what it is called, and which files it has to see.
 
-    The visitor calls ``visit_Call(node, suspect, visit)`` (likewise ``visit_With``, ``visit_ClassDef``, ``visit_Name``
-    and so on, by the class name of the libcst node) for each suspect at its node; without such a method the suspect is
-    reported as it is, with no fix.
+    Subclasses set the class attributes. A pack may announce its rules so, and each is imported for the first file that
+    it may find something in.
     """
 
     code: ClassVar[str]
@@ -89,12 +88,14 @@ class Rule:
     dtype, or where the claim is about settings, a training step or an API."""
     mend: ClassVar[str] = ""
     """A name for what mends its findings, where that mends another rule's findings of the same culprit too."""
-    bad: ClassVar[tuple[Example, ...]] = ()
-    good: ClassVar[tuple[Example, ...]] = ()
     fix: ClassVar[Applicability | None] = None
     """The best applicability a fix of this rule can have; None where it never offers one."""
     pack: str = ""
     """The pack that brings it, which amplint sets when it loads one; empty for the built-in rules."""
+
+    def imported(self) -> Rule:
+        """The rule itself."""
+        raise NotImplementedError
 
     def may_find(self, data: bytes) -> bool:
         """Whether a file of these bytes can have a finding of this rule, going by its tokens."""
@@ -104,6 +105,26 @@ class Rule:
                 return False
         return True
 
+    @property
+    def url(self) -> str | None:
+        """Its page; a rule of a pack has none, unless it says so itself."""
+        return None if self.pack else f"{DOCUMENTATION_SITE}/{self.code}/"
+
+
+class Rule(Announced):
+    """Base of all rules. Subclasses set the class attributes and override :meth:`suspects` and ``visit_*`` methods.
+
+    The visitor calls ``visit_Call(node, suspect, visit)`` (likewise ``visit_With``, ``visit_ClassDef``, ``visit_Name``
+    and so on, by the class name of the libcst node) for each suspect at its node; without such a method the suspect is
+    reported as it is, with no fix.
+    """
+
+    bad: ClassVar[tuple[Example, ...]] = ()
+    good: ClassVar[tuple[Example, ...]] = ()
+
+    def imported(self) -> Rule:
+        return self
+
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         """The places in one file that may deserve a finding."""
         raise NotImplementedError
@@ -112,11 +133,6 @@ class Rule:
     def summary(self) -> str:
         """The first sentence of the documentation."""
         return documentation(self).split("\n", 1)[0].rstrip(".")
-
-    @property
-    def url(self) -> str | None:
-        """Its page; a rule of a pack has none, unless it says so itself."""
-        return None if self.pack else f"{DOCUMENTATION_SITE}/{self.code}/"
 
 
 @lru_cache(maxsize=1)
@@ -132,9 +148,9 @@ def _spelled(strings: tuple[str, ...]) -> tuple[tuple[bytes, bytes], ...]:
     return tuple((whole, whole) if word == whole else (word, whole) for word, whole in found)
 
 
-def documentation(rule: Rule) -> str:
+def documentation(rule: Announced) -> str:
     """A rule's docstring with its indentation removed."""
-    return inspect.getdoc(type(rule)) or ""
+    return inspect.getdoc(type(rule.imported())) or ""
 
 
 def finding_of(

@@ -21,17 +21,16 @@ Python that the project, as the same folder or metadata states it, runs on (``py
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from amplint import contents, requirement_files
 from amplint.config import NEWEST_TORCH, parse_toml
+from amplint.data import read_table
 from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -166,8 +165,7 @@ def _first_for(pythons: str) -> Release | None:
     if not pythons.strip():
         return None
     allowed = SpecifierSet(pythons)
-    table = json.loads(files("amplint.data").joinpath("python_support.json").read_text(encoding="utf-8"))["first"]
-    for python, release in table.items():
+    for python, release in read_table("python_support.json")["first"].items():
         if any(allowed.contains(f"{python}.{patch}") for patch in _PYTHON_PATCHES):
             major, minor = release.split(".")
             return int(major), int(minor)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from sys import version_info
 from typing import TYPE_CHECKING
 
-from amplint.claims.suspect import Suspect
 from amplint.finding import Severity
-from amplint.judge.certainty import FORCED
 from amplint.rule_base import Rule, finding_of
 from amplint.source import Location, SourceError, Span
 
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from amplint.claims.suspect import Suspect
     from amplint.finding import Finding
     from amplint.infer.state.facts import FileFacts
     from amplint.source import Source
@@ -61,6 +60,9 @@ class UnparsableFile(Rule):
 
     def finding(self, path: Path, error: SourceError, device: str, whole: str = "file") -> Finding:
         """The finding that stands for a whole file, or a whole cell, where the parser stopped."""
+        from amplint.claims.suspect import Suspect
+        from amplint.judge.certainty import FORCED
+
         start = error.location
         span = Span(start, Location(start.row, start.column + 1))
         refused = f"Python {version_info.major}.{version_info.minor} cannot parse this"

@@ -68,7 +68,7 @@ def circles(imports: Mapping[str, Mapping[str, str]]) -> list[set[str]]:
 def rule_imports() -> dict[str, Counter[str]]:
     """What the files of ``rules/`` import from amplint: modules, and names with the number of files that do."""
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for path in sorted((ROOT / "rules").glob("*.py")):
+    for path in sorted((ROOT / "rules").glob("amp*.py")):
         names = {
             (node.module, alias.name)
             for node, _ in _imports(ast.parse(path.read_bytes()), "now")

@@ -1,9 +1,11 @@
-"""Write the pages of ``docs/rules/`` from the rules, and bring up to date what the other pages and README.md show.
+"""Write the pages of ``docs/rules/`` and ``rules/index.py`` from the rules, and bring up to date what the other pages
+and README.md show.
 
     python docs/generate.py           # all, which takes a minute: it runs the commands that pages show
-    python docs/generate.py --rules   # the pages of the rules only
+    python docs/generate.py --rules   # the pages and the index of the rules only
 
 A rule's page is what ``amplint explain CODE`` prints, but for its last line. Pages of rules that are gone are removed.
+The index has what a check asks of a rule before a file needs it.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from __future__ import annotations
 import sys
 from itertools import groupby
 from pathlib import Path
+from pprint import pformat
 from typing import TYPE_CHECKING
 
+from amplint.announcing import row_of
 from amplint.explain.rule_families import TITLES
 from amplint.explain.rule_page import rule_page
-from amplint.plugins import load_rules
+from amplint.plugins import BUILT_IN, load_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from amplint.rule_base import Rule
 
 FOLDER = Path(__file__).resolve().parent / "rules"
+RULE_INDEX = FOLDER.parent.parent / "rules" / "index.py"
 INDEX = "README.md"
 NOTE = "<!-- Written by docs/generate.py. Edit the rule. -->\n\n"
 BACK = f"\n[All rules]({INDEX})\n"
@@ -53,7 +58,7 @@ def by_hand() -> list[Path]:
 
 
 def write_rules() -> None:
-    """Write the pages of the rules."""
+    """Write the pages and the index of the rules."""
     wanted = pages(load_rules())
     FOLDER.mkdir(exist_ok=True)
     for path in sorted(FOLDER.glob("*.md")):
@@ -62,6 +67,7 @@ def write_rules() -> None:
             print(f"removed {path.name}")
     for name, text in wanted.items():
         _write(FOLDER / name, text)
+    _write(RULE_INDEX, index_of(load_rules()))
 
 
 def _write(path: Path, text: str) -> None:
@@ -74,6 +80,18 @@ def pages(rules: Sequence[Rule]) -> dict[str, str]:
     """The text of every file of the folder, by its name."""
     written = {page_name(rule): NOTE + rule_page(rule) + BACK for rule in rules}
     return {INDEX: NOTE + "\n".join(_index(rules)) + "\n", **written}
+
+
+def index_of(rules: Sequence[Rule]) -> str:
+    """The text of the index: a row for each module of the built-in rules that has one rule."""
+    modules = [type(rule).__module__ for rule in rules]
+    rows = {
+        module.removeprefix(f"{BUILT_IN}."): row_of(rule)
+        for rule, module in zip(rules, modules, strict=True)
+        if module.startswith(f"{BUILT_IN}.") and modules.count(module) == 1
+    }
+    said = "What is known of each rule before it is imported. Written by docs/generate.py: edit the rule."
+    return f'"""{said}"""\n\nROWS = {pformat(rows, width=120, sort_dicts=False)}\n'
 
 
 def page_name(rule: Rule) -> str:

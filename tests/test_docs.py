@@ -47,11 +47,17 @@ def test_the_pages_are_those_of_the_rules() -> None:
     assert not differing, "run python docs/generate.py"
 
 
+def test_the_index_is_that_of_the_rules() -> None:
+    assert generate.RULE_INDEX.read_text() == generate.index_of(RULES), "run python docs/generate.py --rules"
+
+
 def test_the_generator_writes_what_differs_and_removes_what_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(generate, "FOLDER", tmp_path / "rules")
+    monkeypatch.setattr(generate, "RULE_INDEX", tmp_path / "index.py")
     generate.write_rules()
+    assert (tmp_path / "index.py").read_text() == generate.index_of(RULES)
     (tmp_path / "rules" / "AMP105.md").write_text("edited by hand")
     (tmp_path / "rules" / "AMP777.md").write_text("a rule that is no more")
     capsys.readouterr()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from dataclasses import fields
 from enum import Enum
@@ -59,6 +60,16 @@ class _Project:
         self.digests = Digests(_known_from(known) if isinstance(known, dict) else {})
         self.surroundings = Surroundings(self.digests, places)
         self.added: dict[str, list[Any]] = {}
+        self._wholes: dict[str, str | None] = {}
+
+    def whole(self, task: Task) -> str | None:
+        """All that a result rests on beside the file: its surroundings, and the releases of torch for it."""
+        folder = os.path.dirname(task.path)
+        if folder not in self._wholes:
+            around = self.surroundings.of(task.path.parent)
+            torch = task.options.torch_for(task.path)
+            self._wholes[folder] = digest(f"{around} {torch}".encode()) if around is not None else None
+        return self._wholes[folder]
 
     def write(self) -> None:
         """Write what is known, unless something that it rests on is another by now."""
@@ -80,19 +91,20 @@ class _Kept:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._projects: dict[tuple[str, str], _Project] = {}
+        self._of_folders: dict[tuple[str, int], _Project | None] = {}
         self._asked: dict[int, str | None] = {}
         self._places = Places()
 
     def of(self, task: Task) -> FileResult | None:
-        project = self._project(task)
-        row = project.files.get(str(task.path)) if project is not None else None
+        path, project = str(task.path), self._project(task)
+        row = project.files.get(path) if project is not None else None
         if project is None or row is None:
             return None
         try:
             own, whole, record = row
-            if own != project.digests.of(str(task.path)):
+            if own != project.digests.of(path):
                 return None
-            if whole is not None and whole != self._whole(project, task):
+            if whole is not None and whole != project.whole(task):
                 return None
             return result_of(task.path, record)
         except (ValueError, TypeError, KeyError, IndexError):
@@ -109,7 +121,7 @@ class _Kept:
         project = self._project(task)
         if project is None or result.failures or result.error is not None:
             return
-        whole = None if result.alone else self._whole(project, task)
+        whole = None if result.alone else project.whole(task)
         if whole is None and not result.alone:
             return
         project.added[str(task.path)] = [project.digests.of(str(task.path)), whole, record_of(result)]
@@ -118,16 +130,19 @@ class _Kept:
         for project in self._projects.values():
             project.write()
 
-    def _whole(self, project: _Project, task: Task) -> str | None:
-        """All that a result rests on beside the file: its surroundings, and the releases of torch for it."""
-        around_it = project.surroundings.of(task.path.parent)
-        return digest(f"{around_it} {task.options.torch_for(task.path)}".encode()) if around_it is not None else None
-
     def _project(self, task: Task) -> _Project | None:
+        if task.narrowing is not WHOLE:
+            return None
+        key = (os.path.dirname(task.path), id(task.options))
+        if key not in self._of_folders:
+            self._of_folders[key] = self._found(task)
+        return self._of_folders[key]
+
+    def _found(self, task: Task) -> _Project | None:
         if id(task.options) not in self._asked:
             self._asked[id(task.options)] = _said(task.options)
         asked = self._asked[id(task.options)]
-        if asked is None or task.narrowing is not WHOLE:
+        if asked is None:
             return None
         key = (str(self._places.of(task.path.parent).project), asked)
         if key not in self._projects:

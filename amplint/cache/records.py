@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def result_of(path: Path, record: list[Any]) -> FileResult:
         path,
         tuple(map(_finding, findings)),
         notes=tuple(notes),
-        followed=frozenset(map(Path, followed)),
+        followed=frozenset(map(_path, followed)),
         passed_over=passed_over,
     )
 
@@ -70,11 +71,11 @@ def _finding(row: list[Any]) -> Finding:
         message,
         Severity(severity),
         Certainty(certainty),
-        Path(filename),
+        _path(filename),
         _span(span),
         tuple(scenarios),
         device,
-        tuple(Cause(Path(file), _span(at), text, cell) for file, at, text, cell in causes),
+        tuple(Cause(_path(file), _span(at), text, cell) for file, at, text, cell in causes),
         _or_none(_fix, fix),
         tuple(map(_doubt, doubts)),
         tuple(map(_place, also)),
@@ -83,6 +84,11 @@ def _finding(row: list[Any]) -> Finding:
         cell,
         fingerprint,
     )
+
+
+@lru_cache(maxsize=4096)
+def _path(text: str) -> Path:
+    return Path(text)
 
 
 def _fix(row: list[Any]) -> Fix:
@@ -98,7 +104,7 @@ def _doubt(row: list[Any]) -> HeldDoubt:
 
 def _place(row: list[Any]) -> Place:
     file, span, cell = row
-    return Place(Path(file), _span(span), cell)
+    return Place(_path(file), _span(span), cell)
 
 
 def _span(row: list[list[int]]) -> Span:

@@ -8,17 +8,20 @@ that is installed beside others, it is the package alone, with the metadata that
 
 from __future__ import annotations
 
+import fnmatch
 import os
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.cache.digests import Digests, digest
-from amplint.infer.names.folders import LIBRARY_FOLDERS, root_of
+from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.line_length import line_length
 from amplint.project.layout import MARKS, MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
     from amplint.cache.digests import Known
 
@@ -27,6 +30,7 @@ MAX_ENTRIES = 40_000
 _READ_WHOLE = (".py", ".yaml", ".yml")
 """Files that are read however large they are."""
 _IGNORED = ("__pycache__", ".git", ".hg", ".svn", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+_NAME = attrgetter("name")
 
 
 class Around(NamedTuple):
@@ -44,45 +48,78 @@ class Places:
 
     def __init__(self) -> None:
         self._known: dict[Path, Around] = {}
-        self._marks: dict[Path, str] = {}
+        self._roots: dict[str, tuple[str, str]] = {}
+        self._marks: dict[str, str] = {}
+        self._paths: dict[str, Path] = {}
 
     def of(self, folder: Path) -> Around:
         """Where the files in an absolute folder stand."""
         if folder not in self._known:
-            self._known[folder] = self._found(folder)
+            self._known[folder] = Around(*map(self._path, self._found(str(folder))))
         return self._known[folder]
 
-    def marks(self, folder: Path) -> str:
+    def marks(self, folder: str) -> str:
         """Which marks of a project lie in a folder, as digits."""
         if folder not in self._marks:
             self._marks[folder] = "".join("1" if os.path.exists(os.path.join(folder, mark)) else "0" for mark in MARKS)
         return self._marks[folder]
 
-    def _found(self, folder: Path) -> Around:
-        root, package = root_of(folder)
-        inside = root / package.partition(".")[0] if package else folder
-        if inside.parent.name in LIBRARY_FOLDERS:
-            return Around(inside, root, inside)
-        starts = [root, *_packages_around(folder), self._marked(inside)]
-        return Around(min(starts, key=lambda path: len(path.parts)), root, inside)
+    def _path(self, text: str) -> Path:
+        return self._paths.setdefault(text, Path(text))
 
-    def _marked(self, folder: Path) -> Path:
+    def _found(self, folder: str) -> tuple[str, str, str]:
+        root, package = self._root_of(folder)
+        inside = os.path.join(root, package.partition(".")[0]) if package else folder
+        if os.path.basename(os.path.dirname(inside)) in LIBRARY_FOLDERS:
+            return inside, root, inside
+        starts = [root, *self._packages_around(folder), self._marked(inside)]
+        return min(starts, key=lambda start: start.rstrip(os.sep).count(os.sep)), root, inside
+
+    def _root_of(self, folder: str) -> tuple[str, str]:
+        """What :func:`~amplint.infer.names.folders.root_of` says."""
+        if folder not in self._roots:
+            above, name = os.path.split(folder)
+            if above != folder and os.path.isfile(os.path.join(folder, "__init__.py")):
+                root, package = self._root_of(above)
+                self._roots[folder] = root, f"{package}.{name}" if package else name
+            else:
+                self._roots[folder] = folder, ""
+        return self._roots[folder]
+
+    def _packages_around(self, folder: str) -> Iterator[str]:
+        """Where the imports of the packages start that a folder without an ``__init__`` may belong to."""
+        for above in islice(_above(folder), 2):
+            root, package = self._root_of(above)
+            if package:
+                yield root
+
+    def _marked(self, folder: str) -> str:
         """The outermost folder above that is marked as a project, below what holds libraries; this one if none is."""
         found = folder
-        for above in folder.parents:
-            if above.name in LIBRARY_FOLDERS:
+        for above in _above(folder):
+            if os.path.basename(above) in LIBRARY_FOLDERS:
                 break
             if "1" in self.marks(above):
                 found = above
         return found
 
 
-def _packages_around(folder: Path) -> Iterator[Path]:
-    """Where the imports of the packages start that a folder without an ``__init__`` may belong to."""
-    for above in list(folder.parents)[:2]:
-        root, package = root_of(above)
-        if package:
-            yield root
+def _above(folder: str) -> Iterator[str]:
+    """The folders above an absolute one, the nearest first."""
+    above = os.path.dirname(folder)
+    while above != folder:
+        yield above
+        folder, above = above, os.path.dirname(above)
+
+
+class _Seen(NamedTuple):
+    """What is below a project, hidden folders left out."""
+
+    said: str
+    entries: int
+    passed: list[str]
+    """Hidden folders that were not looked into, which count where they belong to a package."""
+    linked: set[str]
 
 
 class Surroundings:
@@ -92,7 +129,10 @@ class Surroundings:
         self._digests = digests
         self._places = places
         self._of_folders: dict[Path, str | None] = {}
-        self._looked_through: dict[tuple[Path, Path], list[str] | None] = {}
+        self._seen: dict[Path, _Seen | None] = {}
+        self._wholes: dict[tuple[Path, Path], str | None] = {}
+        self._besides: dict[Path, str] = {}
+        self._listed: dict[Path, list[str]] = {}
 
     def of(self, folder: Path) -> str | None:
         """A digest of what the results in a folder may rest on; None where that is too much to look at."""
@@ -108,41 +148,56 @@ class Surroundings:
     def _found(self, folder: Path) -> str | None:
         where = self._places.of(folder)
         key = (where.project, where.inside)
-        if key not in self._looked_through:
-            self._looked_through[key] = self._whole(where)
-        whole = self._looked_through[key]
+        if key not in self._wholes:
+            self._wholes[key] = self._whole(where)
+        whole = self._wholes[key]
         if whole is None:
             return None
-        beside = [*self._beside(where.root), *self._above(where.inside), str(line_length(folder / "_"))]
-        return digest("\0".join((*whole, *beside)).encode("utf-8", "surrogatepass"))
+        if where.root not in self._besides:
+            self._besides[where.root] = _said(self._beside(where.root))
+        return _said([whole, self._besides[where.root], str(line_length(folder / "_"))])
 
-    def _whole(self, where: Around) -> list[str] | None:
-        """The names below a project, and what the files hold that amplint may read."""
-        found: list[str] = []
-        count = 0
-        pending, linked = [str(where.project)], {os.path.realpath(where.project)}
+    def _whole(self, where: Around) -> str | None:
+        """The names below a project and what the files hold that amplint may read, and which folders above are marked.
+
+        Projects are looked through once, whatever package is asked about, and then the hidden folders inside of that.
+        """
+        if where.project not in self._seen:
+            self._seen[where.project] = self._below([str(where.project)], {os.path.realpath(where.project)})
+        seen = self._seen[where.project]
+        if seen is None:
+            return None
         inside = str(where.inside)
+        hidden = [path for path in seen.passed if path.startswith(inside + os.sep)]
+        more = self._below(hidden, {*seen.linked}, seen.entries, hidden=True)
+        above = map(self._places.marks, _above(inside))
+        return _said([seen.said, more.said, *above]) if more is not None else None
+
+    def _below(self, pending: list[str], linked: set[str], count: int = 0, *, hidden: bool = False) -> _Seen | None:
+        """What is below some folders, in ``hidden`` ones too; None where that is too much. Links count once."""
+        found: list[str] = []
+        passed: list[str] = []
         while pending:
             parent = pending.pop()
-            hidden = parent == inside or parent.startswith(inside + os.sep)
             try:
                 with os.scandir(parent) as scan:
-                    entries = sorted(scan, key=lambda entry: entry.name)
+                    entries = sorted(scan, key=_NAME)
             except OSError:
                 entries = []
             count += len(entries)
             if count > MAX_ENTRIES:
                 return None
             for entry in entries:
-                found.append(entry.path)
+                name, path = entry.name, entry.path
+                found.append(path)
                 if _is_folder(entry):
-                    if entry.is_symlink() and not _leads_elsewhere(entry.path, linked):
+                    if name in _IGNORED or (entry.is_symlink() and not _leads_elsewhere(path, linked)):
                         continue
-                    if hidden or not (entry.name.startswith(".") or entry.name in LIBRARY_FOLDERS):
-                        pending += [] if entry.name in _IGNORED else [entry.path]
-                elif entry.name.endswith(TEXTS):
+                    looked_into = hidden or not (name.startswith(".") or name in LIBRARY_FOLDERS)
+                    (pending if looked_into else passed).append(path)
+                elif name.endswith(TEXTS):
                     found.append(self._held(entry))
-        return found
+        return _Seen(_said(found), count, passed, linked)
 
     def _held(self, entry: os.DirEntry[str]) -> str:
         try:
@@ -155,26 +210,28 @@ class Surroundings:
 
     def _beside(self, root: Path) -> Iterator[str]:
         """The names that stand where imports start, and what says of which distribution they are."""
-        yield "\0".join(sorted(_names(root)))
+        yield from self._names(root)
         for folder in (root, root.parent):
             for name in SETTINGS:
                 yield self._digests.of(os.path.join(folder, name))
             for pattern in METADATA:
-                for found in sorted(folder.glob(pattern)):
+                for name in fnmatch.filter(self._names(folder), pattern):
+                    found = folder / name
                     yield str(found)
                     for held in (found, *sorted(found.glob("*"))) if found.is_dir() else (found,):
                         yield self._digests.of(str(held)) if held.is_file() else ""
 
-    def _above(self, folder: Path) -> Iterator[str]:
-        """Which folders above are marked as projects."""
-        yield from map(self._places.marks, folder.parents)
+    def _names(self, folder: Path) -> list[str]:
+        if folder not in self._listed:
+            try:
+                self._listed[folder] = sorted(os.listdir(folder))
+            except OSError:
+                self._listed[folder] = sorted(METADATA)  # what is known by name may be there nevertheless
+        return self._listed[folder]
 
 
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+def _said(parts: Iterable[str]) -> str:
+    return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
 def _leads_elsewhere(link: str, seen: set[str]) -> bool:

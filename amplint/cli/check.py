@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -150,8 +149,7 @@ def run(arguments: Arguments) -> int:
         from amplint.cli.watching import watch
 
         return watch(paths, judging.configurations, quiet=arguments.quiet)
-    whole = [(task, judging.valid(task.path.parent).config) for task in planned.tasks]
-    tasks = left_out.narrowed(whole, paths)
+    tasks = left_out.narrowed(zip(planned.tasks, planned.configs, strict=True), paths)
     errors, passed_over = planned.errors, planned.passed_over
     for line in errors:
         error_message(line)
@@ -169,8 +167,8 @@ def run(arguments: Arguments) -> int:
         pedantic=any(task.options.pedantic for task in tasks),
         unsafe_in=frozenset(
             task.path
-            for task in tasks
-            if arguments.unsafe_fixes is None and judging.valid(task.path.parent).config.unsafe_fixes
+            for task, config in zip(planned.tasks, planned.configs, strict=True)
+            if arguments.unsafe_fixes is None and config.unsafe_fixes
         ),
         errors=list(errors),
     )
@@ -366,6 +364,8 @@ def _statistics(findings: list[Finding], output_format: str) -> str:
     counts = Counter((finding.code, finding.name) for finding in findings)
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     if output_format == "json":
+        import json
+
         return json.dumps([{"code": c, "name": n, "count": count} for (c, n), count in rows], indent=2) + "\n"
     width = max((len(str(count)) for _, count in rows), default=0)
     return "".join(f"{count:>{width}}  {code}  {name}\n" for (code, name), count in rows)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import FileResult, Finding
     from amplint.reduce.reduced import Reduced
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
     from amplint.source import Location
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<row>\d+)(?::(?P<column>\d+))?:?")
@@ -180,7 +180,7 @@ def _told(source: Source, reduced: Reduced, seconds: float) -> str:
 # ---- the file -----------------------------------------------------------------------------------------------------
 
 
-def _head(reduced: Reduced, rule: Rule, name: str) -> Iterator[str]:
+def _head(reduced: Reduced, rule: Announced, name: str) -> Iterator[str]:
     """Comments that say what the file shows, and with what."""
     from amplint.reduce.settings import versions
 

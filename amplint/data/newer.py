@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from amplint.data import read_table
 
 Release = tuple[int, int]
 Entry = dict[str, Any]
@@ -18,8 +19,7 @@ Entry = dict[str, Any]
 @cache
 def _changes(table: str) -> dict[str, list[tuple[Release, Entry | None]]]:
     """By name, the changes of a table's entry, the oldest release first."""
-    text = files("amplint.data").joinpath("newer.json").read_text(encoding="utf-8")
-    named: dict[str, dict[str, Entry | None]] = json.loads(text)["tables"][table]
+    named: dict[str, dict[str, Entry | None]] = read_table("newer.json")["tables"][table]
     return {
         name: sorted((_release(text), change) for text, change in changes.items()) for name, changes in named.items()
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
+from amplint.frozen import dataclass
 from amplint.notebook.json_places import read_array
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from amplint.finding import Severity
+from amplint.frozen import dataclass
 from amplint.preflight.gpus import BF16_AND_TF32, FP8, TENSOR_CORES, Gpu, find_gpu, model_of
 from amplint.preflight.nvidia_smi import Listing, list_gpus
 from amplint.preflight.problem import Evidence, Problem, of_machine

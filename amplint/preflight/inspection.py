@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from amplint.files import display_path
+from amplint.frozen import dataclass
 from amplint.preflight.advisories import Advisory, load_advisories
 from amplint.preflight.discovery import find_inputs
 from amplint.preflight.hardware import Machine, judge_hardware, see_machine

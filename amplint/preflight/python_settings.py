@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.preflight import document
 from amplint.preflight.call import Call, Dtype, Value, Variable
 from amplint.preflight.document import UNKNOWN, Node

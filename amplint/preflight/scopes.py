@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

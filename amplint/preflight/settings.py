@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint.files import display_path
+from amplint.frozen import dataclass
 from amplint.preflight.configs import TOKENS, calls_of_document, deepspeed_call
 from amplint.preflight.document import DocumentError, Mapping, Node
 from amplint.preflight.frameworks import SCRIPT_TOKENS

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from amplint.engine import Options
     from amplint.finding import Finding
     from amplint.reduce.settings import Settings
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
     from amplint.source import Location, Source
 
 FOR_SIZE = 0.8
@@ -49,7 +49,7 @@ def reduce_finding(
     at: Location,
     source: Source,
     options: Options,
-    rules: Sequence[Rule],
+    rules: Sequence[Announced],
     followed: frozenset[Path],
     seconds: float,
 ) -> Reduced | None:

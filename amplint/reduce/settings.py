@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from amplint.engine import Options
     from amplint.finding import Finding
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Settings:
     torch_version: str
     pedantic: bool
 
-    def options(self, rules: Sequence[Rule]) -> Options:
+    def options(self, rules: Sequence[Announced]) -> Options:
         """What is judged under these settings."""
         return judging_options(
             Config(),
@@ -61,7 +61,7 @@ class Settings:
         return shlex.join(["amplint", "check", *switches, *given, name])
 
 
-def candidates(finding: Finding, path: Path, options: Options, rules: Sequence[Rule]) -> Iterator[Settings]:
+def candidates(finding: Finding, path: Path, options: Options, rules: Sequence[Announced]) -> Iterator[Settings]:
     """Settings that may show a finding in a file of its own, those that say least first."""
     torch = options.torch_for(path)
     select, extend = _selectors(options, rules)
@@ -73,7 +73,7 @@ def candidates(finding: Finding, path: Path, options: Options, rules: Sequence[R
             )
 
 
-def _selectors(options: Options, rules: Sequence[Rule]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _selectors(options: Options, rules: Sequence[Announced]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """``--select`` and ``--extend-select`` for the rules that are on."""
     on = {rule.code for rule in options.rules}
     default = {rule.code for rule in select_rules(rules, (), ())}

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability
+from amplint.frozen import dataclass
 from amplint.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.finding import Finding
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
     from amplint.verify.proof import Proof
 
 FORMATS = ("full", "concise", "grouped", "json", "sarif", "github", "gitlab", "junit", "rdjson")
+
+_SILENT = ("full", "concise", "grouped", "github")
+"""Those that say nothing where nothing is found."""
 
 Piece = tuple[str, str]
 """Text and its rich style; an empty style is plain."""
@@ -35,7 +39,7 @@ class Context:
     files of the run, and ``errors`` what went wrong in it, a line each.
     """
 
-    rules: dict[str, Rule]
+    rules: Mapping[str, Announced]
     sources: dict[Path, Source] = field(default_factory=dict)
     cells: dict[Path, dict[int, Source]] = field(default_factory=dict)
     pedantic: bool = False
@@ -82,6 +86,8 @@ class Context:
 
 def render(output_format: str, findings: Sequence[Finding], context: Context) -> list[Line]:
     """The report in one of :data:`FORMATS`, line by line without line endings."""
+    if not findings and output_format in _SILENT:
+        return []
     module = import_module(f"amplint.report.{output_format}")
     function: Callable[[Sequence[Finding], Context], Iterable[Line]] = module.render
     return list(function(findings, context))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from amplint.finding import Cause, Finding, Fix, Place
     from amplint.report import Context, Line
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
     from amplint.source import Span
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -54,9 +54,10 @@ def render(findings: Sequence[Finding], context: Context) -> Iterator[Line]:
         yield [(line, "")]
 
 
-def _rule(code: str, rule: Rule | None) -> dict[str, Any]:
-    if rule is None:
+def _rule(code: str, announced: Announced | None) -> dict[str, Any]:
+    if announced is None:
         return {"id": code}
+    rule = announced.imported()
     text = documentation(rule)
     return {
         "id": code,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from amplint.claims.legacy_names import LEGACY, LEGACY_MODULES
 from amplint.claims.legacy_uses import bound_name, root_of
 from amplint.finding import Applicability
+from amplint.frozen import dataclass
 from amplint.orphans import is_exported
 from amplint.rewriting.legacy_calls import rewrite_annotation, rewrite_bare, rewrite_call, rewrite_partial
 

@@ -10,7 +10,7 @@ from amplint.finding import Certainty, Severity
 
 if TYPE_CHECKING:
     from amplint.finding import Finding
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
     from amplint.server.positions import Places
 
 SOURCE = "amplint"
@@ -20,7 +20,7 @@ _SEVERITIES = {
 }
 
 
-def diagnostic(finding: Finding, rule: Rule | None, places: Places) -> types.Diagnostic:
+def diagnostic(finding: Finding, rule: Announced | None, places: Places) -> types.Diagnostic:
     """One finding with the places that decided its dtypes and those that fail for the same cause."""
     related = [
         types.DiagnosticRelatedInformation(places.location(cause.filename, cause.span), cause.message)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
 
+from amplint.frozen import dataclass
 from amplint.server.analyser import World
 
 if TYPE_CHECKING:

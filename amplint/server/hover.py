@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from amplint.annotate.origins import Place
     from amplint.annotate.rows import FileDtypes
     from amplint.finding import Finding
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
     from amplint.server.positions import Places
     from amplint.source import Location
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def hover(
     location: Location,
     path: Path,
-    found: Iterable[tuple[Finding, Rule]],
+    found: Iterable[tuple[Finding, Announced]],
     dtypes: FileDtypes | None,
     places: Places,
 ) -> types.Hover | None:
@@ -42,7 +42,7 @@ def hover(
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text), places.of(path).range(span))
 
 
-def _rules(near: Iterable[tuple[Finding, Rule]]) -> Iterator[str]:
+def _rules(near: Iterable[tuple[Finding, Announced]]) -> Iterator[str]:
     for rule in {rule.code: rule for _, rule in near}.values():
         more = f"\n\n[{rule.code} on the web]({rule.url})" if rule.url is not None else ""
         yield f"**{rule.code} {rule.name}**: {documentation(rule)}{more}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amplint.finding import Finding
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
     from amplint.server.actions import Shown
     from amplint.server.analyser import Checked, OptionsOf
     from amplint.server.buffers import Buffer
@@ -211,7 +211,7 @@ class _Session:
         if known is None:
             return None
         places, path = self._places(known.buffer), known.buffer.path
-        found: list[tuple[Finding, Rule]] = []
+        found: list[tuple[Finding, Announced]] = []
         if checked is not None:
             rules = _rules(checked)
             found = [(finding, rules[finding.code]) for finding in checked.result.findings]
@@ -248,7 +248,7 @@ class _Session:
         self._server.window_show_message(types.ShowMessageParams(kind, text))
 
 
-def _rules(checked: Checked) -> dict[str, Rule]:
+def _rules(checked: Checked) -> dict[str, Announced]:
     return {rule.code: rule for rule in checked.options.rules} if checked.options is not None else {}
 
 

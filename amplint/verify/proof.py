@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amplint.finding import Finding
-    from amplint.rule_base import Rule
+    from amplint.rule_base import Announced
 
 _SAID = {
     Verdict.CONFIRMED: "confirmed by a run",
@@ -50,7 +50,7 @@ class Proof:
         return {"verdict": self.verdict.value, "run": self.row.to_json(fix_check=True) if self.row else None}
 
 
-def proof(finding: Finding, rows: Sequence[Row], rule: Rule | None) -> Proof:
+def proof(finding: Finding, rows: Sequence[Row], rule: Announced | None) -> Proof:
     """Of all rows of a finding, at each of its places."""
     if not rows:
         return Proof(Verdict.NOT_RUNNABLE)

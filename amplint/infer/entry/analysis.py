@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.entry.functions import autograd_facts, confirm
 from amplint.infer.entry.lookups import looked_up
 from amplint.infer.entry.roots import roots

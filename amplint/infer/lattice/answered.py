@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.values import Value
-from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
     import ast
@@ -19,7 +19,7 @@ ASKED = "?"
 """What the names begin with under which answers are kept."""
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Answered(Value):
     """A test that was made: the scenarios in which it was true and false on the paths that lead here, a bit each.
 
@@ -37,7 +37,7 @@ class Answered(Value):
     joined: dict[str, Value] = field(default_factory=dict)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Held(Value):
     """A test whose answer a variable holds; ``words`` as of one that was made, with that variable."""
 

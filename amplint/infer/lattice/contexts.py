@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.values import UNKNOWN, Value
-from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
     import ast
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.dtypes import Autocast
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class AutocastFlag(Value):
     """The answer of an autocast query, or of a comparison of dtypes: bit masks of the scenarios in which it can be
     True, and can be False."""
@@ -28,7 +28,7 @@ class AutocastFlag(Value):
         return ("flag", self.on, self.off)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class AutocastContext(Value):
     """An autocast context manager or decorator, not yet entered: how it changes a state, and how it was written."""
 

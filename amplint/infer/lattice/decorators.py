@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.values import DTypeValue, Value
-from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.contexts import AutocastContext
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Decorated(Value):
     """A function behind a decorator that changes how it runs.
 
@@ -45,7 +45,7 @@ class Decorated(Value):
         return (self.function,) if plain else None
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class CustomDecorator(Value):
     """``custom_fwd(...)`` or ``custom_bwd(...)`` that waits for its function."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.values import Tensor, Value
-from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorType(Value):
     """The dtype of ``tensor`` and its memory, by name."""
 

@@ -6,13 +6,13 @@ keys. Origins are left out of keys: where a dtype came from does not change what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from sys import float_info
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.keying import keys_of
-from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
     import ast
@@ -31,7 +31,7 @@ class Made(Enum):
     ADDED = "a parameter without a dtype was put beside a layer that a model already had"
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Origin:
     """Where a dtype was decided: a place, what happened there, the resulting dtypes and where those came from."""
 
@@ -108,7 +108,7 @@ NEVER = _Unknown()
 """What a call gives that does not come back."""
 
 
-@unchanging(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Const(Value):
     """A Python literal: number, string, bytes, None, Ellipsis."""
 
@@ -126,7 +126,7 @@ class Const(Value):
 NONE = Const(None)
 
 
-@unchanging(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Text(Value):
     """A string that a caller may choose: ``usual`` where it passes none.
 
@@ -148,7 +148,7 @@ LARGE, SMALL = 60000.0, 1e-3
 """Numbers beyond these are kept where others are forgotten: half precision may not hold them."""
 
 
-@unchanging(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A limit of dtypes: ``torch.finfo(x.dtype).min``."""
 
@@ -157,7 +157,7 @@ class Limit:
     negated: bool = False
 
 
-@unchanging(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Number(Value):
     """A Python number that is not known: ``kind`` is bool, int or float. ``usual`` where a caller passes no other.
 
@@ -194,7 +194,7 @@ def extreme_of(value: Value | None) -> float | Limit | None:
     return extreme(value.value) if isinstance(value, Const) else None
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class FloatLimits(Value):
     """``torch.finfo`` of a dtype."""
 
@@ -225,7 +225,7 @@ class Trait(Enum):
     BUCKET_SQUARE = "squares of such gradients"
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tensor(Value):
     """A tensor: its dtype in every scenario.
 
@@ -263,7 +263,7 @@ class Tensor(Value):
         return Tensor(self.dtypes, None, self.origin, host=self.host)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class DTypeValue(Value):
     """A ``torch.dtype``; ``written``: spelled as a literal such as ``torch.float32``."""
 
@@ -276,7 +276,7 @@ class DTypeValue(Value):
         return ("dtype", self.dtypes, self.written)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Device(Value):
     """A ``torch.device`` or its type as a string; ``type`` is None where it follows a tensor."""
 
@@ -287,7 +287,7 @@ class Device(Value):
         return ("device", self.type)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sequence(Value):
     """A tuple or list: its items where their number is known, else the join of all as ``element``.
 
@@ -363,7 +363,7 @@ class Mapping(Value):
             self.other = UNKNOWN
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class TorchName(Value):
     """A torch function, class or module, by qualified name."""
 
@@ -378,7 +378,7 @@ class TorchName(Value):
         return ()
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class External(Value):
     """Something of a library that is neither torch nor the project, by qualified name."""
 
@@ -393,7 +393,7 @@ class External(Value):
         return ()
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layer(Value):
     """An instance of a ``torch.nn`` class: its parameters' values by name, and its children for containers.
 
@@ -413,7 +413,7 @@ class Layer(Value):
         return ("layer", self.name, tuple(self.tensors), held, children)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Partial(Value):
     """``functools.partial(callee, ...)``."""
 
@@ -427,7 +427,7 @@ class Partial(Value):
         return ("partial", len(self.args), tuple(self.keywords), keys_of(self, held, len(held)))
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorMethod(Value):
     """A method of a tensor, not yet called."""
 
@@ -440,7 +440,7 @@ class TensorMethod(Value):
         return ("method", self.name, self.tensor.key)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Builtin(Value):
     """A Python builtin or a method of a Python value that the interpreter knows, as a handler."""
 
@@ -456,7 +456,7 @@ class Builtin(Value):
         return () if self.receiver is None else None
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Template(Builtin):
     """A string with parts that are not known, ``form`` as :mod:`amplint.infer.syntax.templates` writes it."""
 
@@ -467,7 +467,7 @@ class Template(Builtin):
         return ("template", self.form)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Union(Value):
     """One of several values, for kinds that do not join: layers, instances, None beside a tensor."""
 

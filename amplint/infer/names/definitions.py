@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.values import Mapping, Value
-from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
     import ast
@@ -32,7 +32,7 @@ class Enclosing(Protocol):
         """Note that what runs next may raise."""
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Function(Value):
     """A function written in the project.
 
@@ -59,7 +59,7 @@ class Function(Value):
         return () if not self.closure else None
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bound(Value):
     """A method with its instance."""
 
@@ -120,7 +120,7 @@ class Instance(Value):
     """What its constructor set attributes to, by ``id`` of the branch in which it did; 0 outside of all."""
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Super(Value):
     """``super()`` inside a method."""
 

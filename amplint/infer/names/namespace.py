@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.frozen import dataclass
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
@@ -21,7 +22,6 @@ from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
 from amplint.infer.syntax.bodies import OF_TENSORS, Body, attributes_set, body_of, globals_said
 from amplint.infer.syntax.outline import Outline, Unparsed, outline
-from amplint.infer.syntax.unchanging import unchanging
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ class Namespace:
         return ModuleValue(namespace) if namespace else External(name)
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ModuleValue(Value):
     """A module of the project, or a builtin namespace."""
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.joining import is_none
 from amplint.infer.lattice.values import UNKNOWN, Sequence, Tensor, Value
-from amplint.infer.syntax.unchanging import replace, unchanging
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -22,7 +23,7 @@ _COLLATE = 6
 """The place of a loader's ``collate_fn``."""
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dataset(Sequence):
     """A data set of tensors, a part of one, or a loader: ``element`` is what it gives whatever the index."""
 

@@ -5,11 +5,10 @@ Read from ``amplint/data/layers.json``, which ``amplint.data.generate_layers`` m
 
 from __future__ import annotations
 
-import json
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any
 
+from amplint.data import read_table
 from amplint.frozen import dataclass
 from amplint.infer.lattice.values import Const, Value
 from amplint.infer.torch_model.torch_ops import Op, find_op, op_of, support_of, with_kernels
@@ -75,9 +74,8 @@ class LayerClass:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, dict[str, Any]]:
-    text = files("amplint.data").joinpath("layers.json").read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = json.loads(text)["ops"]
-    return table
+    layers: dict[str, dict[str, Any]] = read_table("layers.json")["ops"]
+    return layers
 
 
 @cache

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, LOW, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.lattice.joining import element_of, is_none, number_kind, options_of, unite
 from amplint.infer.lattice.traits import trait_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
     BITS,
@@ -26,7 +27,6 @@ from amplint.infer.lattice.dtypes import (
     real_of,
 )
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Trait, Value
-from amplint.infer.syntax.unchanging import unchanging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ COMPLEX_NUMBER = "complex"
 """The kind of a Python number such as ``1j``, which makes any tensor complex."""
 
 
-@unchanging(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parts(Sequence):
     """A result of several parts that have names, as that of ``torch.max(x, dim)``."""
 

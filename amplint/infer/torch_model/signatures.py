@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from amplint.data import read_table
 from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ class Signature:
 
 @cache
 def _read() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(files("amplint.data").joinpath("signatures.json").read_text(encoding="utf-8"))
-    return table
+    read: dict[str, Any] = read_table("signatures.json")
+    return read
 
 
 @cache

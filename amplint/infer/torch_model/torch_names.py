@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from amplint.data import read_table
 from amplint.data.newer import Release
 
 Span = tuple[Release, Release]
@@ -41,8 +40,8 @@ def missing(name: str, release: Release) -> str | None:
 
 @cache
 def _read() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(files("amplint.data").joinpath("names.json").read_text(encoding="utf-8"))
-    return table
+    read: dict[str, Any] = read_table("names.json")
+    return read
 
 
 @cache

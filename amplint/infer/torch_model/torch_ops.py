@@ -7,12 +7,11 @@ which has what a GPU's kernels do otherwise, ``devices.json``, which says what h
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from amplint.data import read_table
 from amplint.data.newer import entry_in, merged
 from amplint.frozen import dataclass
 from amplint.infer.lattice.scenarios import DEVICES
@@ -268,27 +267,25 @@ def _version(text: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def _measured() -> dict[str, Any]:
-    measured: dict[str, Any] = json.loads(files("amplint.data").joinpath("ops.json").read_text(encoding="utf-8"))
+    measured: dict[str, Any] = read_table("ops.json")
     return measured
 
 
 @lru_cache(maxsize=1)
 def _devices() -> dict[str, list[str]]:
-    text = files("amplint.data").joinpath("devices.json").read_text(encoding="utf-8")
-    table: dict[str, list[str]] = json.loads(text)["ops"]
-    return table
+    devices: dict[str, list[str]] = read_table("devices.json")["ops"]
+    return devices
 
 
 @lru_cache(maxsize=1)
 def _cuda() -> dict[str, dict[str, Any]]:
-    text = files("amplint.data").joinpath("cuda.json").read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = json.loads(text)["ops"]
-    return table
+    cuda: dict[str, dict[str, Any]] = read_table("cuda.json")["ops"]
+    return cuda
 
 
 def _table() -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = _measured()["ops"]
-    return table
+    ops: dict[str, dict[str, Any]] = _measured()["ops"]
+    return ops
 
 
 @cache

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.unchanging import replace
 

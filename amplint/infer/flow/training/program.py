@@ -7,9 +7,10 @@ A *place* names something that may hold an object across statements: a variable 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from amplint.frozen import dataclass
 from amplint.infer.syntax.bodies import children
 from amplint.infer.syntax.templates import template_of
 
