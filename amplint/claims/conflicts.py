@@ -193,14 +193,15 @@ class _Judged:
         found = [*self._conflicts.values(), *self._aligned_elsewhere()]
         raising = self.refused | {id(conflict.node) for conflict in found if conflict.standing.told}
         for conflict in sorted(found, key=lambda c: (self._hidden(c, raising), c.standing.rank)):
-            if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
+            first = self._first.get(id(conflict.node), {id(conflict.node)})
+            if id(conflict.node) not in first and first <= self._conflicts.keys():
                 continue
             if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
                 defect = (conflict.kind, conflict.culprit, conflict.function)
                 if defect in spoken:
                     if conflict.standing.told:
-                        first = kept[spoken[defect]]
-                        kept[spoken[defect]] = replace(first, also=(*first.also, conflict.node))
+                        told = kept[spoken[defect]]
+                        kept[spoken[defect]] = replace(told, also=(*told.also, conflict.node))
                     continue
                 spoken[defect] = len(kept)
             kept.append(conflict)

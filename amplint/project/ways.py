@@ -23,9 +23,10 @@ from amplint.project.mentions import (
     callers,
     definitions,
     first_work,
-    inner_definitions,
+    inner_rows,
     made_of,
     mentions,
+    methods_by_row,
     runs_made_of,
     takes,
 )
@@ -123,16 +124,16 @@ class Ways:
         named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
         if all(untyped or not scenario.keeps_explicit for scenario in named) and self._builds(target, row):
             return True
-        made = any(_encloses(node, row) for node in inner_definitions(target))
+        made = row in inner_rows(target)
         return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
 
     def _builds(self, target: Definition, row: int) -> bool:
         """Whether a line stands in a method of a module that constructors call, and methods that only they do: nothing
         else. It runs before anything is cast."""
-        methods = [s.name for s in target.body if isinstance(s, Function) and _encloses(s, row)]
-        if not isinstance(target, ast.ClassDef) or not methods or not self._in_module(row):
+        methods = methods_by_row(target).get(row) if isinstance(target, ast.ClassDef) else None
+        if not methods or not self._in_module(row):
             return False
-        pending, seen = methods, {*methods}
+        pending, seen = [*methods], {*methods}
         while pending:
             found = self._callers(pending.pop())
             if not found or "" in found:
@@ -317,7 +318,3 @@ class _Walk:
 
 def _forwards(cls: ast.ClassDef) -> Iterator[Function]:
     yield from (s for s in cls.body if isinstance(s, ast.FunctionDef) and s.name == "forward")
-
-
-def _encloses(node: ast.stmt, row: int) -> bool:
-    return node.lineno <= row <= (node.end_lineno or row)
