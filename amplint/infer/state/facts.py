@@ -419,6 +419,8 @@ class FileFacts:
     """``id`` of the uses that were met where nothing had raised."""
     activations: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The activations of each function of the file whose body was followed, by the line of its definition."""
+    called: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Those of them that another function was seen to call."""
     entered: Set[int] = frozenset()
     """``id`` of the functions of the file whose body was followed as called from outside of all functions."""
     layers_called: Mapping[int, Layer] = field(default_factory=dict)
