@@ -142,9 +142,19 @@ def dtype_of(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | No
 
 def dtype_of_tensor(node: ast.expr) -> str | None:
     """An expression for the dtype of a tensor's expression, None where that is not to be evaluated again."""
-    while (inner := _behind_view(node)) is not None:
+    while (inner := _behind_view(node) or _beside_integer(node)) is not None:
         node = inner
     return f"{ast.unparse(node)}.dtype" if is_stable(node) else None
+
+
+def _beside_integer(node: ast.expr) -> ast.expr | None:
+    """What an integer that is written out is added to or multiplied with, which keeps its dtype: ``x`` of ``1 - x``."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+        return None
+    sides = (node.left, node.right)
+    numbers = [type(side.value) is int for side in sides if isinstance(side, ast.Constant)]
+    others = [side for side in sides if not isinstance(side, ast.Constant)]
+    return others[0] if numbers == [True] else None
 
 
 def _behind_view(node: ast.expr) -> ast.expr | None:
@@ -179,6 +189,11 @@ def dtype_in(operand: Operand, lane: int) -> str:
 def known_floating(operand: Operand) -> bool:
     """Whether an operand is known to be floating in every scenario."""
     return all(lane.known and not lane.mask & ~FLOATS for lane in operand.value.dtypes)
+
+
+def sure_floating(operand: Operand) -> bool:
+    """Whether an operand is floating in every scenario by what the code says, not by what callers are taken to pass."""
+    return known_floating(operand) and not any(lane.assumed for lane in operand.value.dtypes)
 
 
 def written_cast(operand: Operand) -> str | None:

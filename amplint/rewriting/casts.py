@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.operands import castable, differ, dtype_of, dtype_of_tensor, lanes_of
+from amplint.claims.operands import castable, differ, dtype_of, dtype_of_tensor, is_stable, lanes_of
 from amplint.finding import Applicability, Edit
 from amplint.infer.lattice.dtypes import BITS
 from amplint.rewriting.nodes import find_operand
 from amplint.source import Span
+
+_EXACT = (ast.Add, ast.Sub, ast.Mult)
+"""Operators that give what their operands promote to, integers too."""
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -107,6 +110,15 @@ def _is_dtype(visit: Visit, argument: cst.Arg) -> bool:
         and not argument.star
         and any(r.name in dtypes and visit.source.span(r.node) == place for r in visit.facts.references)
     )
+
+
+def result_dtype(visit: Visit, node: ast.expr) -> tuple[str | None, list[Edit]]:
+    """An expression for the dtype of a tensor's expression, a sum or product of two tensors too, and its imports."""
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) else ()
+    if sides and all(map(is_stable, sides)):
+        torch, imports = visit.import_name("torch")
+        return f"{torch}.result_type({', '.join(map(ast.unparse, sides))})", imports
+    return dtype_of_tensor(node), []
 
 
 def report_promotion(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
