@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, disagreement, label, suspects_of
-from amplint.claims.operands import differ, lanes_of, sure_floating, wider
+from amplint.claims.operands import differ, known_in, lanes_of, sure_floating, wider
 from amplint.rewriting.casts import alignment
 from amplint.rule import Applicability, Example, Kind, Rule, Severity, Suspect
 
@@ -181,7 +181,7 @@ def _leaders(facts: FileFacts, conflict: Conflict) -> list[Operand]:
     if outside:
         return [operand for operand in outside if operand.value.leaf][:1]
     lanes = lanes_of(facts, conflict)
-    if len(inputs) < len(_INPUTS) or not all(_known(operand, lanes) for operand in inputs.values()):
+    if len(inputs) < len(_INPUTS) or not all(known_in(operand, lanes) for operand in inputs.values()):
         return []
     query, key, value = (inputs[name] for name in _INPUTS)
     if not differ(key, value, lanes):
@@ -199,7 +199,7 @@ def _message(facts: FileFacts, conflict: Conflict) -> str:
         (operand, other)
         for operand, other in ((conflict.left, conflict.right), (conflict.right, conflict.left))
         if all(not differ(third, other, first) for third in inputs.values() if third is not operand)
-        and all(_known(third, first) for third in inputs.values())
+        and all(known_in(third, first) for third in inputs.values())
     ]
     if len(inputs) < len(_INPUTS) or len(odd) != 1 or not {o.name for o in odd[0]} <= set(_INPUTS):
         return disagreement(facts, conflict)
@@ -210,7 +210,3 @@ def _message(facts: FileFacts, conflict: Conflict) -> str:
         f"{label(facts, conflict)} gets {dtypes[id(operand)]} {operand.name} but {dtypes[id(other)]} {rest}, "
         "and needs one dtype for all three"
     )
-
-
-def _known(operand: Operand, lanes: list[int]) -> bool:
-    return all(operand.value.dtypes[number].known for number in lanes)

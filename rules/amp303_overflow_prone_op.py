@@ -167,7 +167,7 @@ def _fix(node: cst.Call, prone: Prone, visit: Visit) -> Fix | None:
         for part in squared(Surroundings.of(visit.facts.source.tree), prone.operand.node):
             found = find_expression(visit, node, part)
             edits += [visit.append(found, ".float()")] if found is not None else []
-    elif short in _TAKES_DTYPE:
+    elif short in _TAKES_DTYPE and _is_function(prone, Surroundings.of(visit.facts.source.tree)):
         float32, imports = visit.import_name("torch", "float32")
         edits = [*imports, visit.add_argument(node, f"dtype={float32}")]
     else:
@@ -180,6 +180,15 @@ def _fix(node: cst.Call, prone: Prone, visit: Visit) -> Fix | None:
     return visit.fix(shown, "Compute it in float32", *edits, *(casts or ()))
 
 
+def _is_function(prone: Prone, around: Surroundings) -> bool:
+    """Whether a function of torch or a method of the tensor is called, and no layer, which takes no dtype."""
+    call = prone.use.node
+    if not isinstance(call, ast.Call):
+        return False
+    method = isinstance(call.func, ast.Attribute) and call.func.value is prone.operand.node
+    return method or (around.torch_name(call.func) or "").rpartition(".")[2] == short_name(prone.use.op)
+
+
 def _casts_of_returns(prone: Prone, visit: Visit) -> list[Edit] | None:
     """Cast what the function returns of a wide result to the operand's dtype; None where that cannot be written."""
     call, around = prone.use.node, Surroundings.of(visit.facts.source.tree)
@@ -187,7 +196,7 @@ def _casts_of_returns(prone: Prone, visit: Visit) -> list[Edit] | None:
     if found is None:
         return []
     dtype = dtype_of_tensor(prone.operand.node) if prone.operand.node is not None else None
-    if dtype is None or not found.sure or dtype.split(".", 1)[0].split("[", 1)[0] in found.bound:
+    if dtype is None or dtype.split(".", 1)[0].split("[", 1)[0] in found.bound:
         return None
     edits = []
     for value in found.values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.operands import castable, differ, dtype_of, dtype_of_tensor, is_stable, lanes_of
+from amplint.claims.operands import castable, differ, dtype_of, dtype_of_tensor, is_stable, known_in, lanes_of, of_layer
 from amplint.finding import Applicability, Edit
 from amplint.infer.lattice.dtypes import BITS
 from amplint.rewriting.nodes import find_operand
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 def alignment(visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Operand) -> list[Edit] | None:
     """Edits that cast every operand that differs from the leader to its dtype; None where that cannot be written."""
-    dtype = dtype_of(visit.facts, conflict, leader)
+    named = _surely_there(visit.facts, conflict, leader)
+    dtype = dtype_of(visit.facts, conflict, named) if named is not None else None
     if dtype is None:
         return None
     edits = []
@@ -36,6 +37,15 @@ def alignment(visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Opera
             return None
         edits.append(_cast(visit, expression, dtype))
     return edits or None
+
+
+def _surely_there(facts: FileFacts, conflict: Conflict, leader: Operand) -> Operand | None:
+    """An operand of the leader's dtype that has to be given: instead of a bias, which may be None."""
+    if leader.name != "bias" or of_layer(conflict, leader):
+        return leader
+    lanes = lanes_of(facts, conflict)
+    others = (operand for operand in conflict.operands if operand.name != "bias" and not differ(operand, leader, lanes))
+    return next((operand for operand in others if known_in(operand, lanes)), None)
 
 
 def same_cast(visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Operand, trailer: str) -> list[Edit] | None:
