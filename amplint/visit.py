@@ -175,6 +175,13 @@ class Visit:
             text = f"{text}\n{before}" if not before.strip() else f"{text}; "
         return Edit(Span(start, start), text)
 
+    def insert_after(self, line: cst.SimpleStatementLine, text: str) -> Edit:
+        """Put a statement on a line of its own behind a line of simple statements."""
+        start, row = self._start(line), self.span(line).end.row
+        indent = self.source.line(start.row)[: start.column - 1]
+        end = Location(row, len(self.source.line(row)) + 1)
+        return Edit(Span(end, end), f"\n{indent}{text}")
+
     def delete(self, node: cst.CSTNode) -> Edit:
         """Take a node out: a statement with its line (the only one of a block becomes ``pass``), an argument or an
         imported name with its comma, a decorator with its line, an expression as it stands."""

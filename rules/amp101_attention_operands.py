@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, disagreement, label, suspects_of
-from amplint.claims.operands import differ, lanes_of
+from amplint.claims.operands import differ, known_in, lanes_of, sure_floating, wider
 from amplint.rewriting.casts import alignment
 from amplint.rule import Applicability, Example, Kind, Rule, Severity, Suspect
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from amplint.rule import Conflict, FileFacts, Operand, Visit
 
 _INPUTS = ("query", "key", "value")
+_MASKS = ("attn_mask", "key_padding_mask")
 
 
 class AttentionOperands(Rule):
@@ -61,9 +63,10 @@ class AttentionOperands(Rule):
     Fix safety
     ----------
     Unsafe: attention then computes in another precision. The fix casts the operand that differs from the other two: a
-    query to the dtype of key and value, where they may come from a cache that is too large to be cast at every step;
-    a key or value to the query's. A mask is never touched: a boolean mask cast to a float becomes an additive one. That
-    the operands drifted apart often is better cured where it happened, which the causes show.
+    query to the dtype of key and value, where they may come from a cache that is too large to be cast at every step; a
+    key or value to the query's. A mask is not touched unless it is sure to be floating: a boolean mask cast to a float
+    becomes an additive one. That the operands drifted apart often is better cured where it happened, which the causes
+    show.
     """
 
     code: ClassVar[str] = "AMP101"
@@ -149,8 +152,11 @@ class CachedAttention(nn.Module):
             )
             return
         message = _message(visit.facts, conflict)
+        cast = replace(
+            conflict, operands=tuple(o for o in conflict.operands if o.name not in _MASKS or sure_floating(o))
+        )
         for leader in _leaders(visit.facts, conflict):
-            edits = alignment(visit, node, conflict, leader)
+            edits = alignment(visit, node, cast, leader)
             if edits is not None:
                 fix = visit.fix(Applicability.UNSAFE, f"Cast to the dtype of the {leader.name}", *edits)
                 visit.report(suspect, fix, message)
@@ -163,14 +169,19 @@ def _inputs(conflict: Conflict) -> dict[str, Operand]:
 
 
 def _leaders(facts: FileFacts, conflict: Conflict) -> list[Operand]:
-    """The operands whose dtype the others should get, the best first: two that agree, and of those the key's."""
+    """The operands whose dtype the others should get, the best first: two that agree, and of those the key's.
+
+    A kernel that takes no query gets all in the dtype of the narrower one.
+    """
     pair = (conflict.left, conflict.right)
     inputs = _inputs(conflict)
     outside = [operand for operand in pair if operand.name not in _INPUTS]
+    if outside and not inputs.keys() & {"query", "key"}:
+        return [wider(conflict)[1]]
     if outside:
         return [operand for operand in outside if operand.value.leaf][:1]
     lanes = lanes_of(facts, conflict)
-    if len(inputs) < len(_INPUTS) or not all(_known(operand, lanes) for operand in inputs.values()):
+    if len(inputs) < len(_INPUTS) or not all(known_in(operand, lanes) for operand in inputs.values()):
         return []
     query, key, value = (inputs[name] for name in _INPUTS)
     if not differ(key, value, lanes):
@@ -188,7 +199,7 @@ def _message(facts: FileFacts, conflict: Conflict) -> str:
         (operand, other)
         for operand, other in ((conflict.left, conflict.right), (conflict.right, conflict.left))
         if all(not differ(third, other, first) for third in inputs.values() if third is not operand)
-        and all(_known(third, first) for third in inputs.values())
+        and all(known_in(third, first) for third in inputs.values())
     ]
     if len(inputs) < len(_INPUTS) or len(odd) != 1 or not {o.name for o in odd[0]} <= set(_INPUTS):
         return disagreement(facts, conflict)
@@ -199,7 +210,3 @@ def _message(facts: FileFacts, conflict: Conflict) -> str:
         f"{label(facts, conflict)} gets {dtypes[id(operand)]} {operand.name} but {dtypes[id(other)]} {rest}, "
         "and needs one dtype for all three"
     )
-
-
-def _known(operand: Operand, lanes: list[int]) -> bool:
-    return all(operand.value.dtypes[number].known for number in lanes)

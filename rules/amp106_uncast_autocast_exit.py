@@ -210,7 +210,7 @@ def _cast_this_side(node: cst.CSTNode, tensor: ast.expr, visit: Visit) -> Fix | 
 
 
 def _follow_layer(node: cst.CSTNode, conflict: Conflict, layer: Operand, given: Operand, visit: Visit) -> Fix | None:
-    dtype = layer_dtype(visit.facts, layer)
+    dtype = layer_dtype(visit.facts, layer, given)
     expression = find_operand(visit, node, given)
     if dtype is None or expression is None or of_layer(conflict, given):
         return None

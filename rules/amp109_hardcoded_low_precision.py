@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from amplint.rule import FileFacts, Visit
 
 
+_DEVICE_AND_DTYPE = 2
+
+
 class HardcodedLowPrecision(Rule):
     """A tensor gets float16 or bfloat16 by name, whatever 16-bit dtype the model runs in.
 
@@ -73,7 +76,8 @@ class HardcodedLowPrecision(Rule):
     Fix safety
     ----------
     A cast of a whole dict or of all buffers gets a test for floating tensors; unsafe, since the others then keep their
-    dtype. The others have no fix: which tensor's dtype was meant is not to be seen.
+    dtype; where the cast moves them too, they still go to the device. The others have no fix: which tensor's dtype was
+    meant is not to be seen.
     """
 
     code: ClassVar[str] = "AMP109"
@@ -175,9 +179,27 @@ def cast_state(module: nn.Module, dtype: torch.dtype):
         if not isinstance(suspect.data, BlanketCast):
             visit.report(suspect)
             return
-        name, text = suspect.data.name, visit.code(node)
-        edit = visit.replace(node, f"({text} if {name}.is_floating_point() else {name})")
+        name, text, rest = suspect.data.name, visit.code(node), _other_arguments(node, visit)
+        if rest is None:
+            visit.report(suspect)
+            return
+        other = f"{name}.to({', '.join(rest)})" if rest else name
+        edit = visit.replace(node, f"({text} if {name}.is_floating_point() else {other})")
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Leave integers and masks as they are", edit))
+
+
+def _other_arguments(node: cst.Call, visit: Visit) -> list[str] | None:
+    """What a cast is given besides its dtype, such as a device; None where the dtype's position is not clear."""
+    keywords = [a for a in node.args if a.keyword is not None and a.keyword.value != "dtype"]
+    positional = [a for a in node.args if a.keyword is None]
+    if visit.argument(node, "dtype") is None and positional:
+        is_flag = visit.code(positional[-1].value) in ("True", "False")
+        if is_flag or len(positional) > _DEVICE_AND_DTYPE or any(a.star for a in node.args):
+            return None
+        positional = positional[:-1]
+    return [visit.source.segment(visit.span(a.value)) for a in positional] + [
+        f"{a.keyword.value}={visit.code(a.value)}" for a in keywords if a.keyword is not None
+    ]
 
 
 def _message(found: FixedHalf) -> str:

@@ -6,13 +6,16 @@ import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.operands import dtype_in
+from amplint.claims.returned_inputs import returned_input
 from amplint.claims.surroundings import Surroundings
-from amplint.rule import ASSUMED, TENSOR_CODE, Example, Rule, Severity, Suspect, doubts
+from amplint.rule import ASSUMED, TENSOR_CODE, Applicability, Edit, Example, Rule, Severity, Span, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.rule import FileFacts
+    import libcst as cst
+
+    from amplint.rule import FileFacts, Fix, Visit
 
 
 class BranchDtype(Rule):
@@ -54,7 +57,8 @@ class BranchDtype(Rule):
 
     Fix safety
     ----------
-    There is no fix: which of the two dtypes the callers expect is not to be seen here.
+    Unsafe: callers get another dtype. Where one return gives back an argument as it came, the other is cast to its
+    dtype. Else there is no fix: which of the two dtypes the callers expect is not to be seen here.
     """
 
     code: ClassVar[str] = "AMP113"
@@ -64,6 +68,7 @@ class BranchDtype(Rule):
     tokens: ClassVar[tuple[str, ...]] = ("return",)
     context: ClassVar[tuple[str, ...]] = TENSOR_CODE
     claims_failure: ClassVar[bool] = False
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     bad: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -127,9 +132,33 @@ class Pool(nn.Module):
                 scenarios=facts.names(found.lanes),
                 standing=ASSUMED,
                 causes=facts.causes((found.tensor, found.reference), found.lanes[0]),
+                data=found,
             )
             asked = around is not None and any(around.guarded(n, _asks_for_dtype) for n in (found.node, found.other))
             yield suspect.doubted(doubts.ASKS_FOR_DTYPE) if asked else suspect
+
+    def visit_Name(self, node: cst.Name, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(suspect, visit))
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(suspect, visit))
+
+    def visit_Tuple(self, node: cst.Tuple, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _fix(suspect, visit))
+
+
+def _fix(suspect: Suspect, visit: Visit) -> Fix | None:
+    """Cast what is returned to the dtype of the argument that the other return gives back."""
+    argument = returned_input(suspect.data, Surroundings.of(visit.facts.source.tree))
+    if argument is None or not isinstance(argument.value, ast.Name | ast.Call):
+        return None
+    end = visit.facts.span(argument.value).end
+    edits = [Edit(Span(end, end), f".to({argument.dtype})")]
+    if argument.kept is not None:
+        text, statement = argument.kept
+        start = visit.facts.span(statement).start
+        edits.append(Edit(Span(start, start), f"{text}\n{' ' * (start.column - 1)}"))
+    return visit.fix(Applicability.UNSAFE, "Return it in the dtype that it came in", *edits)
 
 
 def _asks_for_dtype(test: ast.expr) -> bool:

@@ -72,8 +72,9 @@ class BackwardDtype(Rule):
     ----------
     Casting the gradient to the other operand's dtype does nothing where the two were equal. The fix is safe when the
     other operand is known to be a floating tensor, and unsafe otherwise: a quantised weight is integer, and a gradient
-    cast to integers is lost. There is no fix where the other operand's dtype cannot be named at that place, and none
-    for a sum over a loop: float32 needs more memory, and what writes to it may want one dtype.
+    cast to integers is lost. There is no fix where the other operand's dtype cannot be named at that place. A sum over
+    a loop is made in float32, which needs more memory, where all that writes to it promotes; autograd casts what
+    `backward` returns. Where an `addmm` writes to it, which wants one dtype, there is no fix.
     """
 
     code: ClassVar[str] = "AMP204"
@@ -156,6 +157,11 @@ def reproduce():
         yield from summed_in_place(facts)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        if isinstance(suspect.data, ast.Call):
+            float32, imports = visit.import_name("torch", "float32")
+            edits = (*imports, visit.add_argument(node, f"dtype={float32}"))
+            visit.report(suspect, visit.fix(Applicability.UNSAFE, "Add them up in float32", *edits))
+            return
         visit.report(suspect, _fix(node, suspect.data, visit) if suspect.data is not None else None)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_expression, dtype_name, is_floating, quoted, spelled_number
 from amplint.claims.operands import short_name
 from amplint.claims.overflowing_constants import Overflow, overflows
+from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.nodes import find_expression
 from amplint.rule import TENSOR_CODE, Applicability, Example, Rule, Severity, Suspect
 
@@ -164,10 +166,21 @@ def _message(overflow: Overflow) -> str:
     return f"{shown} becomes infinite in {into}, which ends at {largest}"
 
 
+def _number_in(made: ast.expr, around: Surroundings) -> ast.expr | None:
+    """The number of ``torch.tensor(-1e9)``, where it is written out there."""
+    if not isinstance(made, ast.Call) or around.torch_name(made.func) not in ("torch.tensor", "torch.as_tensor"):
+        return None
+    number = made.args[0] if made.args else None
+    digits = number.operand if isinstance(number, ast.UnaryOp) else number
+    return number if isinstance(digits, ast.Constant) else None
+
+
 def _fix(node: cst.CSTNode, overflow: Overflow, visit: Visit) -> Fix | None:
     """The constant within what the filled tensor's dtype can hold."""
     constant, dtype = overflow.constant, dtype_expression(overflow.use, overflow.operand)
-    if constant is None or dtype is None or overflow.in_tensor:
+    if overflow.in_tensor and constant is not None:
+        constant = _number_in(constant, Surroundings.of(visit.facts.source.tree))
+    if constant is None or dtype is None:
         return None
     found = find_expression(visit, node, constant)
     if found is None:

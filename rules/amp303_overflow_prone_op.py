@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.handed_out import handed_out
 from amplint.claims.low_precision import quoted, suspect
 from amplint.claims.normalising import squared
-from amplint.claims.operands import short_name
+from amplint.claims.operands import dtype_of_tensor, short_name
 from amplint.claims.prone_operations import SUMS, Prone, prone_operations
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.nodes import find_expression, find_operand
-from amplint.rule import Applicability, Example, Rule, Severity, Suspect
+from amplint.rule import Applicability, Edit, Example, Rule, Severity, Span, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.rule import Edit, FileFacts, Fix, Visit
+    from amplint.rule import FileFacts, Fix, Visit
+
 _TAKES_DTYPE = frozenset(("cumsum", "cumprod", "prod", "softmax", "log_softmax"))
 
 
@@ -62,9 +65,9 @@ class OverflowProneOp(Rule):
 
     Fix safety
     ----------
-    Unsafe: the operation is computed in float32, which changes numbers, and the result stays float32. Cast what becomes
-    of it back where a low-precision layer follows. Logarithms have no fix: use `F.logsigmoid(x)`, `F.logsigmoid(-x)` or
-    `F.log_softmax(x, -1)` of the float32 logits.
+    Unsafe: the operation is computed in float32, which changes numbers, and the result stays float32. What the function
+    computes from it and returns is cast back; where that cannot be written, the fix is only shown. Logarithms have no
+    fix: use `F.logsigmoid(x)`, `F.logsigmoid(-x)` or `F.log_softmax(x, -1)` of the float32 logits.
     """
 
     code: ClassVar[str] = "AMP303"
@@ -164,10 +167,41 @@ def _fix(node: cst.Call, prone: Prone, visit: Visit) -> Fix | None:
         for part in squared(Surroundings.of(visit.facts.source.tree), prone.operand.node):
             found = find_expression(visit, node, part)
             edits += [visit.append(found, ".float()")] if found is not None else []
-    elif short in _TAKES_DTYPE:
+    elif short in _TAKES_DTYPE and _is_function(prone, Surroundings.of(visit.facts.source.tree)):
         float32, imports = visit.import_name("torch", "float32")
         edits = [*imports, visit.add_argument(node, f"dtype={float32}")]
     else:
         operand = find_operand(visit, node, prone.operand)
         edits = [visit.append(operand, ".float()")] if operand is not None else []
-    return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits) if edits else None
+    if not edits:
+        return None
+    casts = _casts_of_returns(prone, visit)
+    shown = Applicability.UNSAFE if casts is not None else Applicability.DISPLAY
+    return visit.fix(shown, "Compute it in float32", *edits, *(casts or ()))
+
+
+def _is_function(prone: Prone, around: Surroundings) -> bool:
+    """Whether a function of torch or a method of the tensor is called, and no layer, which takes no dtype."""
+    call = prone.use.node
+    if not isinstance(call, ast.Call):
+        return False
+    method = isinstance(call.func, ast.Attribute) and call.func.value is prone.operand.node
+    return method or (around.torch_name(call.func) or "").rpartition(".")[2] == short_name(prone.use.op)
+
+
+def _casts_of_returns(prone: Prone, visit: Visit) -> list[Edit] | None:
+    """Cast what the function returns of a wide result to the operand's dtype; None where that cannot be written."""
+    call, around = prone.use.node, Surroundings.of(visit.facts.source.tree)
+    found = handed_out(call, around) if isinstance(call, ast.Call) else None
+    if found is None:
+        return []
+    dtype = dtype_of_tensor(prone.operand.node) if prone.operand.node is not None else None
+    if dtype is None or dtype.split(".", 1)[0].split("[", 1)[0] in found.bound:
+        return None
+    edits = []
+    for value in found.values:
+        span = visit.facts.span(value)
+        simple = isinstance(value, ast.Name | ast.Call | ast.Subscript)
+        edits += [] if simple else [Edit(Span(span.start, span.start), "(")]
+        edits.append(Edit(Span(span.end, span.end), f"{'' if simple else ')'}.to({dtype})"))
+    return edits

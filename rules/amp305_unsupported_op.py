@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
-from amplint.claims.operands import dtype_of_tensor, short_name
+from amplint.claims.operands import dtype_of_tensor, is_stable, short_name
 from amplint.claims.refused_operands import INITIALISATION, Refusal, device_of, refusals
+from amplint.rewriting.casts import result_dtype
 from amplint.rewriting.nodes import find_operand
-from amplint.rule import Applicability, Example, Rule, Severity, Suspect
+from amplint.rule import Applicability, Edit, Example, Rule, Severity, Span, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.rule import FileFacts, Fix, Visit
+
+_FACTORS = ("qr", "svd", "eigh", "linalg_qr", "linalg_svd", "linalg_eigh")
+"""Operations that give several tensors, each in the dtype of what they factorise."""
 
 
 class UnsupportedOp(Rule):
@@ -66,8 +70,9 @@ class UnsupportedOp(Rule):
 
     Fix safety
     ----------
-    Unsafe: `.float()` computes float64 and complex operands, which ran before, with less precision. Where the result is
-    one tensor it is cast back to the operand's dtype; several results stay float32.
+    Unsafe: `.float()` computes float64 and complex operands, which ran before, with less precision. The result is cast
+    back to the operand's dtype; of several results, those of `qr`, `svd` and `eigh` that are unpacked into variables.
+    What initialises in place fills a float32 copy, which the tensor takes over.
     """
 
     code: ClassVar[str] = "AMP305"
@@ -176,12 +181,9 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
 
 
 def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
-    """The operation in float32, and its result in the operand's dtype again where it is one tensor.
-
-    What initialises in place would fill a copy.
-    """
+    """The operation in float32, and its result in the operand's dtype again."""
     if refusal.use.op.startswith(INITIALISATION):
-        return None
+        return _initialised(node, refusal, visit)
     edits = []
     for operand in refusal.operands:
         expression = find_operand(visit, node, operand)
@@ -189,7 +191,47 @@ def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
             return None
         edits.append(visit.append(expression, ".float()"))
     leader = refusal.operands[0].node
-    dtype = dtype_of_tensor(leader) if refusal.gives_one_tensor(visit.facts) and leader is not None else None
-    if dtype is not None:
-        edits.append(visit.append(node, f".to({dtype})"))
+    if leader is not None and refusal.gives_one_tensor(visit.facts):
+        dtype, imports = result_dtype(visit, leader)
+        edits += [*imports, visit.append(node, f".to({dtype})")] if dtype is not None else []
+    elif leader is not None and short_name(refusal.use.op) in _FACTORS:
+        edits += _cast_factors(node, dtype_of_tensor(leader), visit)
     return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits)
+
+
+def _initialised(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
+    """What initialises in place fills a float32 copy, which the tensor takes over; a float32 tensor is its own copy."""
+    import libcst as cst
+
+    tensor = refusal.operands[0].node
+    expression = find_operand(visit, node, refusal.operands[0])
+    if tensor is None or expression is None or not is_stable(tensor) or not isinstance(visit.parent(node), cst.Expr):
+        return None
+    written = visit.code(expression)
+    data = written if written.endswith(".data") else f"{written}.data"
+    start, end = visit.span(node).start, visit.span(node).end
+    edits = (
+        Edit(Span(start, start), f"{data}.copy_("),
+        visit.replace(expression, f"{data}.float()"),
+        Edit(Span(end, end), ")"),
+    )
+    return visit.fix(Applicability.UNSAFE, "Initialise it in float32", *edits)
+
+
+def _cast_factors(node: cst.Call, dtype: str | None, visit: Visit) -> list[Edit]:
+    """Cast the variables that a factorisation is unpacked into, on a line behind it."""
+    import libcst as cst
+
+    assignment = visit.parent(node)
+    line = visit.parent(assignment) if isinstance(assignment, cst.Assign) and len(assignment.targets) == 1 else None
+    if dtype is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return []
+    target = assignment.targets[0].target if isinstance(assignment, cst.Assign) else None
+    elements = target.elements if isinstance(target, cst.Tuple) else ()
+    names = [e.value.value for e in elements if isinstance(e, cst.Element) and isinstance(e.value, cst.Name)]
+    root = dtype.split(".", 1)[0].split("[", 1)[0]
+    if not names or len(names) != len(elements) or root in names:
+        return []
+    names = [name for name in names if name != "_"]
+    casts = ", ".join(f"{name}.to({dtype})" for name in names)
+    return [visit.insert_after(line, f"{', '.join(names)} = {casts}")]

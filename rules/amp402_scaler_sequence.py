@@ -12,14 +12,14 @@ from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import scaled_scenarios
 from amplint.claims.unscaled_losses import unscaled_losses
-from amplint.rule import ASSUMED, FORCED, Applicability, Cause, Example, Rule, Severity, Step, Suspect
+from amplint.rule import ASSUMED, FORCED, Applicability, Cause, Example, Gradients, Rule, Severity, Step, Suspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import libcst as cst
 
-    from amplint.rule import FileFacts, Moment, Visit
+    from amplint.rule import FileFacts, Fix, Moment, Visit
 
 _IDLE = "is off for good beside autocast in float16, so gradients below its range become zero: pass enabled=True"
 _UNSCALED = "nothing scales this loss, so its gradients below float16's range become zero: use torch.amp.GradScaler"
@@ -78,8 +78,9 @@ class ScalerSequence(Rule):
 
     Fix safety
     ----------
-    Unsafe: `optimizer.step()` becomes `scaler.step(optimizer)`, which changes what is trained. The other orders have no
-    fix, since only the author knows which call is the one too many.
+    Unsafe: `optimizer.step()` becomes `scaler.step(optimizer)`, which changes what is trained, and a scaler that the
+    file never updates is updated after its only step. The other orders have no fix, since only the author knows which
+    call is the one too many.
     """
 
     code: ClassVar[str] = "AMP402"
@@ -177,6 +178,9 @@ def train(model, optimizer, loader, dtype):
         import libcst as cst
 
         moment: Moment | None = suspect.data
+        if moment is not None and moment.event.step is Step.SCALER_STEP:
+            visit.report(suspect, _updated(node, moment, visit))
+            return
         if moment is None or moment.event.step is not Step.OPTIMIZER_STEP or node.args:
             visit.report(suspect)
             return
@@ -186,6 +190,23 @@ def train(model, optimizer, loader, dtype):
             return
         edit = visit.replace(node, f"{scaler}.step({visit.code(node.func.value)})")
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Step with the scaler", edit))
+
+
+def _updated(node: cst.Call, moment: Moment, visit: Visit) -> Fix | None:
+    """Update the scaler behind its only step, where nothing in the file updates one."""
+    import libcst as cst
+
+    training, statement = visit.facts.training, visit.parent(node)
+    line = visit.parent(statement) if isinstance(statement, cst.Expr) else None
+    steps = training.moments_of(Step.SCALER_STEP)
+    if training.moments_of(Step.UPDATE) or len({id(step.event.node) for step in steps}) != 1:
+        return None
+    scaled = moment.gradients and Gradients.PLAIN not in moment.gradients
+    scaler = node.func.value if isinstance(node.func, cst.Attribute) else None
+    if scaler is None or not scaled or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return None
+    edit = visit.insert_after(line, f"{visit.code(scaler)}.update()")
+    return visit.fix(Applicability.UNSAFE, "Update the scaler after its step", edit)
 
 
 def _scaler_here(facts: FileFacts, moment: Moment) -> str | None:

@@ -187,7 +187,9 @@ def step(model, x, use_amp):
             return
         device = "" if visit.code(node.func).endswith("amp.autocast") else '"cuda", '
         edit = visit.replace(argument, f"{device}dtype={visit.code(argument.value)}")
-        visit.report(suspect, visit.fix(Applicability.DISPLAY, "Pass the dtype as dtype", edit))
+        on_cuda = not device or any(r.name.startswith("torch.cuda.amp.") for r in visit.facts.references)
+        shown = Applicability.UNSAFE if on_cuda else Applicability.DISPLAY
+        visit.report(suspect, visit.fix(shown, "Pass the dtype as dtype", edit))
 
     def visit_BooleanOperation(self, node: cst.BooleanOperation, suspect: Suspect, visit: Visit) -> None:
         import libcst as cst

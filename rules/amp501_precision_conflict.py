@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.one_way_choices import never_equal, no_dtypes
+from amplint.claims.one_way_choices import names_in, never_equal, no_dtypes
 from amplint.claims.precision_names import ALIASES, short_names_alone
 from amplint.claims.precision_settings import Contradiction, contradictions
 from amplint.rule import ASSUMED, Applicability, Cause, Edit, Evidence, Example, Rule, Severity, Suspect
@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.rule import FileFacts, Span, Visit
+    from amplint.rule import FileFacts, Fix, Span, Visit
+
+
+_MEANT = {
+    "float16": "float16",
+    "half": "float16",
+    "fp16": "float16",
+    "bfloat16": "bfloat16",
+    "bf16": "bfloat16",
+    "float32": "float32",
+    "fp32": "float32",
+}
+"""The dtypes that strings name which a dtype is compared with."""
 
 
 class PrecisionConflict(Rule):
@@ -60,8 +72,8 @@ class PrecisionConflict(Rule):
     Fix safety
     ----------
     Unsafe: of `fp16=True, bf16=True` the fix keeps bf16, which GPUs before compute capability 8.0 compute slowly or not
-    at all. A comparison with one short name becomes one with both. The others have no fix, since the model's loading
-    and its trainer are both the author's choice.
+    at all. A comparison with one short name becomes one with both, one of a dtype with its name one with the dtype. The
+    others have no fix, since the model's loading and its trainer are both the author's choice.
     """
 
     code: ClassVar[str] = "AMP501"
@@ -123,7 +135,9 @@ def train(dataset, half):
             message = f"tests for {short!r} alone, which Lightning 2 calls {ALIASES[short]!r}: test for both"
             found.append(Contradiction(test, message, ("autocast-bf16" if short == "bf16" else "autocast-fp16",)))
         named = facts.all_scenarios()
+        strings: dict[ast.AST, tuple[str, ...]] = {}
         for compared, name in never_equal(facts):
+            strings[compared] = names_in(compared)
             message = f"is never equal: `{ast.unparse(compared.left)}` is a dtype here, and {name!r} a string"
             found.append(Contradiction(compared, message, named))
         for one in found:
@@ -131,7 +145,8 @@ def train(dataset, half):
             if scenarios:
                 span = facts.span(one.node)
                 removed = facts.span(one.extra) if one.extra is not None else None
-                yield Suspect(span, span, one.message, scenarios, ASSUMED, one.causes, data=removed)
+                data = removed or strings.get(one.node)
+                yield Suspect(span, span, one.message, scenarios, ASSUMED, one.causes, data=data)
         for call, made, value in no_dtypes(facts):
             message = f"this can be {value!r}, which torch refuses as a dtype with a TypeError"
             cause = Cause(facts.path, facts.span(call), "given as the dtype here")
@@ -150,6 +165,9 @@ def train(dataset, half):
         import libcst as cst
 
         operator, value = node.comparisons[0].operator, node.comparisons[0].comparator
+        if isinstance(suspect.data, tuple):
+            visit.report(suspect, _with_dtypes(node, suspect.data, visit))
+            return
         words = "in" if isinstance(operator, cst.Equal) else "not in" if isinstance(operator, cst.NotEqual) else None
         known = isinstance(value, cst.SimpleString | cst.Integer) and visit.code(value)
         long = ALIASES.get(ast.literal_eval(known)) if known else None
@@ -158,3 +176,20 @@ def train(dataset, half):
             return
         both = f'{visit.code(node.left)} {words} ({visit.code(value)}, "{long}")'
         visit.report(suspect, visit.fix(Applicability.UNSAFE, "Test for both names", visit.replace(node, both)))
+
+
+def _with_dtypes(node: cst.Comparison, names: tuple[str, ...], visit: Visit) -> Fix | None:
+    """Compare a dtype with the dtypes that strings name, or None where one of them names no dtype."""
+    import libcst as cst
+
+    dtypes = list(dict.fromkeys(_MEANT.get(name) for name in names))
+    if None in dtypes:
+        return None
+    torch, imports = visit.import_name("torch")
+    equal = isinstance(node.comparisons[0].operator, cst.Equal | cst.In)
+    spelled = [f"{torch}.{dtype}" for dtype in dtypes]
+    if len(spelled) == 1:
+        text = f"{visit.code(node.left)} {'==' if equal else '!='} {spelled[0]}"
+    else:
+        text = f"{visit.code(node.left)} {'in' if equal else 'not in'} ({', '.join(spelled)})"
+    return visit.fix(Applicability.UNSAFE, "Compare with the dtype", *imports, visit.replace(node, text))

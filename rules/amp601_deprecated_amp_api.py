@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, Legacy
 from amplint.claims.legacy_uses import legacy_uses, root_of
-from amplint.claims.refused_calls import refused_calls
+from amplint.claims.refused_calls import RefusedCall, refused_calls
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
 from amplint.rule import ASSUMED, FORCED, Applicability, Example, Fix, Rule, Severity, Standing, Suspect, doubts
@@ -78,13 +78,13 @@ class DeprecatedAmpApi(Rule):
 
     Fix safety
     ----------
-    Safe. Positional arguments are named, the old default dtype is written out, and imports follow. When every use of
-    an imported name can be rewritten, one fix rewrites them all and drops the import; `__init__.py` and names in
-    `__all__` keep it. The weight cache, which the old names always switched on, is written out in files that mention
+    Safe. Positional arguments are named, the old default dtype is written out, and imports follow. When every use of an
+    imported name can be rewritten, one fix rewrites them all and drops the import; `__init__.py` and names in `__all__`
+    keep it. The weight cache, which the old names always switched on, is written out in files that mention
     `cache_enabled`. The fix is unsafe where the file compares classes (`isinstance` with the old class), where a
     `functools.partial` leaves `enabled` to its callers, and for `is_autocast_*_enabled` in files that use TorchScript,
-    which does not know the new form. There is none for `*args`, `**kwargs`, a call inside
-    an f-string and the bare class as a value.
+    which does not know the new form, and where an argument gets the name that the callee knows. There is none for
+    `*args`, `**kwargs`, a call inside an f-string and the bare class as a value.
     """
 
     code: ClassVar[str] = "AMP601"
@@ -134,7 +134,7 @@ def train(model, batch, use_amp):
         refused = list(refused_calls(facts, around))
         for found in refused:
             span, severity = facts.span(found.node), Severity.ERROR if found.raises else Severity.WARNING
-            yield Suspect(span, span, found.message, facts.all_scenarios(), FORCED, severity=severity)
+            yield Suspect(span, span, found.message, facts.all_scenarios(), FORCED, severity=severity, data=found)
         if any(r.name in LEGACY or r.name.rpartition(".")[0] in LEGACY for r in facts.references):
             yield from self._deprecated(facts, around, {id(found.call) for found in refused})
 
@@ -160,19 +160,22 @@ def train(model, batch, use_amp):
             yield suspect if exported else suspect.doubted(doubts.IMPORTED_ONLY)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        self._report(suspect, visit)
+        if isinstance(suspect.data, RefusedCall):
+            visit.report(suspect, _corrected(node, suspect.data, visit))
+        else:
+            self._report(suspect, visit)
 
     def visit_Name(self, node: cst.Name, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)
 
     def visit_Dict(self, node: cst.Dict, suspect: Suspect, visit: Visit) -> None:
-        visit.report(suspect)
+        visit.report(suspect, _corrected(node, suspect.data, visit))
 
     def visit_Attribute(self, node: cst.Attribute, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)
 
     def _report(self, suspect: Suspect, visit: Visit) -> None:
-        if suspect.data is None:
+        if suspect.data is None or isinstance(suspect.data, RefusedCall):
             visit.report(suspect)
             return
         use, group = suspect.data
@@ -188,6 +191,28 @@ def train(model, batch, use_amp):
             safe = use.exact and rewrite.applicability is Applicability.SAFE
             edits = tuple(sorted({*done.imports, *rewrite.edits}))
         visit.report(suspect, Fix(Applicability.SAFE if safe else Applicability.UNSAFE, message, edits))
+
+
+def _corrected(node: cst.Call | cst.Dict, refused: RefusedCall, visit: Visit) -> Fix | None:
+    """The call with the device by the name that the callee takes it by, or with CUDA, which it was for."""
+    import libcst as cst
+
+    if isinstance(node, cst.Call) and refused.of_cuda and node.args:
+        autocast, imports = visit.import_name("torch", "autocast")
+        edits = (*imports, visit.replace(node.func, autocast), visit.insert_before(node.args[0], '"cuda", '))
+        return visit.fix(Applicability.UNSAFE, f"Use {autocast} for CUDA", *edits)
+    if refused.renamed is None:
+        return None
+    old, new = refused.renamed
+    message = f"Pass {new} instead of {old}"
+    if isinstance(node, cst.Call):
+        argument = visit.argument(node, old)
+        keyword = argument.keyword if argument is not None else None
+        return visit.fix(Applicability.UNSAFE, message, visit.replace(keyword, new)) if keyword is not None else None
+    keys = (element.key for element in node.elements if isinstance(element, cst.DictElement))
+    key = next((k for k in keys if isinstance(k, cst.SimpleString) and k.evaluated_value == old), None)
+    edit = visit.replace(key, visit.code(key).replace(old, new)) if key is not None else None
+    return visit.fix(Applicability.UNSAFE, message, edit) if edit is not None else None
 
 
 def _is_replaceable(legacy: Legacy, facts: FileFacts) -> bool:

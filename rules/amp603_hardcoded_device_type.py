@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.cuda_regions import cuda_regions
-from amplint.rule import ASSUMED, Cause, Example, Rule, Severity, Suspect, doubts
+from amplint.claims.cuda_regions import cuda_regions, device_here
+from amplint.claims.surroundings import Surroundings
+from amplint.rule import ASSUMED, Applicability, Cause, Edit, Example, Location, Rule, Severity, Span, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.rule import FileFacts
+    import libcst as cst
+
+    from amplint.rule import FileFacts, Fix, Visit
 
 
 class HardcodedDeviceType(Rule):
@@ -53,7 +56,9 @@ class HardcodedDeviceType(Rule):
 
     Fix safety
     ----------
-    There is no fix: which of the devices at hand is meant, the author knows.
+    Unsafe: on other devices the region is on then. Where the code takes its device from one place, which the region may
+    read too, that device's type is passed; `torch.autocast` takes the place of `torch.cuda.amp.autocast`, and each
+    device has its own default dtype. Which of several devices is meant, the author knows.
     """
 
     code: ClassVar[str] = "AMP603"
@@ -62,6 +67,7 @@ class HardcodedDeviceType(Rule):
     of_weights = False
     tokens: ClassVar[tuple[str, ...]] = ("autocast",)
     claims_failure = False
+    fix: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     bad: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -106,5 +112,28 @@ def encode(model, x, device):
             span = facts.span(call)
             cause = Cause(facts.path, facts.span(evidence), "the device is not fixed here")
             message = "this region is for CUDA alone and does nothing on the other devices that this code serves"
-            suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,))
+            device = device_here(call, Surroundings.of(facts.source.tree))
+            suspect = Suspect(span, span, message, scenarios, ASSUMED, (cause,), data=device)
             yield suspect.doubted(doubts.SWITCHED_ON) if switched else suspect
+
+    def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect, _on_that_device(node, suspect.data, visit))
+
+
+def _on_that_device(node: cst.Call, device: str | None, visit: Visit) -> Fix | None:
+    """Pass the type of a device; None where there is none, or arguments that the other class takes otherwise."""
+    if device is None or any(argument.star for argument in node.args):
+        return None
+    torch, imports = visit.import_name("torch")
+    kind = f"{torch}.device({device}).type"
+    given = visit.argument(node, "device_type", 0)
+    if given is not None and visit.code(given.value).strip("\"'") == "cuda":
+        return visit.fix(Applicability.UNSAFE, "Open it for that device", *imports, visit.replace(given.value, kind))
+    if any(argument.keyword is None for argument in node.args):
+        return None
+    place = visit.span(node.args[0]).start if node.args else visit.span(node).end
+    if not node.args:
+        place = Location(place.row, place.column - 1)
+    added = Edit(Span(place, place), f"{kind}, " if node.args else kind)
+    called = visit.replace(node.func, f"{torch}.autocast")
+    return visit.fix(Applicability.UNSAFE, "Open it for that device", *imports, called, added)

@@ -86,3 +86,14 @@ def test_kernels_are_found_wherever_their_package_keeps_them() -> None:
     assert find_kernel("flash_attn.flash_attn_interface.flash_attn_func") is find_kernel("flash_attn.flash_attn_func")
     assert find_kernel("xformers.ops.fmha.memory_efficient_attention") is not None
     assert find_kernel("another.flash_attn_func") is None
+
+
+def test_probabilities_take_the_dtype_of_the_value_that_they_weight() -> None:
+    lines = (
+        "a = torch.softmax(natten.functional.natten2dqk(q, k, 7, 1), -1)",
+        "return natten.functional.natten2dav(a, v, 7, 1)",
+    )
+    source = Source(Path("/project/module.py"), (MODULE + "".join(f"        {line}\n" for line in lines)).encode())
+    [finding] = check_file(source, Options(tuple(rule for rule in load_rules() if rule.code == "AMP101"))).findings
+    assert finding.fix is not None
+    assert [edit.content for edit in finding.fix.edits] == [".to(v.dtype)"]

@@ -230,6 +230,20 @@ def test_insert_before(before: str, matcher: m.BaseMatcherNode, after: str) -> N
     assert applied(visit, visit.insert_before(first(visit, matcher), "n = 1")) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("if x:\n    a(); b()  # why\nc()\n", "if x:\n    a(); b()  # why\n    n = 1\nc()\n"),
+        ("a(\n    b\n)\n", "a(\n    b\n)\nn = 1\n"),
+    ],
+)
+def test_insert_after(before: str, after: str) -> None:
+    visit = visit_of(before)
+    line = first(visit, m.SimpleStatementLine())
+    assert isinstance(line, cst.SimpleStatementLine)
+    assert applied(visit, visit.insert_after(line, "n = 1")) == after
+
+
 def test_replace_keeps_parentheses() -> None:
     visit = visit_of("x = (a\n     + b).c\n")
     operation = first(visit, m.BinaryOperation())

@@ -39,18 +39,21 @@ def region_around(facts: FileFacts, conflict: Conflict, surroundings: Surroundin
     return off[0] if len(off) == 1 else None
 
 
-def layer_dtype(facts: FileFacts, parameter: Operand) -> str | None:
+def layer_dtype(facts: FileFacts, parameter: Operand, given: Operand) -> str | None:
     """An expression for the dtype of a called layer.
 
     That of the parameter itself where the layer is known to have it by that name; that of its first one where the call
-    may reach a container, or a layer that names its parameters otherwise.
+    may reach a container, or a layer that names its parameters otherwise, and that of what it is given where it may
+    reach a layer without any.
     """
     layer = parameter.node
     if layer is None or not is_stable(layer):
         return None
     if _is_built_as(facts, layer, parameter):
         return f"{ast.unparse(layer)}.{parameter.name}.dtype"
-    return f"next({ast.unparse(layer)}.parameters()).dtype"
+    if given.node is None or not is_stable(given.node):
+        return None
+    return f"next({ast.unparse(layer)}.parameters(), {ast.unparse(given.node)}).dtype"
 
 
 def _is_built_as(facts: FileFacts, layer: ast.expr, parameter: Operand) -> bool:

@@ -123,6 +123,27 @@ def _asks_for_device(enabled: ast.expr, around: Surroundings) -> bool:
     return named or bool(words & {"cpu", *_ACCELERATORS}) or asks_for_cuda(enabled, around)
 
 
+def device_here(call: ast.Call, around: Surroundings) -> str | None:
+    """The one device that the function or class around a region takes from elsewhere, as the region may read it too."""
+    function = around.function(call)
+    outwards = [a for a in around.ancestors(call) if isinstance(a, FunctionNode | ast.ClassDef)]
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or not outwards:
+        return None
+    if any(each is call for decorator in function.decorator_list for each in ast.walk(decorator)):
+        return None
+    found = list(_devices_from_elsewhere(outwards[-1], around))
+    spelled = {ast.unparse(device) for device in found}
+    root = found[0] if len(spelled) == 1 else None
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    parameters = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    if not isinstance(root, ast.Name) or root.id not in {each.arg for each in parameters}:
+        return None
+    if any(name.id == root.id and isinstance(name.ctx, ast.Store) for name in nodes_of_kind(function, ast.Name)):
+        return None
+    return spelled.pop()
+
+
 def cuda_regions(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
     """The regions for CUDA that the code opens without asking for it, what shows that it runs on other devices, and
     whether a flag switches the region on."""

@@ -46,8 +46,22 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
                 message = (
                     f"`{name}` adds up a gradient over a loop in the dtype of `{model}`: in 16 bit, parts are lost"
                 )
-                yield likely_loss(facts, call, message, scenarios)
+                promotes = not _written_strictly(function, name, around)
+                yield likely_loss(facts, call, message, scenarios, data=call if promotes else None)
                 makers = {}
+
+
+def _written_strictly(function: ast.FunctionDef, name: str, around: Surroundings) -> bool:
+    """Whether a matrix product writes to a variable: it wants all in one dtype."""
+    for call in nodes_of_kind(function, ast.Call):
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        written = [keyword.value for keyword in call.keywords if keyword.arg == "out"]
+        product = around.called(call)
+        if isinstance(receiver, ast.Name) and receiver.id == name and (product or "").startswith(("addm", "baddbmm")):
+            return True
+        if product != "add" and any(isinstance(value, ast.Name) and value.id == name for value in written):
+            return True
+    return False
 
 
 def _computed_rows(facts: FileFacts) -> frozenset[int]:

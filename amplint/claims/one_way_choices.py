@@ -54,7 +54,9 @@ def _names_dtype(node: ast.AST, program: Program) -> bool:
 def never_equal(facts: FileFacts) -> Iterator[tuple[ast.Compare, str]]:
     """Comparisons of what is one of torch's dtypes, or another constant, with the name of a dtype that it never is:
     of several of one variable in a function the first."""
-    with_names = {id(node): names for node in nodes_of_kind(facts.source.tree, ast.Compare) if (names := _named(node))}
+    with_names = {
+        id(node): names for node in nodes_of_kind(facts.source.tree, ast.Compare) if (names := names_in(node))
+    }
     if not with_names:
         return
     outcomes = Outcomes(facts.training.program)
@@ -71,15 +73,15 @@ def never_equal(facts: FileFacts) -> Iterator[tuple[ast.Compare, str]]:
             yield node, named[0]
 
 
-def _named(node: ast.Compare) -> list[str]:
+def names_in(node: ast.Compare) -> tuple[str, ...]:
     """The strings that an expression is compared with, where one of them is the name of a dtype; none where it is
     compared with anything else."""
     if len(node.ops) != 1 or not isinstance(node.ops[0], _EQUALITIES):
-        return []
+        return ()
     right = node.comparators[0]
     among = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else [right]
-    named = [v.value for v in among if isinstance(v, ast.Constant) and isinstance(v.value, str)]
-    return named if len(named) == len(among) and _NAMES.intersection(named) else []
+    named = tuple(v.value for v in among if isinstance(v, ast.Constant) and isinstance(v.value, str))
+    return named if len(named) == len(among) and _NAMES.intersection(named) else ()
 
 
 def no_dtypes(facts: FileFacts) -> Iterator[tuple[ast.Call, ast.expr, object]]:

@@ -49,6 +49,11 @@ def differ(a: Operand, b: Operand, lanes: list[int]) -> bool:
     return False
 
 
+def known_in(operand: Operand, lanes: list[int]) -> bool:
+    """Whether an operand's dtypes are known in some scenarios."""
+    return all(operand.value.dtypes[number].known for number in lanes)
+
+
 def wider(conflict: Conflict) -> tuple[Operand, Operand]:
     """The two operands that differ, the wider one first."""
     left, right = _WIDTHS.get(conflict.left_dtype, 0), _WIDTHS.get(conflict.right_dtype, 0)
@@ -66,10 +71,12 @@ def leads(conflict: Conflict, operand: Operand) -> bool:
 
 
 def castable(conflict: Conflict, operand: Operand) -> bool:
-    """Whether the operand's expression can be replaced by a cast of it."""
+    """Whether the operand's expression can be replaced by a cast of it: not a layer's bias, which may be None."""
     written = operand.name == "out" or (conflict.op.endswith("_") and operand is conflict.operands[0])
     assigned = isinstance(conflict.node, ast.AugAssign) and operand.node is conflict.node.target
-    return operand.node is not None and not written and not assigned and not of_layer(conflict, operand)
+    absent = operand.name == "bias" and (operand.value.maybe or isinstance(operand.node, ast.Attribute))
+    fixed = written or assigned or absent or of_layer(conflict, operand)
+    return operand.node is not None and not fixed
 
 
 def layer_class(facts: FileFacts, operand: Operand) -> str | None:
@@ -92,13 +99,23 @@ def _hidden(facts: FileFacts, operand: Operand, layer: str) -> bool:
     names = _called_names(facts)
     if any(span.contains(origin.span) for span, name in names.items() if name == "torch.nn.Sequential"):
         return True
-    if operand.node in _referring(facts):
+    if operand.node in _referring(facts) or _is_one_of_several(facts, operand.node):
         return True
     around = _class_around(facts, origin.span)
     if any(facts.span(choice).contains(origin.span) for choice in nodes_of_kind(around, ast.IfExp)):
         return True
     spelled = ast.unparse(operand.node) if isinstance(operand.node, ast.Attribute) else ""
     return any(names.get(facts.span(value)) != layer for value in _assigned_in(around).get(spelled, ()))
+
+
+def _is_one_of_several(facts: FileFacts, node: ast.expr) -> bool:
+    """Whether a loop sets a variable: the layers that it goes through need not be of one class."""
+    loops = nodes_of_kind(facts.source.tree, ast.For, ast.AsyncFor, ast.comprehension)
+    return isinstance(node, ast.Name) and any(
+        name.id == node.id and isinstance(name.ctx, ast.Store)
+        for loop in loops
+        for name in nodes_of_kind(loop.target, ast.Name)
+    )
 
 
 @lru_cache(maxsize=1)
@@ -142,9 +159,19 @@ def dtype_of(facts: FileFacts, conflict: Conflict, operand: Operand) -> str | No
 
 def dtype_of_tensor(node: ast.expr) -> str | None:
     """An expression for the dtype of a tensor's expression, None where that is not to be evaluated again."""
-    while (inner := _behind_view(node)) is not None:
+    while (inner := _behind_view(node) or _beside_integer(node)) is not None:
         node = inner
     return f"{ast.unparse(node)}.dtype" if is_stable(node) else None
+
+
+def _beside_integer(node: ast.expr) -> ast.expr | None:
+    """What an integer that is written out is added to or multiplied with, which keeps its dtype: ``x`` of ``1 - x``."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+        return None
+    sides = (node.left, node.right)
+    numbers = [type(side.value) is int for side in sides if isinstance(side, ast.Constant)]
+    others = [side for side in sides if not isinstance(side, ast.Constant)]
+    return others[0] if numbers == [True] else None
 
 
 def _behind_view(node: ast.expr) -> ast.expr | None:
@@ -179,6 +206,11 @@ def dtype_in(operand: Operand, lane: int) -> str:
 def known_floating(operand: Operand) -> bool:
     """Whether an operand is known to be floating in every scenario."""
     return all(lane.known and not lane.mask & ~FLOATS for lane in operand.value.dtypes)
+
+
+def sure_floating(operand: Operand) -> bool:
+    """Whether an operand is floating in every scenario by what the code says, not by what callers are taken to pass."""
+    return known_floating(operand) and not any(lane.assumed for lane in operand.value.dtypes)
 
 
 def written_cast(operand: Operand) -> str | None:

@@ -20,16 +20,23 @@ if TYPE_CHECKING:
 
 _BOOLEAN_CALLS = frozenset(("torch.cuda.is_available", "bool", "isinstance", "hasattr", "any", "all"))
 _DEEPEST = 4
+_DEVICE = {"device": "device_type", "device_type": "device"}
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
-    """A call, the expression that is wrong, what is wrong with it, and whether it raises."""
+    """A call, the expression that is wrong, what is wrong with it, and whether it raises.
+
+    ``renamed``: the keyword that is wrong and what the callee calls it. ``of_cuda``: a region without its device, whose
+    callee is CUDA's own in older releases.
+    """
 
     call: ast.Call
     node: ast.expr
     message: str
     raises: bool = True
+    renamed: tuple[str, str] | None = None
+    of_cuda: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,8 @@ def _refused(
     names = callee.at(call, around)
     refused = _refusal(names, positional, own, starred or bool(spread))
     if refused is not None:
-        yield RefusedCall(call, call, refused)
+        of_cuda = refused.startswith(f"{names[0]} needs") and "torch.cuda.amp.autocast" in callee.names
+        yield RefusedCall(call, call, refused, renamed=_renamed(names[0], positional, own), of_cuda=of_cuda)
         return
     if starred or len(spread) > 1:
         return
@@ -101,7 +109,7 @@ def _refused(
         reached = names if len(names) > 1 else callee.at(mapping, around)
         refused = _refusal(reached, positional, [*own, *keywords], False)
         if refused is not None:
-            yield RefusedCall(call, mapping, refused)
+            yield RefusedCall(call, mapping, refused, renamed=_renamed(reached[0], positional, [*own, *keywords]))
     if len(names) == 1:
         yield from _misplaced(call, names[0], program, scope)
 
@@ -110,6 +118,14 @@ def _refusal(names: tuple[str, ...], positional: int, keywords: list[str], unsee
     refusals = [signatures()[name].refusal(positional, keywords, unseen) for name in names]
     known = [refusal for refusal in refusals if refusal is not None]
     return f"{names[0]} {known[0]}: this call raises TypeError" if len(known) == len(names) else None
+
+
+def _renamed(name: str, positional: int, keywords: list[str]) -> tuple[str, str] | None:
+    """The device that is given by the keyword of the other class, and how this one calls it."""
+    known = signatures()[name].parameters
+    wrong = [keyword for keyword in keywords if keyword not in known]
+    right = _DEVICE.get(wrong[0]) if len(wrong) == 1 and positional == 0 else None
+    return (wrong[0], right) if right in known and right not in keywords else None
 
 
 def _mappings(spread: list[ast.expr], scope: Scope) -> Iterator[tuple[ast.Dict, list[str]]]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.operands import castable, differ, dtype_of, dtype_of_tensor, lanes_of
+from amplint.claims.operands import castable, differ, dtype_of, dtype_of_tensor, is_stable, known_in, lanes_of, of_layer
 from amplint.finding import Applicability, Edit
 from amplint.infer.lattice.dtypes import BITS
 from amplint.rewriting.nodes import find_operand
 from amplint.source import Span
+
+_EXACT = (ast.Add, ast.Sub, ast.Mult)
+"""Operators that give what their operands promote to, integers too."""
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 
 def alignment(visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Operand) -> list[Edit] | None:
     """Edits that cast every operand that differs from the leader to its dtype; None where that cannot be written."""
-    dtype = dtype_of(visit.facts, conflict, leader)
+    named = _surely_there(visit.facts, conflict, leader)
+    dtype = dtype_of(visit.facts, conflict, named) if named is not None else None
     if dtype is None:
         return None
     edits = []
@@ -33,6 +37,15 @@ def alignment(visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Opera
             return None
         edits.append(_cast(visit, expression, dtype))
     return edits or None
+
+
+def _surely_there(facts: FileFacts, conflict: Conflict, leader: Operand) -> Operand | None:
+    """An operand of the leader's dtype that has to be given: instead of a bias, which may be None."""
+    if leader.name != "bias" or of_layer(conflict, leader):
+        return leader
+    lanes = lanes_of(facts, conflict)
+    others = (operand for operand in conflict.operands if operand.name != "bias" and not differ(operand, leader, lanes))
+    return next((operand for operand in others if known_in(operand, lanes)), None)
 
 
 def same_cast(visit: Visit, node: cst.CSTNode, conflict: Conflict, leader: Operand, trailer: str) -> list[Edit] | None:
@@ -107,6 +120,15 @@ def _is_dtype(visit: Visit, argument: cst.Arg) -> bool:
         and not argument.star
         and any(r.name in dtypes and visit.source.span(r.node) == place for r in visit.facts.references)
     )
+
+
+def result_dtype(visit: Visit, node: ast.expr) -> tuple[str | None, list[Edit]]:
+    """An expression for the dtype of a tensor's expression, a sum or product of two tensors too, and its imports."""
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) else ()
+    if sides and all(map(is_stable, sides)):
+        torch, imports = visit.import_name("torch")
+        return f"{torch}.result_type({', '.join(map(ast.unparse, sides))})", imports
+    return dtype_of_tensor(node), []
 
 
 def report_promotion(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
