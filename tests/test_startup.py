@@ -79,6 +79,14 @@ def test_a_file_needs_the_rules_whose_words_it_has(tmp_path: Path) -> None:
     assert not {"libcst", "rich", "yaml", "pathspec", "packaging"} & modules
 
 
+def test_a_finding_of_a_rule_that_visits_nothing_needs_no_libcst(tmp_path: Path) -> None:
+    (rule,) = (rule for rule in load_rules() if rule.code == "AMP603")
+    (tmp_path / "bad.py").write_text(rule.bad[0].source)
+    modules = imported("check", "--select", "AMP603", "--statistics", "bad.py", folder=tmp_path)
+    assert "amplint.one_cause" in modules
+    assert "libcst" not in modules
+
+
 def test_all_rules_are_announced_as_they_are() -> None:
     rules = {rule.code: rule for rule in load_rules()}
     assert [rule.code for rule in known_rules()] == list(rules)
