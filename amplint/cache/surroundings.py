@@ -67,7 +67,8 @@ class Places:
 
     def _found(self, folder: str) -> tuple[str, str, str]:
         root, package = self._root_of(folder)
-        inside = os.path.join(root, package.partition(".")[0]) if package else folder
+        top = package.partition(".")[0]
+        inside = os.path.join(root, top) if top else root if package else folder
         if os.path.basename(os.path.dirname(inside)) in LIBRARY_FOLDERS:
             return inside, root, inside
         starts = [root, *self._packages_around(folder), self._marked(inside)]
