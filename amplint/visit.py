@@ -112,11 +112,11 @@ class Visit:
 
     def _completed(self, suspect: Suspect, fix: Fix) -> Fix:
         assert self._rule is not None
-        if any(edit.span.end.row > len(self.source.lines) + 1 for edit in fix.edits):
-            raise ValueError("an edit of its fix lies behind the end of the file")
         raises = (suspect.severity or self._rule.severity) is Severity.ERROR
         caught = fix.applicability is Applicability.SAFE and raises and is_caught(self.source, suspect.span)
         if fix.edits is not self._last_edits[0]:
+            if any(edit.span.end.row > len(self.source.lines) + 1 for edit in fix.edits):
+                raise ValueError("an edit of its fix lies behind the end of the file")
             orphans = without_orphans(self.source, fix.edits)
             self._last_edits = (fix.edits, tuple(sorted({*fix.edits, *orphans})) if orphans else fix.edits)
         return Fix(Applicability.UNSAFE if caught else fix.applicability, fix.message, self._last_edits[1])

@@ -2,6 +2,7 @@
 
     python benchmarks/fuzzed.py [--programs N] [--seed N] [--jobs N] [--keep FOLDER] [--figures]
     python benchmarks/fuzzed.py --guided FOLDER [--seconds S]
+    python benchmarks/fuzzed.py --files FOLDER... [--programs N] [--jobs N] [--figures]
 
 Takes the fixtures and the rules' examples apart and puts them together otherwise: lines and tokens go, come twice,
 swap places or come from another program; names, dtypes and numbers change; some bytes become others. Each program is
@@ -10,6 +11,9 @@ must change nothing. What goes wrong is kept in a folder.
 
 ``--guided`` lets atheris (libFuzzer) choose the programs by the lines of amplint that they reach, and keeps what
 reached new ones in FOLDER: ``pip install atheris``.
+
+``--files`` tries the Python files below the folders instead, as they are and where they are, each content once; none is
+changed.
 
 Leaves with status 1 where something went wrong.
 """
@@ -38,11 +42,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = "python benchmarks/fuzzed.py --figures"
+FILES_COMMAND = "python benchmarks/fuzzed.py --files FOLDER... --figures"
 ABOUT = "Programs made of the fixtures' lines and tokens at random, checked and fixed: what crashes, hangs or breaks."
+FILES_ABOUT = (
+    "Real files, each checked in its place by all rules and fixed in memory: what crashes, hangs or breaks. They are "
+    "the packages of `field.txt`, two versions of Python's own library, and what is installed to test amplint."
+)
 SECONDS = 30
 """CPU time after which a program counts as a hang."""
+REAL_SECONDS = 600
+"""The same for a real file, of which some hold ten thousand lines."""
 SHARE = 500
-"""Programs that one task makes."""
+"""Programs that one task tries."""
 WRONG = ("crash", "hang", "fix that breaks the file", "fix that does not settle")
 _TOKEN = re.compile(rb"\w+|\s+|\"[^\"\n]*\"|'[^'\n]*'|.", re.DOTALL)
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -137,20 +148,21 @@ def _endings(data: bytes, programs: list[bytes], chance: random.Random) -> bytes
 _CHANGES = (_lines, _lines, _tokens, _tokens, _tokens, _names, _names, _endings, _bytes)
 
 
-def tried(data: bytes, options: Options) -> tuple[str, str]:
+def tried(
+    data: bytes, options: Options, path: Path = ROOT / "fuzzed" / "program.py", seconds: int = SECONDS
+) -> tuple[str, str]:
     """What came of a program: one of ``WRONG`` with what happened, else ``fixed``, ``found``, ``clean`` or ``no
     Python``."""
     from amplint.engine import check_file
     from amplint.source import Source
 
-    path = ROOT / "fuzzed" / "program.py"
     parses = _parses(data)
     try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         result = check_file(Source(path, data), options)
         again = check_file(Source(path, result.after), options) if result.after is not None else None
     except _HangError:
-        return "hang", f"more than {SECONDS} s"
+        return "hang", f"more than {seconds} s"
     except Exception as error:
         return "crash", f"{type(error).__name__}: {error}"
     finally:
@@ -208,6 +220,25 @@ def share(seed: int, count: int, keep: Path | None) -> Counter[str]:
     return counts
 
 
+def real(paths: list[Path]) -> Counter[str]:
+    """Try some files."""
+    signal.signal(signal.SIGVTALRM, _on_time)
+    options = everything()
+    counts: Counter[str] = Counter()
+    for path in paths:
+        outcome, why = tried(path.read_bytes(), options, path, REAL_SECONDS)
+        counts[outcome] += 1
+        if outcome in WRONG:
+            print(f"{outcome}: {path}: {why}", flush=True)
+    return counts
+
+
+def different(folders: list[Path]) -> list[Path]:
+    """The Python files below the folders, one for each content."""
+    found = (path for folder in folders for path in sorted(folder.resolve().rglob("*.py")) if path.is_file())
+    return list({blake2b(path.read_bytes()).digest(): path for path in found}.values())
+
+
 def _keep(data: bytes, outcome: str, why: str, keep: Path | None) -> None:
     name = blake2b(data, digest_size=6).hexdigest()
     print(f"{outcome}: {name}: {why}", flush=True)
@@ -263,26 +294,31 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where programs go that something goes wrong with")
     parser.add_argument("--guided", type=Path, metavar="FOLDER", help="let atheris choose, with this corpus")
     parser.add_argument("--seconds", type=int, default=600, help="of --guided")
+    parser.add_argument("--files", type=Path, nargs="+", metavar="FOLDER", help="try the files below instead")
     parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     arguments = parser.parse_args()
     if arguments.guided is not None:
         return guided(arguments.guided, arguments.seconds, arguments.seed, arguments.keep)
     counts: Counter[str] = Counter()
-    shares = range(0, arguments.programs, SHARE)
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        tasks = [
-            pool.submit(share, arguments.seed + at, min(SHARE, arguments.programs - at), arguments.keep)
-            for at in shares
-        ]
-        for number, task in enumerate(tasks, 1):
+        if arguments.files:
+            paths = different(arguments.files)[: arguments.programs]
+            tasks = [pool.submit(real, paths[at : at + SHARE]) for at in range(0, len(paths), SHARE)]
+        else:
+            counted = {at: min(SHARE, arguments.programs - at) for at in range(0, arguments.programs, SHARE)}
+            tasks = [pool.submit(share, arguments.seed + at, count, arguments.keep) for at, count in counted.items()]
+        for task in tasks:
             counts += task.result()
-            print(f"{number * SHARE:,} programs: {dict(counts)}", flush=True)
-    figures: dict[str, Any] = {"programs": counts.total()}
+            print(f"{counts.total():,} programs: {dict(counts)}", flush=True)
+    figures: dict[str, Any] = {"files" if arguments.files else "programs": counts.total()}
     figures |= {kind: counts[kind] for kind in ("no Python", "clean", "found", "fixed", *WRONG)}
     if arguments.figures:
         from figures import results
 
-        results.save("fuzzed", COMMAND, about=ABOUT, seen=figures)
+        if arguments.files:
+            results.save("files", FILES_COMMAND, about=FILES_ABOUT, seen=figures)
+        else:
+            results.save("fuzzed", COMMAND, about=ABOUT, seen=figures)
     return 1 if any(counts[kind] for kind in WRONG) else 0
 
 

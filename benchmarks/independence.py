@@ -1,10 +1,13 @@
-"""Do findings depend on which files are checked, in which order, by how many processes, or from which folder?
+"""Do findings and fixes depend on which files are checked, in which order, by how many processes, from which folder, or
+on what is kept of earlier runs?
 
     python benchmarks/independence.py [--cache FOLDER] [--sources FOLDER]... [--list FILE] [--package NAME]...
                                       [--pedantic] [--figures]
 
-Each release is checked whole, by one process, and then in other ways; the JSON findings must be the same ones, field by
-field. The releases are pinned and had as those of ``benchmarks/ecosystem``; nothing of them is installed or run.
+Each release is checked whole, by one process and without a cache, and then in other ways; the JSON findings, with their
+messages and fixes, must be the same ones, field by field. What ``--diff --unsafe-fixes``, which never asks the cache,
+makes of each file must be the same text in another order by two processes. The releases are pinned and had as those of
+``benchmarks/ecosystem``; nothing of them is installed or run.
 ``--pedantic`` also compares what is merely possible. ``--figures`` keeps the figures for ``docs/figures.md``.
 
 Leaves with status 1 where anything differs, 2 where a release could not be had or amplint failed.
@@ -16,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,7 +47,8 @@ PACKAGES = (
 )
 ABOUT = (
     "The findings of ten releases, what is merely possible too, in other ways of calling `check` beside those of the "
-    "whole release by one process: how many of the findings compared are the same, field by field."
+    "whole release by one process without a cache: how many of the findings compared are the same, field by field. "
+    "Fixes: of how many files `--diff --unsafe-fixes` says the same in another order by two processes."
 )
 COMMAND = "python benchmarks/independence.py --pedantic --figures"
 
@@ -61,9 +66,23 @@ class Release:
     found: list[Finding]
     options: tuple[str, ...]
 
-    def check(self, *paths: Path | str, jobs: int = 1, here: Path | None = None) -> list[Finding]:
+    def check(
+        self, *paths: Path | str, jobs: int = 1, here: Path | None = None, cache: Path | None = None
+    ) -> list[Finding]:
         """The findings of one command. Raises CheckError."""
-        return check(*paths, *self.options, f"--jobs={jobs}", here=here)
+        return check(*paths, *self.options, f"--jobs={jobs}", here=here, cache=cache)
+
+    def diffs(self, *paths: Path | str, jobs: int = 1) -> dict[str, str]:
+        """What all fixes make of each file that they change. Raises CheckError."""
+        options = ("--diff", "--unsafe-fixes", f"--jobs={jobs}", *self.options)
+        shown = amplint(*paths, *options, here=self.folder)
+        parts = re.split(r"^--- a/(.*)\n", shown, flags=re.MULTILINE)
+        return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+    @property
+    def half(self) -> list[Path]:
+        """Half of the files, drawn at random."""
+        return random.Random(0).sample(self.files, len(self.files) // 2)
 
     @property
     def concerned(self) -> list[Path]:
@@ -73,15 +92,20 @@ class Release:
         return sorted(told) + random.Random(0).sample(others, min(len(told), len(others)))
 
 
-def check(*arguments: Path | str, here: Path | None = None) -> list[Finding]:
+def check(*arguments: Path | str, here: Path | None = None, cache: Path | None = None) -> list[Finding]:
     """The findings of ``amplint check`` as JSON. Raises CheckError."""
-    command = [sys.executable, "-m", "amplint", "check", "--no-cache", "--exit-zero", "--output-format=json"]
-    command += map(str, arguments)
+    findings: list[Finding] = json.loads(amplint(*arguments, "--output-format=json", here=here, cache=cache))
+    return findings
+
+
+def amplint(*arguments: Path | str, here: Path | None = None, cache: Path | None = None) -> str:
+    """The output of ``amplint check``, with results kept in a folder or not at all. Raises CheckError."""
+    command = [sys.executable, "-m", "amplint", "check", "--exit-zero"]
+    command += [f"--cache-dir={cache}" if cache else "--no-cache", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here)
     if done.returncode != 0:
         raise CheckError(f"amplint check left with status {done.returncode}:\n{done.stderr.strip()}")
-    findings: list[Finding] = json.loads(done.stdout)
-    return findings
+    return done.stdout
 
 
 def two_processes(release: Release) -> Answer:
@@ -99,9 +123,8 @@ def backwards(release: Release) -> Answer:
 
 def halves(release: Release) -> Answer:
     """Half of the files, drawn at random, and in another command the rest."""
-    shuffled = random.Random(0).sample(release.files, len(release.files))
-    middle = len(shuffled) // 2
-    return release.files, [f for half in (shuffled[:middle], shuffled[middle:]) for f in release.check(*half)]
+    rest = sorted({*release.files} - {*release.half})
+    return release.files, [finding for half in (release.half, rest) if half for finding in release.check(*half)]
 
 
 def alone(release: Release) -> Answer:
@@ -119,13 +142,31 @@ def subfolder(release: Release) -> Answer:
     return [path for path in release.files if most in path.parents], release.check(most)
 
 
+def half_kept(release: Release) -> Answer:
+    """Half of the files first, and then all, with a cache."""
+    with tempfile.TemporaryDirectory(prefix="kept-") as name:
+        if release.half:
+            release.check(*release.half, cache=Path(name))
+        return release.files, release.check(release.folder, cache=Path(name))
+
+
+def all_kept(release: Release) -> Answer:
+    """All twice, with a cache."""
+    with tempfile.TemporaryDirectory(prefix="kept-") as name:
+        release.check(release.folder, jobs=2, cache=Path(name))
+        return release.files, release.check(release.folder, cache=Path(name))
+
+
 WAYS: dict[str, Callable[[Release], Answer]] = {
     "two processes": two_processes,
     "backwards, from elsewhere": backwards,
     "random halves": halves,
     "file by file": alone,
     "a subfolder": subfolder,
+    "half kept": half_kept,
+    "all kept": all_kept,
 }
+FIXES = "fixes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +195,14 @@ def compared(release: Release, answer: Answer) -> Compared:
     return Compared(len(keys) - len(different), different)
 
 
+def fixes_compared(release: Release) -> Compared:
+    """What fixes make of the files of the release, and in another order by two processes."""
+    whole, other = release.diffs(release.folder), release.diffs(*release.files[::-1], jobs=2)
+    files = whole.keys() | other.keys()
+    different = [f"{file}: its diff is another one" for file in sorted(files) if whole.get(file) != other.get(file)]
+    return Compared(len(files) - len(different), different)
+
+
 def _key(finding: Finding) -> tuple[str, int, int, str, int, int]:
     """One code is told once of an expression."""
     start, end = finding["location"], finding["end_location"]
@@ -171,7 +220,7 @@ def _difference(whole: Finding | None, other: Finding | None) -> str:
 def lines(rows: dict[str, dict[str, Compared]]) -> Iterator[str]:
     """The table, and each difference."""
     width = max(map(len, rows), default=0)
-    yield " " * width + "".join(f"  {way}" for way in WAYS)
+    yield " " * width + "".join(f"  {way}" for way in (*WAYS, FIXES))
     for name, row in rows.items():
         yield (f"{name:{width}}" + "".join(f"  {_cell(one):{len(way)}}" for way, one in row.items())).rstrip()
     for name, row in rows.items():
@@ -184,7 +233,7 @@ def _cell(one: Compared) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and say the exit status."""
-    parser = argparse.ArgumentParser(prog="independence", description="Findings in several ways of calling.")
+    parser = argparse.ArgumentParser(prog="independence", description="Findings and fixes in several ways of calling.")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amplint-ecosystem"
     parser.add_argument("--cache", type=Path, default=cache, metavar="FOLDER", help=f"(default: {cache})")
     parser.add_argument("--sources", type=Path, action="append", default=[], metavar="FOLDER")
@@ -206,6 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options = ("--pedantic",) if chosen.pedantic else ()
             release = Release(folder, files, check(folder, *options, "--jobs=1"), options)
             rows[str(pinned)] = {name: compared(release, way(release)) for name, way in WAYS.items()}
+            rows[str(pinned)][FIXES] = fixes_compared(release)
             print(f"{pinned}: {len(release.found)} findings in {len(files)} files", file=sys.stderr)
     except (DownloadError, CheckError, OSError) as error:
         print(error, file=sys.stderr)

@@ -3,8 +3,8 @@
     python benchmarks/killed.py [--kills N] [--seed N] [--figures]
 
 Lets ``--fix`` loose on a tree of small files in a process of its own, ends that process at a random moment, mostly
-while it writes, and looks at every file: each has to hold what it held, or what it holds after an undisturbed run, and
-nothing else may lie in the tree.
+while it writes, every second time with all of its group, and looks at every file once the child that writes has ended
+too: each has to hold what it held, or what it holds after an undisturbed run, and nothing else may lie in the tree.
 
 Leaves with status 1 where a file is lost or half written, or another is left behind.
 """
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from figures import results
 
@@ -30,9 +31,14 @@ from amplint.finding import Applicability
 from amplint.judging import judging_options
 from amplint.plugins import load_rules
 
-ROOT = Path(__file__).resolve().parent.parent
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 COMMAND = "python benchmarks/killed.py --figures"
-ABOUT = "What `kill -9` at random moments leaves of a tree that is being fixed, mostly while files are written."
+ABOUT = (
+    "What `kill -9` at random moments leaves of a tree that is being fixed, mostly while files are written: of the "
+    "process alone, or of all of its group."
+)
 FILES = 60
 OPTIONS = judging_options(Config(), load_rules(), fix=Applicability.SAFE)
 
@@ -54,7 +60,8 @@ def main() -> int:
         for number in range(arguments.kills):
             tree = folder / str(number)
             writing = chance.random() < 0.9
-            _killed(tree, before, chance.uniform(0.0, wrote if writing else took), writing=writing)
+            seconds = chance.uniform(0.0, wrote if writing else took)
+            _killed(tree, before, seconds, writing=writing, kill=os.killpg if number % 2 else os.kill)
             counts.update(_found(tree, before, after))
             shutil.rmtree(tree)
     for what, count in counts.items():
@@ -82,19 +89,26 @@ def _undisturbed(tree: Path, before: dict[str, bytes]) -> tuple[float, float, di
     return took, max(changed) - min(changed), {path.name: path.read_bytes() for path in tree.iterdir()}
 
 
-def _killed(tree: Path, before: dict[str, bytes], seconds: float, *, writing: bool) -> None:
+def _killed(
+    tree: Path, before: dict[str, bytes], seconds: float, *, writing: bool, kill: Callable[[int, int], None]
+) -> None:
     """Fix the files below a new folder in a process that is ended some seconds after it begins, or begins to write."""
     _copy(tree, before)
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         _check(tree, before)
         os._exit(0)
+    os.setpgid(child, child)
     first = min(before)
     while writing and (tree / first).stat().st_size == len(before[first]):
         time.sleep(0.0002)
     time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
+    kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    os.close(writer)
+    os.read(reader, 1)  # which ends with the last process that holds the other side
+    os.close(reader)
 
 
 def _copy(tree: Path, before: dict[str, bytes]) -> None:

@@ -183,8 +183,7 @@ def train(model, batch, use_amp):
             return
         message = f"Use {use.legacy.modern}"
         if done.whole:
-            safe = done.safe and all(member.exact for member in group.uses)
-            edits = done.edits
+            safe, edits = done.safe, done.edits
         else:
             safe = use.exact and rewrite.applicability is Applicability.SAFE
             edits = tuple(sorted({*done.imports, *rewrite.edits}))

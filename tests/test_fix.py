@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,6 +163,80 @@ def test_interrupted_write_leaves_the_original(project: Path, run: Run, monkeypa
     assert "TOY101" in result.stdout
     assert file.read_text() == "x.half()\n"
     assert [path.name for path in project.iterdir()] == ["a.py"]
+
+
+KILLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from amplint.fix.writing import put
+
+parent, replace = os.getpid(), os.replace
+file = Path(sys.argv[1])
+
+def kill_and_replace(source, target):
+    os.killpg(os.getpgid(parent), signal.SIGKILL)
+    time.sleep(0.1)
+    replace(source, target)
+
+os.replace = kill_and_replace
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+put(file, b"fixed", 0o644)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children to write")
+def test_a_kill_of_all_of_it_while_a_file_is_named_leaves_nothing_behind(project: Path) -> None:
+    file = project / "a.py"
+    file.write_bytes(b"old")
+    command = [sys.executable, "-W", "error", "-c", KILLED, str(file)]
+    # The output ends with the last of the processes.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+    assert {path.name: path.read_bytes() for path in project.iterdir()} == {"a.py": b"fixed"}
+
+
+def _end_child(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _refuse(*_: object) -> None:
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children to write")
+def test_a_child_that_is_ended_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = project / "a.py"
+    file.write_bytes(b"old")
+    monkeypatch.setattr(os, "setsid", _end_child)
+    with pytest.raises(FixError, match=r"cannot write .*a\.py: ended by signal 15"):
+        write_atomically(file, b"old", b"fixed")
+    assert {path.name: path.read_bytes() for path in project.iterdir()} == {"a.py": b"old"}
+
+
+def test_a_file_is_written_where_no_child_is_to_be_had(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = project / "a.py"
+    file.write_bytes(b"old")
+    monkeypatch.setattr(os, "fork", _refuse, raising=False)
+    write_atomically(file, b"old", b"fixed")
+    assert {path.name: path.read_bytes() for path in project.iterdir()} == {"a.py": b"fixed"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGCHLD"), reason="there are no children to write")
+def test_a_process_that_ignores_its_children_knows_what_came_of_them(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project / "a.py"
+    file.write_bytes(b"old")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        write_atomically(file, b"old", b"fixed")
+        assert file.read_bytes() == b"fixed"
+        monkeypatch.setattr(os, "replace", _refuse)
+        with pytest.raises(FixError, match="cannot write"):
+            write_atomically(file, b"fixed", b"newer")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert {path.name: path.read_bytes() for path in project.iterdir()} == {"a.py": b"fixed"}
 
 
 def test_a_file_changed_meanwhile_is_left_alone(project: Path) -> None:

@@ -11,7 +11,7 @@ from conftest import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
 
-from independence import WAYS, Release, compared, main
+from independence import FIXES, WAYS, Compared, Release, compared, fixes_compared, main
 
 from amplint.engine import Options, check_file
 from amplint.plugins import load_rules
@@ -62,6 +62,13 @@ class Loads(nn.Module):
         return torch.matmul(self.layer(x), x.float())
 {"# checked before the smaller ones" * 20}
 """,
+    "old.py": """\
+import torch
+
+def step(model, batch):
+    with torch.cuda.amp.autocast():
+        return model(batch)
+""",
     "deep/more.py": f"""\
 {HEAD}class More(nn.Module):
     def __init__(self):
@@ -91,8 +98,8 @@ def test_a_package_in_every_way(package: Path, tmp_path: Path, capsys: pytest.Ca
     places = ["--list", str(tmp_path / "list"), "--sources", str(package.parents[1]), "--cache", str(tmp_path)]
     status = main([*places, "--package", "made-up", "--pedantic"])
     head, row, *differences = capsys.readouterr().out.splitlines()
-    assert head.split("  ", 1)[1].strip() == "  ".join(WAYS)
-    assert row.split() == ["made-up-1.0", *(4 * ["3", "equal"]), "1", "equal"]
+    assert head.split("  ", 1)[1].strip() == "  ".join((*WAYS, FIXES))
+    assert row.split() == ["made-up-1.0", *(4 * ["4", "equal"]), "1", "equal", *(2 * ["4", "equal"]), "1", "equal"]
     assert (status, differences) == (0, [])
 
 
@@ -122,6 +129,14 @@ def test_differences_are_told(tmp_path: Path) -> None:
         "a.py:4:1 AMP102 only this way: a message",
     ]
     assert compared(release, ([], [])).all == 0
+
+
+def test_another_diff_is_told(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {"block.py": "+++ b/block.py\n-1\n+2\n", "user.py": "+++ b/user.py\n-1\n+3\n"}
+    answers = iter([whole, {**whole, "user.py": "+++ b/user.py\n-1\n+4\n", "more.py": "+++ b/more.py\n-1\n+5\n"}])
+    monkeypatch.setattr(Release, "diffs", lambda *_, **__: next(answers))
+    told = ["more.py: its diff is another one", "user.py: its diff is another one"]
+    assert fixes_compared(Release(package, [], [], ())) == Compared(1, told)
 
 
 def test_classes_of_another_file_count_whether_or_not_they_were_asked_for(package: Path) -> None:

@@ -277,3 +277,29 @@ class Added(nn.Module):
 def test_an_answer_holds_until_what_was_tested_changes(held: str, test: str, raising: bool) -> None:
     found = [c for c in conflicts(ADDED.format(held=held, test=test)) if c.raises and "autocast-fp16" in c.scenarios]
     assert bool(found) == raising
+
+
+AROUND = """
+class Around(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, flag: bool):
+        b = self.linear(x)
+        if flag:
+            b = b.float()
+        for _ in range(2):
+            if {test}:
+                x = x + 1
+            else:
+                x = self.linear(b)
+                b = {kept}
+        return x
+"""
+
+
+@pytest.mark.parametrize(("test", "kept", "raising"), [("flag", "b", False), ("flag", "b.float()", True)])
+def test_another_way_round_a_loop_finds_what_the_one_before_left(test: str, kept: str, raising: bool) -> None:
+    found = [c for c in conflicts(AROUND.format(test=test, kept=kept)) if c.raises and "fp16" in c.scenarios]
+    assert bool(found) == raising

@@ -130,6 +130,19 @@ def test_kinds_in_preview_are_a_round_of_their_own(
     assert "first-preview made-up-two==1.0\n" in (rounds / "drawn.txt").read_text()
 
 
+def test_a_round_of_what_some_rules_find_in_preview_alone(
+    rounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pool, "is_back", lambda code, scenarios, certainty: code == "AMP105")
+    rows = drawn(rounds, tmp_path, "--only", "AMP105", "--only", "AMP601", count=2)
+    assert [row["code"] for row in rows] == ["AMP105"] * 2
+    assert "first-preview: 2 findings from 2 packages" in capsys.readouterr().out
+    assert Rounds(rounds).names() == ["first-preview"]
+    with pytest.raises(SystemExit):
+        fresh(rounds, "--draw", str(tmp_path / "again"), "--only", "AMP105", "--preview", "5")
+    assert "--only draws a round by itself" in capsys.readouterr().err
+
+
 def test_a_kind_is_back_for_where_it_holds_and_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = Kind("AMP104", True, "likely", 0.2, 9)
     monkeypatch.setattr(kinds, "of_rule", lambda code: [kind] if code == "AMP104" else [])

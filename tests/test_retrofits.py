@@ -41,3 +41,29 @@ def test_what_is_made_beside_a_layer_of_the_program_has_its_dtype(inner: str, ro
     source = Source(Path("/project/net.py"), AROUND.format(inner=inner).encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     assert [facts.span(conflict.node).start.row for conflict in conflicts(facts) if conflict.raises] == rows
+
+
+SIZED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, given):
+        super().__init__()
+        self.given = given
+        self.down = nn.Linear(given.embedding_dim, 4)
+
+    def forward(self, x: torch.Tensor):
+        return self.down({used})
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "rows"), [("x) + self.given(x.long()).sum(", [12]), ("x", []), ("x + self.given.shift", [])]
+)
+def test_what_has_sizes_and_is_never_called_is_no_layer(used: str, rows: list[int]) -> None:
+    source = Source(Path("/project/net.py"), SIZED.format(used=used).encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    found = [conflict for conflict in conflicts(facts) if conflict.raises]
+    assert [facts.span(conflict.node).start.row for conflict in found] == rows

@@ -39,6 +39,65 @@ CASES = {
             clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
     """,
+    "a loss that has the scaler, and scales itself": """
+        class ScaledLoss:
+            def __init__(self, scaler, loss):
+                self.scaler, self.loss = scaler, loss
+
+            def __call__(self, output):
+                return self.scaler.scale(self.loss(output)).reshape(())
+
+        class Loop:
+            def __init__(self, loss, hooks):
+                self.scaler = GradScaler()
+                self.loss = ScaledLoss(self.scaler, loss)
+
+            def train(self, model, optimizer, x):
+                with autocast():
+                    loss = self.loss(model(x))
+                loss.backward()
+                self.scaler.step(optimizer)
+                self.scaler.update()
+    """,
+    "hooks that have the scaler": """
+        def train(model, optimizer, hooks, x):
+            scaler = GradScaler()
+            for hook in hooks:
+                hook.scaler = scaler
+            loss = hooks.loss(model(x))
+            loss.backward()
+            scaler.step(optimizer)
+            scaler.update()
+    """,
+    "a scaler that only a checkpoint gets": """
+        def train(model, optimizer, checkpoints, x):
+            scaler = GradScaler()
+            with autocast():
+                loss = model(x).mean()
+            loss.backward()
+            checkpoints.save(model, scaler)
+            scaler.step(optimizer)  # AMP402
+            scaler.update()
+    """,
+    "a scaler of its own": """
+        class Scaler:
+            def __init__(self, scale):
+                self._scale = scale
+
+            def scale(self, loss):
+                return loss * self._scale
+
+            def unscale_(self, optimizer):
+                for p in optimizer.params:
+                    p.grad = p.grad / self._scale
+
+            def step(self, optimizer):
+                self.unscale_(optimizer)
+                optimizer.step()
+
+            def update(self):
+                self._scale /= 2
+    """,
     "a scaler known by its use": """
         def train(model, optimizer, gs, loss):
             gs.scale(loss).backward()

@@ -214,3 +214,55 @@ def test_a_constructor_runs_before_the_weights_are_cast() -> None:
     net = scope["Net"](4).half()
     with pytest.raises(RuntimeError, match="same dtype"):
         net.run("conv")
+
+
+DECODER = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.linear(x + torch.zeros(8, device=x.device))
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.attention = Attention()
+
+    def forward(self, x, memory):
+        x = self.first(x)
+        return self.attention(x) + memory
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.decoder = Decoder()
+
+    def forward(self, x, load):
+        return self.decoder(GIVEN, load())
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "other", "rows"),
+    [
+        ("torch.zeros(8, device=x.device)", "", [20]),
+        ("x", "", [11]),
+        ("torch.zeros(8, device=x.device)", "from .net import Decoder\n\nDECODER = Decoder()\n", [11, 20]),
+    ],
+)
+def test_what_its_own_file_alone_calls_is_called_as_it_does(
+    tmp_path: Path, given: str, other: str, rows: list[int]
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    for name, text in {"__init__": "", "net": DECODER.replace("GIVEN", given), "other": other}.items():
+        (package / f"{name}.py").write_text(text)
+    options = Options(select_rules(load_rules(), ("AMP102", "AMP103", "AMP104"), (), ()))
+    found = check_file(package / "net.py", options).findings
+    assert [finding.span.start.row for finding in found if finding.certainty.value != "possible"] == rows

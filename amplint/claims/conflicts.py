@@ -55,14 +55,18 @@ def unused(facts: FileFacts, row: int) -> frozenset[str]:
     return frozenset(name for name, end in ends.items() if end)
 
 
-@lru_cache(maxsize=2)
-def early_ends(facts: FileFacts) -> dict[int, dict[str, int]]:
+@lru_cache(maxsize=4)
+def early_ends(facts: FileFacts, *, called: bool = False) -> dict[int, dict[str, int]]:
     """Functions, by the line of their definition, that end early in some scenarios however they were seen to be called:
-    each scenario with the last line on which they do."""
+    each scenario with the last line on which they do.
+
+    ``called``: as other functions call them, where some do; not for what is taken to come from outside of the file.
+    """
     judged = _judged(facts)
+    followed = {**facts.activations, **facts.called} if called else facts.activations
     found = {
         row: [judged.failures.ends_of(activation, judged.refused) for activation in activations]
-        for row, activations in facts.activations.items()
+        for row, activations in followed.items()
     }
     return {
         row: {name: max(end[name] for end in ends) for name in ends[0] if all(name in end for end in ends)}
@@ -193,14 +197,15 @@ class _Judged:
         found = [*self._conflicts.values(), *self._aligned_elsewhere()]
         raising = self.refused | {id(conflict.node) for conflict in found if conflict.standing.told}
         for conflict in sorted(found, key=lambda c: (self._hidden(c, raising), c.standing.rank)):
-            if self._first.get(id(conflict.node), {id(conflict.node)}) <= self._conflicts.keys() - {id(conflict.node)}:
+            first = self._first.get(id(conflict.node), {id(conflict.node)})
+            if id(conflict.node) not in first and first <= self._conflicts.keys():
                 continue
             if conflict.kind in _ONE_PER_ORIGIN and conflict.culprit is not None:
                 defect = (conflict.kind, conflict.culprit, conflict.function)
                 if defect in spoken:
                     if conflict.standing.told:
-                        first = kept[spoken[defect]]
-                        kept[spoken[defect]] = replace(first, also=(*first.also, conflict.node))
+                        told = kept[spoken[defect]]
+                        kept[spoken[defect]] = replace(told, also=(*told.also, conflict.node))
                     continue
                 spoken[defect] = len(kept)
             kept.append(conflict)

@@ -67,10 +67,9 @@ def default_dtype_regions(facts: FileFacts) -> Iterator[tuple[ast.Call, str, tup
 def begins_training(call: ast.Call, facts: FileFacts, around: Surroundings) -> bool:
     """Whether a region stands in no other one of its function, which goes back through the loss and steps the optimizer
     itself: that is the program's own loop, and whoever runs one opens no region around it."""
-    opened = {id(region.node) for region in facts.regions} - {id(call)}
     for ancestor in around.ancestors(call):
         entered = ancestor.items if isinstance(ancestor, ast.With | ast.AsyncWith) else []
-        if any(id(item.context_expr) in opened for item in entered):
+        if any(item.context_expr is not call and id(item.context_expr) in facts.opened for item in entered):
             return False
     function = around.function(call)
     events = [moment.event for moment in facts.training.moments if moment.event.scope.node is function]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint.infer.lattice.dtypes import FLOAT32
 from amplint.infer.lattice.strength import Strength
 from amplint.infer.state.facts import Kind
-from amplint.infer.torch_model.provenance import beside_its_own, was_added
+from amplint.infer.torch_model.provenance import beside_its_own, never_converted, was_added
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, Standing, holding
 
@@ -41,6 +41,7 @@ def judge(facts: FileFacts, found: Mismatch, autocast: Autocast) -> Judged:
     added = any(was_added(operand, sure[0]) for operand in found.pair)
     if _only_by_default(facts, sure) and not added and not found.low_default:
         held.append(doubts.DEFAULT_UNSEEN)
+    held += holding({doubts.NEVER_CONVERTED: any(never_converted(found.pair, lane) for lane in sure)})
     definite = {doubts.UNKNOWN_ON_A_PATH} >= {*held} and all(strengths[lane] >= Strength.ASSUMED for lane in sure)
     return Judged(tuple(sure), Standing(bool(forced) and not found.cited).doubted(*held), definite)
 

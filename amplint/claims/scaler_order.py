@@ -59,7 +59,7 @@ def _idle_update(facts: FileFacts, moment: Moment) -> Moment | None:
 
 def _step(facts: FileFacts, moment: Moment) -> _Judgement:
     scaler, event = spelled(moment), moment.event
-    if moment.gradients == {Gradients.PLAIN}:
+    if moment.gradients == {Gradients.PLAIN} and not _is_scaled_elsewhere(facts, moment):
         message = f"divides gradients by the scale that were never multiplied: call {scaler}.scale(loss).backward()"
         causes = backward_causes(facts, moment, Gradients.PLAIN)
         raises = event.scaler is not None and not _scales(facts)
@@ -78,6 +78,12 @@ def _step(facts: FileFacts, moment: Moment) -> _Judgement:
         message = f"steps a scaler that is never updated: call {scaler}.update() after the step"
         return message, Severity.ERROR, ASSUMED, ()
     return None
+
+
+def _is_scaled_elsewhere(facts: FileFacts, moment: Moment) -> bool:
+    """Whether another object has the scaler too, such as a loss that scales itself."""
+    scaler = moment.event.scaler
+    return scaler is not None and facts.training.kept_elsewhere(scaler)
 
 
 def _update_before(facts: FileFacts, moment: Moment) -> Moment | None:

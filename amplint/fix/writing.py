@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import tempfile
+import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from amplint.files import display_path, place_name
@@ -34,7 +37,45 @@ def write_atomically(path: Path, before: bytes, after: bytes) -> None:
 
 
 def put(target: Path, data: bytes, mode: int) -> None:
-    """Give a file its content and mode in one step, whatever ends this process or the machine. Raises OSError."""
+    """Give a file its content and mode in one step, whatever ends this process or the machine. Raises OSError.
+
+    A child writes, where there are any, in a session of its own, so that what ends this process or its whole group does
+    not end the writing: no system has a call that puts a nameless file in the place of another, and what ended between
+    two calls would leave a copy behind.
+    """
+    child = _fork()
+    if child is None:
+        _replace(target, data, mode)
+    elif child == 0:
+        status = errno.EINTR
+        try:
+            os.setsid()
+            _replace(target, data, mode)
+            status = 0
+        except OSError as error:
+            status = error.errno or errno.EIO
+        finally:
+            os._exit(status)
+    else:
+        try:
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        except ChildProcessError:  # Whoever started this process has it ignore SIGCHLD, and with that the status.
+            status = 0 if target.read_bytes() == data else errno.EIO
+        if status:
+            raise OSError(abs(status), os.strerror(status) if status > 0 else f"ended by signal {-status}")
+
+
+def _fork() -> int | None:
+    """As os.fork, or None where there is no such thing, or no process to be had."""
+    if not hasattr(os, "fork"):
+        return None
+    with warnings.catch_warnings(), suppress(OSError):
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads, whose locks the child takes none of
+        return os.fork()
+    return None
+
+
+def _replace(target: Path, data: bytes, mode: int) -> None:
     written = _nameless(target.parent)
     if written is None:
         written, temporary = tempfile.mkstemp(prefix=_prefix(target), dir=target.parent)

@@ -105,6 +105,11 @@ DEFAULT_UNSEEN = _possible(
     _OPERANDS,
     "Only a model that is constructed under a 16-bit default dtype fails, and nothing in the file sets one.",
 )
+NEVER_CONVERTED = _possible(
+    "never-converted",
+    _OPERANDS,
+    "The code makes this layer outside of any module, where no conversion reaches it: its callers pass float32 too.",
+)
 PASSED_BY_NONE = _possible(
     "passed-by-none",
     "AMP106",

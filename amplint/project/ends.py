@@ -41,6 +41,10 @@ class Judging(NamedTuple):
         """The functions of a file that end early; none of one that cannot be read."""
         return _found(path, self, contents.age()).ends
 
+    def ends_called(self, path: Path) -> Ends:
+        """The same as the file itself calls its functions."""
+        return _found(path, self, contents.age()).ends_called
+
     def brings_about(self, path: Path) -> frozenset[Failure]:
         """The operations in other files whose operands disagree for what this one passes; none if it cannot be read."""
         return _found(path, self, contents.age()).brought
@@ -58,6 +62,7 @@ class _Found(NamedTuple):
     """What is kept of the facts about a file."""
 
     ends: Ends
+    ends_called: Ends
     brought: frozenset[Failure]
 
 
@@ -66,8 +71,8 @@ def _found(path: Path, judging: Judging, age: int) -> _Found:
     try:
         facts = judging.facts(Source(path, contents.read(path)))
     except (OSError, SourceError, RecursionError):
-        return _Found({}, frozenset())
-    return _Found(early_ends(facts), frozenset(_brought_about(facts)))
+        return _Found({}, {}, frozenset())
+    return _Found(early_ends(facts), early_ends(facts, called=True), frozenset(_brought_about(facts)))
 
 
 def _brought_about(facts: FileFacts) -> Iterator[Failure]:

@@ -35,9 +35,24 @@ def definitions(tree: ast.Module) -> dict[str, Definition]:
 
 
 @once_for_each_node
-def inner_definitions(definition: ast.AST) -> list[Definition]:
-    """The functions and classes within a definition."""
-    return [node for node in nodes_below(definition) if node is not definition and isinstance(node, Definition)]
+def inner_rows(definition: ast.AST) -> frozenset[int]:
+    """The lines of the functions and classes within a definition."""
+    inner = (node for node in nodes_below(definition) if node is not definition and isinstance(node, Definition))
+    return frozenset(row for node in inner for row in _rows(node))
+
+
+@once_for_each_node
+def methods_by_row(cls: ast.ClassDef) -> dict[int, list[str]]:
+    """By line, the methods that it stands in."""
+    found: dict[int, list[str]] = {}
+    for method in (s for s in cls.body if isinstance(s, Function)):
+        for row in _rows(method):
+            found.setdefault(row, []).append(method.name)
+    return found
+
+
+def _rows(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 @once_for_each_node

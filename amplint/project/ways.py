@@ -23,9 +23,10 @@ from amplint.project.mentions import (
     callers,
     definitions,
     first_work,
-    inner_definitions,
+    inner_rows,
     made_of,
     mentions,
+    methods_by_row,
     runs_made_of,
     takes,
 )
@@ -91,11 +92,12 @@ class Ways:
         self._in_module = facts.in_module
         self._scope = scope
         self._judging = judging
-        self._ends = {facts.path: early_ends(facts)}
+        self._ends = {(facts.path, called): early_ends(facts, called=called) for called in (False, True)}
         self._parsed: dict[Path, Source | None] = {facts.path: facts.source}
         self._analysed: dict[Path, int] = {}
         """The bytes of other files that are analysed, 0 for what is left out."""
         self._known: dict[tuple[int, str, bool, bool], bool] = {}
+        self._inside: dict[tuple[Path, str], bool] = {}
         callees = Callees(facts.source, facts.root[0], self._within_package)
         attributes = Attributes(self.spelling)
         self.unusable = Unusable(
@@ -123,16 +125,16 @@ class Ways:
         named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
         if all(untyped or not scenario.keeps_explicit for scenario in named) and self._builds(target, row):
             return True
-        made = any(_encloses(node, row) for node in inner_definitions(target))
+        made = row in inner_rows(target)
         return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
 
     def _builds(self, target: Definition, row: int) -> bool:
         """Whether a line stands in a method of a module that constructors call, and methods that only they do: nothing
         else. It runs before anything is cast."""
-        methods = [s.name for s in target.body if isinstance(s, Function) and _encloses(s, row)]
-        if not isinstance(target, ast.ClassDef) or not methods or not self._in_module(row):
+        methods = methods_by_row(target).get(row) if isinstance(target, ast.ClassDef) else None
+        if not methods or not self._in_module(row):
             return False
-        pending, seen = methods, {*methods}
+        pending, seen = [*methods], {*methods}
         while pending:
             found = self._callers(pending.pop())
             if not found or "" in found:
@@ -193,11 +195,23 @@ class Ways:
         packages = (self._parse(path) for path in paths if path.name == "__init__.py")
         return any(takes(package.tree, file.path.stem, name) for package in packages if package is not None)
 
-    def ends(self, file: Source, function: Function) -> Mapping[str, int]:
-        """The scenarios in which a function ends early."""
-        if file.path not in self._ends:
-            self._ends[file.path] = self._judging.ends(file.path) if self._is_asked(file) else {}
-        return self._ends[file.path].get(function.lineno, {})
+    def ends(self, file: Source, function: Function, *, called: bool) -> Mapping[str, int]:
+        """The scenarios in which a function ends early; ``called``: as its own file calls it."""
+        key = file.path, called
+        if key not in self._ends:
+            ends = self._judging.ends_called if called else self._judging.ends
+            self._ends[key] = ends(file.path) if self._is_asked(file) else {}
+        return self._ends[key].get(function.lineno, {})
+
+    def is_kept_inside(self, file: Source, cls: ast.ClassDef) -> bool:
+        """Whether functions and classes of its own file are all that make objects of a class."""
+        key = file.path, cls.name
+        if key not in self._inside:
+            users = self.users(file, cls.name)
+            made = [mention for _, mention in users or () if mention.definition is not cls]
+            inside = bool(made) and all(user is file and mention.definition for user, mention in users or ())
+            self._inside[key] = inside and not self.is_exported(file, cls.name)
+        return self._inside[key]
 
     def brings_about(self, file: Source) -> frozenset[Failure]:
         """The operations in other files whose operands disagree for what a file passes."""
@@ -292,19 +306,19 @@ class _Walk:
             and (other is cls or any(isinstance(base, ast.Name) and base.id == cls.name for base in other.bases))
         ]
         forwards = [forward for one in family for forward in _forwards(one)]
-        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name, partial(self._end_of, file)):
+        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name, partial(self._end_of, file, cls)):
             return False
         return all(self._ends_before(file, forward, cls, name) for forward in forwards)
 
     def _ends_before(self, file: Source, forward: Function, cls: ast.ClassDef, name: str) -> bool:
         """Whether a ``forward`` ends before it uses what a class makes with a name."""
-        if self._end_of(file, forward) == inf:
+        if self._end_of(file, cls, forward) == inf:
             return False
-        return forward not in cls.body or name not in made_of(cls, forward, partial(self._end_of, file))
+        return forward not in cls.body or name not in made_of(cls, forward, partial(self._end_of, file, cls))
 
-    def _end_of(self, file: Source, function: Function) -> float:
-        """The line on which a function ends early, infinite where it does not; that of its head where nobody uses what
-        it runs; while no file is asked, one before which it does not end.
+    def _end_of(self, file: Source, cls: ast.ClassDef, function: Function) -> float:
+        """The line on which a method of a class ends early, infinite where it does not; that of its head where nobody
+        uses what it runs; while no file is asked, one before which it does not end.
 
         Under autocast little raises, so that other files are asked about half weights only.
         """
@@ -312,12 +326,11 @@ class _Walk:
             return function.lineno
         if self._scenario.autocast and file.path != self._ways.path:
             return inf
-        return self._ways.ends(file, function).get(self._scenario.name, inf) if self._asks else first_work(function)
+        if not self._asks:
+            return first_work(function)
+        called = self._ways.is_kept_inside(file, cls)
+        return self._ways.ends(file, function, called=called).get(self._scenario.name, inf)
 
 
 def _forwards(cls: ast.ClassDef) -> Iterator[Function]:
     yield from (s for s in cls.body if isinstance(s, ast.FunctionDef) and s.name == "forward")
-
-
-def _encloses(node: ast.stmt, row: int) -> bool:
-    return node.lineno <= row <= (node.end_lineno or row)

@@ -41,21 +41,22 @@ class Group:
         if self._done is None:
             imports: list[Edit] = []
             rewrites = {id(use): _rewrite(use, visit, imports) for use in self.uses}
-            self._done = Rewritten(rewrites, tuple(dict.fromkeys(imports)))
+            exact = all(use.exact for use in self.uses)
+            self._done = Rewritten(rewrites, tuple(dict.fromkeys(imports)), exact)
         return self._done
 
 
 class Rewritten:
     """How the uses of a group are rewritten, by ``id``, and what that needs imported."""
 
-    def __init__(self, rewrites: dict[int, Rewrite | None], imports: tuple[Edit, ...]) -> None:
+    def __init__(self, rewrites: dict[int, Rewrite | None], imports: tuple[Edit, ...], exact: bool) -> None:
         self.rewrites = rewrites
         self.imports = imports
         made = [rewrite for rewrite in rewrites.values() if rewrite is not None]
         self.whole = len(made) == len(rewrites)
         """Whether all uses can be rewritten: then they are so together, as the import goes."""
         self.edits = tuple(sorted({*imports, *(edit for rewrite in made for edit in rewrite.edits)}))
-        self.safe = all(rewrite.applicability is Applicability.SAFE for rewrite in made)
+        self.safe = exact and all(rewrite.applicability is Applicability.SAFE for rewrite in made)
 
 
 def groups_of(facts: FileFacts, uses: list[LegacyUse]) -> dict[str, Group]:

@@ -2,7 +2,7 @@
 
     python benchmarks/judged --fresh [--drawn NAME] [--figures]
     python benchmarks/judged --fresh --draw FOLDER [--count 120] [--packages 40] [--most 5] [--seed S] [--drawn NAME]
-                                      [--extend-select RULES]... [--preview N] [--figures]
+                                      [--extend-select RULES]... [--preview N] [--only RULES]... [--figures]
     python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
     python benchmarks/judged --fresh --kinds
 
@@ -22,7 +22,8 @@ Two readers judge each finding. They see the row and the package, and neither ea
 - *wrong*.
 
 ``--preview`` draws findings of kinds in preview from the same packages besides, as a round of their own: by its figures
-a kind that was mended leaves the preview.
+a kind that was mended leaves the preview. ``--only`` draws such a round alone, of some rules: what is rare takes more
+packages than a round of all rules could check.
 
 ``--kinds`` writes which kinds of findings ``amplint check`` keeps in preview from then on: see ``kinds.py``.
 
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     """Draw, import or print, and say the exit status."""
     parser = _options()
     chosen = parser.parse_args(arguments)
+    if chosen.only and (chosen.preview or chosen.extend_select or chosen.figures):
+        parser.error("--only draws a round by itself: no --preview, --extend-select or --figures with it")
     if chosen.judged is not None and chosen.figures:
         parser.error("--import keeps no figures: ask for them when all readers are done")
     rounds = Rounds(chosen.rounds)
@@ -121,6 +124,13 @@ def _options() -> argparse.ArgumentParser:
         metavar="N",
         help=f"draw N of kinds in preview, too, as the round NAME{PREVIEW}",
     )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="RULES",
+        help=f"draw what these find of kinds in preview, alone, as the round NAME{PREVIEW}",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each CPU)")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit of a package (default: 1800)")
     parser.add_argument(
@@ -134,7 +144,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
-    name = chosen.drawn or today()
+    name = (chosen.drawn or today()) + (PREVIEW if chosen.only else "")
     if name in rounds.names():
         raise RowsError(f"there is a round {name} already: name this one with --drawn")
     how = pool.Draw(
@@ -147,6 +157,7 @@ def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
         chosen.seconds,
         tuple(chosen.extend_select),
         chosen.preview,
+        tuple(chosen.only),
     )
     folder = chosen.draw.resolve()
     taken = pool.taken(rounds)

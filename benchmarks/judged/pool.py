@@ -50,6 +50,8 @@ class Draw:
     extra: tuple[str, ...] = ()
     preview: int = 0
     """How many findings of kinds in preview to draw besides, from the same packages."""
+    only: tuple[str, ...] = ()
+    """The rules of which alone to draw what is of kinds in preview; without any, a draw of what is told."""
 
 
 def taken(rounds: Rounds) -> dict[str, str]:
@@ -90,7 +92,7 @@ def draw(names: Sequence[str], folder: Path, how: Draw, taken: Mapping[str, str]
     every: list[Checked] = []
     for one in _checked(random.Random(how.seed).sample(sorted(names), len(names)), folder, how, taken):
         every.append(one)
-        checked.append(_only(one, preview=False) if how.preview else one)
+        checked.append(_only(one, preview=bool(how.only)) if how.preview or how.only else one)
         drawn = drawing.draw(checked, how.count, how.seed, how.most)
         if len(checked) >= how.checked and len(drawn) == how.count and _packages(drawn) >= how.packages:
             drawing.save(drawn, folder / "rows.jsonl")
@@ -141,7 +143,7 @@ def _checked(names: Sequence[str], folder: Path, how: Draw, taken: Mapping[str, 
         try:
             while True:
                 for name in islice(waiting, 2 * how.jobs - len(ahead)):
-                    ahead.append(executor.submit(_check, name, packages, known.get(name), how.seconds, extra, taken))
+                    ahead.append(executor.submit(_check, name, packages, known.get(name), how, extra, taken))
                 if not ahead:
                     return
                 try:
@@ -161,7 +163,7 @@ def _checked(names: Sequence[str], folder: Path, how: Draw, taken: Mapping[str, 
 
 
 def _check(
-    name: str, packages: Path, known: Checked | None, seconds: float, extra: Sequence[str], taken: Mapping[str, str]
+    name: str, packages: Path, known: Checked | None, how: Draw, extra: Sequence[str], taken: Mapping[str, str]
 ) -> Checked:
     """Download and check one package, by one process. Raises DownloadError and CheckError."""
     if known is not None:
@@ -171,4 +173,4 @@ def _check(
     forked = [top.name for top in sorted(folder.iterdir()) if project(top.name) in taken.keys() - {project(name)}]
     if forked:
         raise CheckError(f"{release} holds the modules of what was used before: {', '.join(forked)}")
-    return check(release, folder, 1, extra, seconds)
+    return check(release, folder, 1, extra, how.seconds, how.only)

@@ -120,6 +120,7 @@ def analyse(
         uses=recorder.uses(),
         unhindered=recorder.unhindered,
         activations=recorder.activations,
+        called=recorder.called,
         entered=recorder.entered,
         layers_called=recorder.layers_called,
         aligned=tuple(recorder.aligned()),

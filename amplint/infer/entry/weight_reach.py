@@ -61,12 +61,9 @@ class WeightReach:
 
     def holds(self, row: int) -> bool:
         """Whether what stands on a line runs on weights: its function does, or outside of functions its class."""
-        functions, reached = self._rows
-        around = [rows for rows in functions if _encloses(rows, row)]
-        if any(rows in reached for rows in around):
-            return True
-        if around:
-            return False
+        functions, reached = self._lines
+        if row in functions:
+            return row in reached
         return any(_encloses(_rows(cls.node), row) for cls in self._held.values())
 
     @cached_property
@@ -100,13 +97,14 @@ class WeightReach:
         return tuple(value for value in found if isinstance(value, Class) and value.namespace is self._namespace)
 
     @cached_property
-    def _rows(self) -> tuple[frozenset[Rows], frozenset[Rows]]:
+    def _lines(self) -> tuple[frozenset[int], frozenset[int]]:
         """The lines of all functions of the file, and of those that are reached."""
         self._follow()
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
         every = frozenset(_rows(node) for node in nodes_below(self._namespace.tree) if isinstance(node, kinds))
         own = (function.node for function in self._functions.values() if function.namespace is self._namespace)
-        return every, frozenset(_rows(node) for node in own if isinstance(node, kinds))
+        reached = every.intersection(_rows(node) for node in own if isinstance(node, kinds))
+        return _lines_of(every), _lines_of(reached)
 
     def _follow(self) -> None:
         namespace, defined = self._namespace, self._classes
@@ -179,6 +177,10 @@ class WeightReach:
                     self._pending.append((binding.value, True))
             elif isinstance(binding, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self._reach(self._owners.resolved(self._namespace, name))
+
+
+def _lines_of(found: Iterable[Rows]) -> frozenset[int]:
+    return frozenset(row for first, last in found for row in range(first, last + 1))
 
 
 def _encloses(rows: Rows, row: int) -> bool:

@@ -43,9 +43,3 @@ class Held(Value):
 
     test: ast.expr
     words: frozenset[str]
-
-
-def both(a: Answered, b: Answered) -> Answered:
-    """Where two paths meet that made the same test."""
-    since = a.since if a.since is b.since else object()
-    return Answered(a.yes | b.yes, a.no | b.no, a.words | b.words, since)

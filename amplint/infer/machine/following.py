@@ -19,7 +19,7 @@ from amplint.infer.machine.statements import HANDLERS, assign
 from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
-from amplint.infer.state.meeting import unlike
+from amplint.infer.state.meeting import forgotten, unlike
 from amplint.infer.syntax.control import MAX_PASSES, MAX_WIDENED, Control, Rounds
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ class _Following(Control[Frame]):
         return frame.session.mutations
 
     def differs(self, before: Env, after: Env, number: int) -> bool:
-        return before.live != after.live or bool(unlike(before, after, known=number >= MAX_PASSES))
+        if before.live != after.live or unlike(before, after, known=number >= MAX_PASSES):
+            return True
+        return forgotten(before, after)
 
     def met_again(self, frame: Frame, head: Env, end: Env) -> Env:
         """What holds where a pass begins, from before it and from its end."""

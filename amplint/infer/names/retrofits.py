@@ -27,8 +27,9 @@ def adds_to_given(cls: Class) -> bool:
     """Whether objects of a class are put around a layer, or into the place of one, that a model already has.
 
     They read the sizes of a layer that the constructor is given, or freeze its weight, and keep it; or they derive from
-    a layer whose weight they freeze. Not where the constructor casts to a dtype that it reads somewhere: what it makes
-    may then follow the layer; unless other methods cast to the dtype of what it makes, since that may then differ.
+    a layer whose weight they freeze. A layer is what they call or take a weight of: a configuration has sizes too. Not
+    where the constructor casts to a dtype that it reads somewhere: what it makes may then follow the layer; unless
+    other methods cast to the dtype of what it makes, since that may then differ.
     """
     if cls.retrofit is None:
         cls.retrofit = _adds_to_given(cls)
@@ -42,10 +43,12 @@ def given_to(cls: Class) -> set[str]:
 
 @dataclass(slots=True)
 class _Given:
-    """What a class is given: attributes that hold it, and methods that return it."""
+    """What a class is given: attributes that hold it, and methods that return it. ``layer``: whether methods use it as
+    one."""
 
     attributes: set[str] = field(default_factory=set)
     methods: set[str] = field(default_factory=set)
+    layer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,11 @@ class _Walked:
 
     ``called``: the methods of its object that it calls. ``assigned``: its plain assignments. ``frozen``: layers whose
     weight it freezes. ``sizes``: sizes of layers that it reads. ``dtypes``: dtypes that it reads. ``follows``: whether
-    it casts to one.
+    it casts to one. ``layers``: what it calls, or takes a weight of.
     """
 
     called: tuple[str, ...]
+    layers: tuple[ast.expr, ...]
     assigned: tuple[ast.Assign, ...]
     frozen: tuple[ast.expr, ...]
     sizes: tuple[ast.Attribute, ...]
@@ -73,6 +77,7 @@ class _Walked:
 @once_for_each_node
 def _walked(method: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> _Walked:
     called: list[str] = []
+    layers: list[ast.expr] = []
     assigned: list[ast.Assign] = []
     frozen: list[ast.expr] = []
     sizes: list[ast.Attribute] = []
@@ -84,7 +89,10 @@ def _walked(method: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> _Wal
                 sizes.append(node)
             elif node.attr == "dtype":
                 dtypes.append(node)
+            elif node.attr == "weight":
+                layers.append(node.value)
         elif type(node) is ast.Call:
+            layers.append(node.func)
             if isinstance(node.func, ast.Attribute):
                 if _is_self(node.func.value):
                     called.append(node.func.attr)
@@ -93,7 +101,7 @@ def _walked(method: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> _Wal
         elif type(node) is ast.Assign:
             assigned.append(node)
             frozen += _frozen_in(node)
-    return _Walked(tuple(called), tuple(assigned), tuple(frozen), tuple(sizes), tuple(dtypes), follows)
+    return _Walked(tuple(called), tuple(layers), tuple(assigned), tuple(frozen), tuple(sizes), tuple(dtypes), follows)
 
 
 def _adds_to_given(cls: Class) -> bool:
@@ -115,7 +123,7 @@ def _shows(method: Function, given: _Given, layer: bool) -> bool:
     walked = _walked(method.node)
     held = _holders(method, given) if walked.hints else set()
     return any(_is_given(frozen, held, given) or (layer and _is_self(frozen)) for frozen in walked.frozen) or (
-        bool(given.attributes) and any(_is_given(node.value, held, given) for node in walked.sizes)
+        given.layer and any(_is_given(node.value, held, given) for node in walked.sizes)
     )
 
 
@@ -171,6 +179,13 @@ def _given(cls: Class, methods: list[Function]) -> _Given:
         for name, member in base.members.items() if isinstance(base, Class) else ():
             if isinstance(member, Function) and given.attributes and _returns(member, given):
                 given.methods.add(name)
+    given.layer = any(
+        _is_given(node, _holders(member, given), given)
+        for base in classes.ancestry(cls)
+        for member in (base.members.values() if isinstance(base, Class) and given.attributes else ())
+        if isinstance(member, Function) and not isinstance(member.node, ast.Lambda)
+        for node in _walked(member.node).layers
+    )
     return given
 
 

@@ -419,6 +419,8 @@ class FileFacts:
     """``id`` of the uses that were met where nothing had raised."""
     activations: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The activations of each function of the file whose body was followed, by the line of its definition."""
+    called: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Those of them that another function was seen to call."""
     entered: Set[int] = frozenset()
     """``id`` of the functions of the file whose body was followed as called from outside of all functions."""
     layers_called: Mapping[int, Layer] = field(default_factory=dict)
@@ -446,8 +448,18 @@ class FileFacts:
 
     def constructor(self, layer: Layer) -> ast.Call | None:
         """Where the file constructs a layer; None for one that is made elsewhere."""
-        made = (r.call for r in self.references if r.name == layer.name and r.call is not None)
-        return next((call for call in made if self.span(call) == layer.span), None)
+        return self._constructors.get((layer.name, layer.span))
+
+    @cached_property
+    def _constructors(self) -> dict[tuple[str, Span | None], ast.Call]:
+        """The calls of torch's objects, by the name of what is called and their place."""
+        calls = [(reference.name, reference.call) for reference in self.references if reference.call is not None]
+        return {(name, self.span(call)): call for name, call in reversed(calls)}
+
+    @cached_property
+    def opened(self) -> frozenset[int]:
+        """``id`` of the expressions that open a region."""
+        return frozenset(id(region.node) for region in self.regions)
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:

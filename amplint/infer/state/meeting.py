@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.answered import ASKED, Answered, both
+from amplint.infer.lattice.answered import ASKED, Answered, Held
 from amplint.infer.lattice.joining import merge, options_of
 from amplint.infer.lattice.values import (
     UNKNOWN,
@@ -42,6 +42,7 @@ def met(session: Session, a: Env, b: Env) -> Env:
         return a
     a_live, first, b_live, second = *a, *b
     together = first.copy()
+    asked: list[tuple[str, Answered, Answered]] = []
     for name, left in first.items():
         right = second.get(name)
         if left is right:
@@ -52,14 +53,52 @@ def met(session: Session, a: Env, b: Env) -> Env:
         elif name[0] != ASKED:
             together[name] = merge(session, left, a_live, right, b_live)
         elif isinstance(left, Answered) and isinstance(right, Answered):
-            together[name] = both(left, right)
+            asked.append((name, left, right))
         else:
             del together[name]
     if not second.keys() <= first.keys():
         for name, right in second.items():
             if name not in first and name[0] != ASKED and "." not in name:
                 together[name] = right
+    for name, one, other in asked:
+        together[name] = _answered(session, one, first, other, second, together)
     return Env(a_live | b_live, together)
+
+
+def _answered(
+    session: Session,
+    a: Answered,
+    first: dict[str, Value],
+    b: Answered,
+    second: dict[str, Value],
+    both: dict[str, Value],
+) -> Answered:
+    """What is known of a test where two paths meet that made it, with the variables of each, and of both."""
+    yes, no, words = a.yes | b.yes, a.no | b.no, a.words | b.words
+    if a.since is not b.since:
+        return Answered(yes, no, words, object())
+    true: dict[str, Value] = {}
+    false: dict[str, Value] = {}
+    for name in {**a.joined, **b.joined}:
+        left, right = first.get(name), second.get(name)
+        if left is not None and right is not None:
+            (left_true, left_false), (right_true, right_false) = _sides(a, name, left), _sides(b, name, right)
+            true[name] = _of_both(session, left_true, a.yes, right_true, b.yes)
+            false[name] = _of_both(session, left_false, a.no, right_false, b.no)
+    return Answered(yes, no, words, a.since, true, false, {name: both[name] for name in true})
+
+
+def _sides(answered: Answered, name: str, value: Value) -> tuple[Value, Value]:
+    """What a variable that holds ``value`` holds where a test was true, and where it was false."""
+    if answered.joined.get(name) is value:
+        return answered.true[name], answered.false[name]
+    return value, value
+
+
+def _of_both(session: Session, left: Value, left_live: int, right: Value, right_live: int) -> Value:
+    if left is right or not right_live:
+        return left
+    return merge(session, left, left_live, right, right_live) if left_live else right
 
 
 @once_for_each_node
@@ -84,6 +123,28 @@ def unlike(before: Env, after: Env, *, known: bool = False) -> list[str]:
         and not (known and UNKNOWN in options_of(old))
         and not (_is_plain(old) and _is_plain(value))
     ]
+
+
+def forgotten(before: Env, after: Env) -> bool:
+    """Whether less is known of tests that were made than before: another way round a loop finds them open."""
+    return any(
+        isinstance(old, (Answered, Held)) and _says_less(after.variables.get(name), old)
+        for name, old in before.variables.items()
+        if name[0] == ASKED
+    )
+
+
+def _says_less(new: Value | None, old: Value) -> bool:
+    if not isinstance(new, Answered) or not isinstance(old, Answered):
+        return new is not old
+    if new.yes & ~old.yes or new.no & ~old.no:
+        return True
+    return any(
+        name not in new.joined
+        or not alike(old.true[name], new.true[name])
+        or not alike(old.false[name], new.false[name])
+        for name in old.joined
+    )
 
 
 def _is_plain(value: Value, level: int = 0) -> bool:

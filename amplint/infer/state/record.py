@@ -76,6 +76,7 @@ class Recorder:
         self.trace: list[Event] = []
         self.activations: dict[int, list[int]] = {}
         self.entered: set[int] = set()
+        self.called: dict[int, list[int]] = {}
         self._ended: set[int] = set()
         self.regions: dict[int, Region] = {}
         self.calls: dict[int, TorchCall] = {}
@@ -103,6 +104,8 @@ class Recorder:
             self.activations.setdefault(node.lineno, []).append(frame.number)
             if frame.caller is None or not frame.caller.function:
                 self.entered.add(id(node))
+            else:
+                self.called.setdefault(node.lineno, []).append(frame.number)
 
     def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own

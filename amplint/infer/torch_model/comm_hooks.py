@@ -18,6 +18,7 @@ from amplint.infer.syntax.bodies import nodes_below
 if TYPE_CHECKING:
     from amplint.infer.names.definitions import Function
     from amplint.infer.state.frame import Frame
+    from amplint.source import Source
 
 BUCKET = Builtin("GradBucket")
 _REGISTER = "register_comm_hook"
@@ -29,7 +30,7 @@ def takes_bucket(function: Function, parameter: ast.arg) -> bool:
     annotation = parameter.annotation
     if annotation is not None:
         return last_name(annotation) == "GradBucket"
-    if _REGISTER not in function.namespace.source.text or function.name not in _registered(function.namespace.tree):
+    if function.name not in _registered(function.namespace.source):
         return False
     asked = {
         (node.func.value.id, node.func.attr)
@@ -40,11 +41,13 @@ def takes_bucket(function: Function, parameter: ast.arg) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _registered(tree: ast.Module) -> frozenset[str]:
+def _registered(source: Source) -> frozenset[str]:
     """Names of the functions that a file registers as hooks."""
+    if _REGISTER not in source.text:
+        return frozenset()
     calls = [
         node
-        for node in nodes_below(tree)
+        for node in nodes_below(source.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == _REGISTER
     ]
     hooks = [*(call.args[1] for call in calls if len(call.args) > 1)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.dtypes import BITS, FLOATS, Lane
-from amplint.infer.lattice.joining import element_of, unite
+from amplint.infer.lattice.joining import element_of, options_of, unite
 from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
@@ -35,11 +35,14 @@ from amplint.infer.torch_model.placing import buffer, is_added, layer_tensor, pl
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from amplint.infer.state.frame import Frame
     from amplint.infer.torch_model.torch_ops import Op
     from amplint.source import Span
+
+MAX_PARTS = 100
+"""Modules inside of a module that are looked through for parameters."""
 
 CONTAINERS = (
     "torch.nn.Sequential",
@@ -331,17 +334,35 @@ def _named_inside(frame: Frame, module: Value, path: Value | None, node: ast.exp
 
 
 def _tensors_seen(receiver: Value, role: str) -> Tensor | None:
-    """The join of those of a module's parameters or buffers that are seen."""
-    held = receiver.attributes.values() if isinstance(receiver, Instance) else (receiver,)
+    """The join of those of a module's parameters or buffers that are seen, in the modules inside of it too."""
     found: list[Value] = []
-    for value in held:
-        if isinstance(value, Layer):
-            found.extend(value.tensors.values())
-        elif isinstance(value, Tensor) and value.leaf == (role == "parameters"):
-            found.append(value)
+    pending, seen = [receiver], {id(receiver)}
+    while pending and len(seen) <= MAX_PARTS:
+        module = pending.pop()
+        found.extend(module.tensors.values() if isinstance(module, Layer) else ())
+        for part in _parts(module):
+            if isinstance(part, Tensor) and part.leaf == (role == "parameters"):
+                found.append(part)
+            elif isinstance(part, (Layer, Instance)) and id(part) not in seen:
+                seen.add(id(part))
+                pending.append(part)
     tensors = [value for value in found if isinstance(value, Tensor)]
     joined = unite(*tensors) if tensors else None
     return replace(joined, dim=1) if isinstance(joined, Tensor) else None
+
+
+def _parts(module: Value) -> Iterator[Value]:
+    """What a module has in its attributes, or holds."""
+    if isinstance(module, Instance):
+        held: Iterable[Value] = module.attributes.values()
+    elif isinstance(module, Layer) and isinstance(module.children, Sequence):
+        held = module.children.rests_on
+    elif isinstance(module, Layer) and isinstance(module.children, Mapping):
+        held = module.children.items.values()
+    else:
+        return
+    for value in held:
+        yield from options_of(value)
 
 
 def _any_tensor_of(frame: Frame, receiver: Value, role: str, node: ast.expr) -> Tensor:

@@ -42,6 +42,19 @@ def was_added(operand: Operand, lane: int) -> bool:
     return any(o.made is Made.ADDED and o.dtypes[lane].mask == FLOAT32 for o in behind(operand))
 
 
+def never_converted(pair: tuple[Operand, Operand], lane: int) -> bool:
+    """Whether one operand is what a caller passes in low precision, and the other a weight that is float32 because what
+    holds it is made outside of any module."""
+    for given, weight in (pair, pair[::-1]):
+        passed, made = deciding(given.value.origin, lane), deciding(weight.value.origin, lane)
+        if passed is None or made is None or not isinstance(passed.node, ast.arg):
+            continue
+        wide = weight.value.leaf and made.parameter and made.made is None and made.dtypes[lane].mask == FLOAT32
+        if wide and given.value.dtypes[lane].mask & LOW:
+            return True
+    return False
+
+
 def came_with(frame: Frame, operand: Operand) -> bool:
     """Whether a constructor was given something that an operand's dtype depends on: it may be of the same making."""
     return any(id(origin.node) in frame.session.given for origin in behind(operand))

@@ -220,10 +220,11 @@ class Program:
 
     def _collect(self, body: list[ast.stmt], scope: Scope, owner: ClassScope | None) -> None:
         stack: list[ast.AST] = list(reversed(body))
+        own = {id(statement) for statement in body}
         while stack:
             node = stack.pop()
             if isinstance(node, _DEFINITIONS):
-                self._define(node, scope, owner if any(node is item for item in body) else None)
+                self._define(node, scope, owner if id(node) in own else None)
                 stack.extend(node.decorator_list)
                 continue
             if node.__class__ in _NOTED:

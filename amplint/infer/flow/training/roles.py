@@ -264,7 +264,10 @@ class Roles:
                 scaler = self.scales(call, scope)
                 if scaler is not None:
                     used.setdefault(scaler, set()).add("scaled backward")
+        own = {("self", id(cls.root)) for cls in self.program.classes if cls.method("unscale_") or cls.method("scale")}
         for place, uses in used.items():
+            if place in own:
+                continue
             scaled = "scaled backward" in uses and uses & {"step/1", "update/0"}
             if (scaled or "unscale_/1" in uses) and not self._known(place):
                 self._add(place, frozenset({Thing(Role.SCALER)}))

@@ -11,9 +11,9 @@ from amplint.infer.flow.training.program import Program
 from amplint.infer.flow.training.roles import Role, Roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from amplint.infer.flow.training.program import Place
+    from amplint.infer.flow.training.program import Place, Scope
     from amplint.infer.flow.training.roles import Thing
     from amplint.infer.flow.training.steps import Moment, Step
     from amplint.infer.syntax.references import Reference
@@ -48,13 +48,42 @@ class Training:
 
     def handed_over(self, place: Place) -> bool:
         """Whether what is at a place goes to code outside the file: as an argument, a result or a part of something."""
-        for scope in self.program.scopes:
-            values = [value for _, value in scope.assignments] + scope.returned
-            for call in scope.calls:
-                if self.program.callee(call, scope) is None:
-                    values += [*call.args, *(keyword.value for keyword in call.keywords)]
-            for value in values:
-                parts = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
-                if any(self.program.place(part, scope) == place for part in parts):
-                    return True
+        return any(self._gives(scope, _all_values(scope, self.program), place) for scope in self.program.scopes)
+
+    def kept_elsewhere(self, place: Place) -> bool:
+        """Whether something else holds what is at a place from then on: an object that it was set on, or was given to
+        by a call whose result is used."""
+        return any(self._gives(scope, _kept_values(scope, self.program), place) for scope in self.program.scopes)
+
+    def _gives(self, scope: Scope, values: Iterable[ast.expr], place: Place) -> bool:
+        for value in values:
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+            if any(self.program.place(part, scope) == place for part in parts):
+                return True
         return False
+
+
+def _all_values(scope: Scope, program: Program) -> Iterator[ast.expr]:
+    """What a scope assigns, returns, or passes to functions that are not of its file."""
+    yield from (value for _, value in scope.assignments)
+    yield from scope.returned
+    for call in scope.calls:
+        if program.callee(call, scope) is None:
+            yield from _arguments(call)
+
+
+def _kept_values(scope: Scope, program: Program) -> Iterator[ast.expr]:
+    """What a scope sets on objects, or passes to functions that are not of its file and whose results it uses."""
+    receiver = program.place(ast.Name(scope.receiver), scope) if scope.receiver is not None else None
+    for target, value in scope.assignments:
+        if isinstance(target, ast.Attribute | ast.Subscript) and program.place(target.value, scope) != receiver:
+            yield value
+    alone = {id(node.value) for node in ast.walk(scope.node) if isinstance(node, ast.Expr)}
+    for call in scope.calls:
+        if id(call) not in alone and program.callee(call, scope) is None:
+            yield from _arguments(call)
+
+
+def _arguments(call: ast.Call) -> Iterator[ast.expr]:
+    yield from call.args
+    yield from (keyword.value for keyword in call.keywords)
