@@ -18,7 +18,6 @@ _ENUMERATIONS = {"severity": Severity, "evidence": Evidence, "fix": Applicabilit
 
 class _InModule(Announced):
     module: ClassVar[str]
-    row: ClassVar[Mapping[str, Any]]
 
     def imported(self) -> Rule:
         rule = _imported(self.module, self.code)
@@ -26,13 +25,14 @@ class _InModule(Announced):
         return rule
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return announced, (self.module, self.row), {"pack": self.pack}
+        """Other processes, which each get all rules with every file, get the rule itself."""
+        return type(self.imported()), (), {"pack": self.pack}
 
 
 def announced(module: str, row: Mapping[str, Any]) -> Announced:
     """The rule of a module, of which a row says what is known."""
     known = {name: _ENUMERATIONS[name](value) if name in _ENUMERATIONS else value for name, value in row.items()}
-    made: _InModule = type(module, (_InModule,), {**known, "module": module, "row": row})()
+    made: _InModule = type(module, (_InModule,), {**known, "module": module})()
     return made
 
 

@@ -14,6 +14,7 @@ from amplint.garbage import collect_after_file, collect_seldom
 from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.narrowing import WHOLE
 from amplint.notebook import is_notebook
+from amplint.rule_base import finding_of
 from amplint.source import Source, SourceError
 from amplint.suppression.unused import Rules
 from amplint.threshold import EVERYTHING, Threshold
@@ -309,11 +310,16 @@ def _judged(
     suspects = [(rule, s) for rule, s in suspects if s.standing.told or options.pedantic or options.dropped]
     if not suspects:
         return [], facts
+    plain = [(rule, s) for rule, s in suspects if not rule.visits and s.standing.certainty is not None]
+    findings = [finding_of(rule, s, facts.path, facts.device) for rule, s in plain]
+    suspects = [(rule, s) for rule, s in suspects if rule.visits]
+    if not suspects:
+        return findings, facts
     with quick_libraries():
         from amplint.visit import RuleFailure, run_rules
 
     broken: list[RuleFailure] = []
-    findings = run_rules(source, facts, suspects, broken)
+    findings += run_rules(source, facts, suspects, broken)
     failures.extend(_failure(_failing(failure.rule), source.path, failure.error) for failure in broken)
     return findings, facts
 

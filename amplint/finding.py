@@ -185,11 +185,10 @@ def with_fingerprints(findings: list[Finding], source: Source) -> list[Finding]:
     return out
 
 
-_PARTS = re.compile(
+_PARTS = (
     r"(?P<blank>(?:\s|\\\r?\n|#[^\r\n]*)+)"
     r"|(?P<prefix>\b[bfrtu]{1,2})?(?P<quotes>'''|\"{3}|'|\")(?P<inside>(?:\\.|(?!(?P=quotes))[^\\])*)(?P=quotes)"
-    r"|(?P<word>\w+)|.",
-    re.DOTALL | re.IGNORECASE,
+    r"|(?P<word>\w+)|."
 )
 
 
@@ -199,7 +198,7 @@ def normalised(text: str) -> str:
     Not by :mod:`ast` or :mod:`tokenize`, whose answers differ between releases of Python.
     """
     parts: list[str] = []
-    for match in _PARTS.finditer(text):
+    for match in re.finditer(_PARTS, text, re.DOTALL | re.IGNORECASE):
         part = match[0]
         if match["blank"]:
             continue

@@ -82,12 +82,15 @@ def _reduce(self: Any) -> tuple[Any, ...]:
 
 
 def _init() -> Callable[..., None]:
-    """An ``__init__`` that is compiled when it is first called, for the class that has it then."""
+    """An ``__init__`` that is compiled when it is first called, for the class that has it then; threads may meet."""
+    compiled: list[Callable[..., None]] = []
 
     def init(self: Any, *values: Any, **named: Any) -> None:
-        kind: Any = next(one for one in type(self).__mro__ if one.__dict__.get("__init__") is init)
-        kind.__init__ = _compiled(kind)
-        kind.__init__(self, *values, **named)
+        kind: Any = next((one for one in type(self).__mro__ if one.__dict__.get("__init__") is init), None)
+        if kind is not None:
+            compiled.append(_compiled(kind))
+            kind.__init__ = compiled[0]
+        compiled[0](self, *values, **named)
 
     return init
 

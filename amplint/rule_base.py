@@ -130,6 +130,11 @@ class Rule(Announced):
         raise NotImplementedError
 
     @property
+    def visits(self) -> bool:
+        """Whether it has a ``visit_*`` method."""
+        return any(name.startswith("visit_") for name in dir(self))
+
+    @property
     def summary(self) -> str:
         """The first sentence of the documentation."""
         return documentation(self).split("\n", 1)[0].rstrip(".")

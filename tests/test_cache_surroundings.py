@@ -14,6 +14,7 @@ from conftest import ROOT
 
 from amplint.cache.digests import Digests
 from amplint.cache.surroundings import Places, Surroundings
+from amplint.infer.names.folders import root_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,3 +117,29 @@ def test_the_project_is_the_outermost_folder_that_is_asked(tmp_path: Path) -> No
     assert Places().of(source_layout(tmp_path / "other") / "package").project == tmp_path / "other" / "checkout"
     assert Places().of(installed(tmp_path / "lib")).project == tmp_path / "lib" / "site-packages" / "package"
     assert os.path.commonpath([Places().of(nested(tmp_path)).project, tmp_path]) == str(tmp_path)
+
+
+def test_hidden_folders_count_in_the_package_alone(tmp_path: Path) -> None:
+    """Projects are looked through once, for all of their packages."""
+    project = checkout(tmp_path)
+    (project / "other").mkdir()
+    for name in ("package/.made/deep/code.py", "other/.made/code.py"):
+        (project / name).parent.mkdir(parents=True)
+        (project / name).write_text("1")
+    looked = Surroundings(Digests({}), Places())
+    before = [looked.of(project / name) for name in ("package", "other")]
+    (project / "package/.made/deep/code.py").write_text("two")
+    looked = Surroundings(Digests({}), Places())
+    package, other = (looked.of(project / name) for name in ("package", "other"))
+    assert package != before[0]
+    assert other == before[1]
+
+
+def test_a_package_may_have_a_name_that_no_import_has(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    folder = tmp_path / "code" / ".generated"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    where = Places().of(folder)
+    assert where.root == root_of(folder)[0] == tmp_path / "code"
+    assert where.project in (tmp_path, *tmp_path.parents)

@@ -172,3 +172,15 @@ def test_libraries_get_the_same_classes() -> None:
     )
     assert quick == usual
     assert "FrozenInstanceError" in quick
+
+
+def test_two_threads_may_make_the_first_objects() -> None:
+    @frozen.dataclass(frozen=True)
+    class Shared:
+        a: int
+
+    first = Shared.__init__
+    made = Shared(1)
+    assert Shared.__init__ is not first
+    first(made, 2)  # as a thread does that was on its way
+    assert made.a == 2

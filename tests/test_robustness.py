@@ -197,6 +197,8 @@ def test_nothing_heavy_is_imported(project: Path, run_process: Run) -> None:
     (project / "clean.py").write_text("import torch\nx.astype()  # half double\n")
     assert run_process("full", python=("-c", IMPORTED)).stderr.endswith("[]\n")
     (project / "clean.py").write_text("import torch\nx.double()\n")
+    assert run_process("full", python=("-c", IMPORTED)).stderr.endswith("[]\n")
+    (project / "clean.py").write_text("import torch\nx.half()\n")
     assert run_process("full", python=("-c", IMPORTED)).stderr.endswith("['libcst']\n")
 
 

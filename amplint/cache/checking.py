@@ -74,7 +74,7 @@ class _Project:
     def write(self) -> None:
         """Write what is known, unless something that it rests on is another by now."""
         found = self.digests.found()
-        if self.added and self.digests.still(found) and self.surroundings.still(found):
+        if self.added and self.surroundings.still(again := Digests(found)) and self.digests.still(again):
             self.store.write(self.key, {"files": self.files | self.added, "digests": found})
 
 

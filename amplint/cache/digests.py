@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 Known = dict[str, tuple[int, int, str]]
 """By path: the size, the time of change in nanoseconds, and the digest of what it held."""
@@ -54,7 +54,6 @@ class Digests:
         """What to know next time."""
         return self._found
 
-    def still(self, paths: Iterable[str]) -> bool:
-        """Whether files hold what they held when they were asked for."""
-        again = Digests(self._found)
-        return all(again.of(path) == self.of(path) for path in paths)
+    def still(self, again: Digests) -> bool:
+        """Whether all files hold what they held when they were asked for, by digests that look ``again``."""
+        return all(again.of(path) == held for path, (_, _, held) in self._found.items())

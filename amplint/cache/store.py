@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import amplint
 from amplint.cache.digests import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VARIABLE = "AMPLINT_CACHE_DIR"
 """Names the folder, in the environment."""
@@ -55,6 +56,8 @@ class Store:
         return kept if isinstance(kept, dict) else {}
 
     def write(self, key: str, kept: dict[str, Any]) -> None:
+        import tempfile
+
         text = json.dumps(kept, separators=(",", ":")).encode()
         with suppress(OSError):
             if not self._own.is_dir():
@@ -74,6 +77,8 @@ class Store:
         if not (self._folder / _TAG).exists():
             (self._folder / _TAG).write_text(_SIGNATURE, encoding="utf-8")
         oldest = time.time() - UNUSED_DAYS * 24 * 3600
+        import shutil
+
         for other in _versions(self._folder):
             if other != self._own and other.stat().st_mtime < oldest:
                 shutil.rmtree(other, ignore_errors=True)
@@ -84,6 +89,8 @@ def clean(folder: Path) -> int:
 
     Raises OSError.
     """
+    import shutil
+
     count = 0
     for own in _versions(folder) if folder.is_dir() else ():
         count += sum(1 for _ in own.glob("*.json"))
@@ -103,18 +110,30 @@ def _versions(folder: Path) -> list[Path]:
 @cache
 def _version() -> str:
     """A name for this amplint, whose files may be edited between two releases, and for what parses with it."""
-    from importlib.metadata import version
-    from importlib.util import find_spec
-
     from amplint.plugins import BUILT_IN
 
-    rules = find_spec(BUILT_IN)
-    folders = [] if rules is None else rules.submodule_search_locations or []
-    said = [amplint.__version__, sys.version, version("libcst")]
-    for top in (*amplint.__path__, *folders):
-        for parent, below, names in os.walk(top):
-            below[:] = sorted(name for name in below if name != "__pycache__")
-            for name in sorted(names):
-                stat = os.stat(os.path.join(parent, name))
-                said.append(f"{name} {stat.st_size} {stat.st_mtime_ns}")
+    said = [amplint.__version__, sys.version]
+    for top in (*amplint.__path__, *_folders(BUILT_IN)):
+        said += _files(top, below=True)
+    for top in _folders("libcst"):
+        said += _files(top, below=False)
     return _PREFIX + digest("\n".join(said).encode())
+
+
+def _folders(package: str) -> list[str]:
+    from importlib.util import find_spec
+
+    spec = find_spec(package)
+    return list(spec.submodule_search_locations or []) if spec is not None else []
+
+
+def _files(folder: str, *, below: bool) -> Iterator[str]:
+    """The files in a folder, and in those ``below``, each with its size and time of change."""
+    with os.scandir(folder) as scan:
+        entries = sorted(scan, key=lambda entry: entry.name)
+    for entry in entries:
+        if not entry.is_dir():
+            stat = entry.stat()
+            yield f"{entry.name} {stat.st_size} {stat.st_mtime_ns}"
+        elif below and entry.name != "__pycache__":
+            yield from _files(entry.path, below=True)

@@ -23,8 +23,6 @@ from amplint.project.layout import MARKS, MAX_TEXT_BYTES, METADATA, SETTINGS, TE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amplint.cache.digests import Known
-
 MAX_ENTRIES = 40_000
 """Files and folders of one project; where there are more, looking at all of them would cost too much."""
 _READ_WHOLE = (".py", ".yaml", ".yml")
@@ -69,7 +67,8 @@ class Places:
 
     def _found(self, folder: str) -> tuple[str, str, str]:
         root, package = self._root_of(folder)
-        inside = os.path.join(root, package.partition(".")[0]) if package else folder
+        top = package.partition(".")[0]
+        inside = os.path.join(root, top) if top else root if package else folder
         if os.path.basename(os.path.dirname(inside)) in LIBRARY_FOLDERS:
             return inside, root, inside
         starts = [root, *self._packages_around(folder), self._marked(inside)]
@@ -140,9 +139,9 @@ class Surroundings:
             self._of_folders[folder] = self._found(folder)
         return self._of_folders[folder]
 
-    def still(self, known: Known) -> bool:
-        """Whether all is as it was when it was asked for; ``known`` are the digests of files, looked at again."""
-        again = Surroundings(Digests(known), Places())
+    def still(self, digests: Digests) -> bool:
+        """Whether all is as it was when it was asked for, by digests that look at files again."""
+        again = Surroundings(digests, Places())
         return all(again.of(folder) == found for folder, found in self._of_folders.items())
 
     def _found(self, folder: Path) -> str | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from importlib.resources import files
+
+from amplint.data import read_table
 
 _OF_MODULES = (
     *("forward", "weight", "bias", "training", "parameters", "buffers", "modules", "children", "state_dict"),
@@ -22,5 +22,6 @@ def is_known(name: str) -> bool:
 
 @cache
 def _tensor_methods() -> frozenset[str]:
-    table = json.loads(files("amplint.data").joinpath("ops.json").read_text(encoding="utf-8"))
-    return frozenset(name.rpartition(".")[2] for name in table["ops"] if name.startswith("torch.Tensor."))
+    return frozenset(
+        name.rpartition(".")[2] for name in read_table("ops.json")["ops"] if name.startswith("torch.Tensor.")
+    )
