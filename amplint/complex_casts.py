@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.complex_values import complex_values, speaks_of_complex
+from amplint.infer.syntax.bodies import once_for_each_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,11 +57,7 @@ def _parsed(text: str) -> ast.AST | None:
 
 def _ending(source: Source, place: Location) -> Iterator[ast.expr]:
     """The expression that a trailer at a place belongs to: what ends there, else what parentheses end there hold."""
-    on_row = [
-        (source.span(node), node)
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.expr) and node.end_lineno == place.row
-    ]
+    on_row = [(source.span(node), node) for node in _by_last_row(source.tree).get(place.row, [])]
     ending = [(span.start, node) for span, node in on_row if span.end == place]
     if ending:
         yield max(ending, key=lambda pair: pair[0])[1]
@@ -69,6 +66,16 @@ def _ending(source: Source, place: Location) -> Iterator[ast.expr]:
     held = [(span.start, node) for span, node in on_row if span.end.column == inner]
     if held:
         yield min(held, key=lambda pair: pair[0])[1]
+
+
+@once_for_each_node
+def _by_last_row(tree: ast.Module) -> dict[int, list[ast.expr]]:
+    """The expressions of a file by the line on which they end."""
+    found: dict[int, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr):
+            found.setdefault(node.end_lineno or node.lineno, []).append(node)
+    return found
 
 
 def _call_around(source: Source, place: Location) -> list[ast.expr]:

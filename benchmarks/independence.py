@@ -256,7 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             release = Release(folder, files, check(folder, *options, "--jobs=1"), options)
             rows[str(pinned)] = {name: compared(release, way(release)) for name, way in WAYS.items()}
             rows[str(pinned)][FIXES] = fixes_compared(release)
-            print(f"{pinned}: {len(release.found)} findings in {len(files)} files", file=sys.stderr)
+            differing = sum(len(one.different) for one in rows[str(pinned)].values())
+            print(f"{pinned}: {len(release.found)} findings in {len(files)} files, {differing} differ", file=sys.stderr)
     except (DownloadError, CheckError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import ROOT, amplint
 
-from amplint.finding import Cause, Certainty, Edit, Finding, Severity
+from amplint.finding import Applicability, Cause, Certainty, Edit, Finding, Fix, Severity
 from amplint.report import Context, plain, render
 from amplint.report.changes import change
 from amplint.report.columns import clipped, columns, fold
@@ -295,3 +295,18 @@ def test_the_diff_is_what_fix_does(project: Path, run: Run) -> None:
     assert all(after[row - 1] == text for row, sign, text in lines if sign in "+|")
     assert [text for _, sign, text in lines if sign == "-"] == ["    y = x.half()"]
     assert [text for _, sign, text in lines if sign == "+"] == [line for line in after if line not in before]
+
+
+def test_a_fix_that_findings_share_is_shown_once(source: Source) -> None:
+    edits = (Edit(find(source, "one"), "1"), Edit(find(source, "two"), "2"))
+    other = Fix(Applicability.SAFE, "Count", (edits[0], Edit(find(source, "two"), "3")))
+    fixes = [Fix(Applicability.SAFE, "Count", edits), Fix(Applicability.SAFE, "Count", (*edits,)), other]
+    findings = [finding_of(source, text, fix=fix) for text, fix in zip(("one", "two", "last"), fixes, strict=True)]
+    shown = plain(render("full", findings, Context({}, {source.path: source})))
+    assert re.findall(r"= help: .*|3 \+ .*", shown) == [
+        "= help: Count (safe fix: --fix)",
+        "3 + last = 2(short)",
+        "= help: Count (safe fix: --fix), as shown at line 1",
+        "= help: Count (safe fix: --fix)",
+        "3 + last = 3(short)",
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from amplint import contents
@@ -11,17 +11,22 @@ from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 MAX_SEARCHED_BYTES = 64_000_000
 """Source of one project that is searched."""
 
 
+INDEXED_AFTER = 50
+"""Words that are looked for in all files of a project before it is noted which of them have which words."""
+
+
 class TooLargeError(Exception):
     """A project has more source than is searched."""
 
 
+_WORD = re.compile(rb"\w+")
 _IMPORTS = re.compile(rb"\bimport\b(?:\s*\([^)]*|[^\n(]*)")
 
 
@@ -34,7 +39,7 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
     asked_of = re.compile(rb"\.%b\b(?<!self\.%b)" % ((re.escape(name),) * 2))
     return tuple(
         path
-        for path, data, imports in files
+        for path, data, imports in files.having(name, starred=True)
         if name in data and (b"*" in imports or has_word(imports, name) or asked_of.search(data))
     )
 
@@ -43,7 +48,9 @@ def mentioning(folder: Path, whole: bool, age: int, name: bytes) -> tuple[Path, 
 def spelling(folder: Path, whole: bool, age: int, word: bytes) -> tuple[Path, ...] | None:
     """The same of those that have a word anywhere, or an attribute where the word begins with a dot."""
     files = _files(folder, whole, age)
-    return tuple(path for path, data, _ in files if has_word(data, word)) if files is not None else None
+    if files is None:
+        return None
+    return tuple(path for path, data, _ in files.having(word.removeprefix(b".")) if has_word(data, word))
 
 
 def has_word(data: bytes, word: bytes) -> bool:
@@ -64,7 +71,7 @@ def _in_words(character: bytes) -> bool:
 def matching(folder: Path, whole: bool, age: int, pattern: re.Pattern[bytes]) -> tuple[Path, ...] | None:
     """The same of those in which a pattern is found."""
     files = _files(folder, whole, age)
-    return tuple(path for path, data, _ in files if pattern.search(data)) if files is not None else None
+    return tuple(path for path, data, _ in files.all if pattern.search(data)) if files is not None else None
 
 
 def parsed(path: Path) -> Source | None:
@@ -90,13 +97,42 @@ def read_all(paths: Iterable[Path]) -> Iterator[tuple[Path, bytes]]:
         yield path, data
 
 
+class _Files:
+    """The files of a project with their source, and what they import."""
+
+    def __init__(self, files: Iterable[tuple[Path, bytes, bytes]]) -> None:
+        self.all = tuple(files)
+        self._asked = 0
+
+    def having(self, word: bytes, *, starred: bool = False) -> Sequence[tuple[Path, bytes, bytes]]:
+        """The files that have a word, maybe among others; with those that import all names of another, if asked for."""
+        self._asked += 1
+        if self._asked <= INDEXED_AFTER or not _WORD.fullmatch(word):
+            return self.all
+        numbers = self._index.get(word, [])
+        return [self.all[n] for n in (sorted({*numbers, *self._starred}) if starred else numbers)]
+
+    @cached_property
+    def _index(self) -> dict[bytes, list[int]]:
+        """By word, the files that have it."""
+        found: dict[bytes, list[int]] = {}
+        for number, (_, data, _) in enumerate(self.all):
+            for word in set(_WORD.findall(data)):
+                found.setdefault(word, []).append(number)
+        return found
+
+    @cached_property
+    def _starred(self) -> list[int]:
+        return [number for number, (_, _, imports) in enumerate(self.all) if b"*" in imports]
+
+
 @lru_cache(maxsize=1)
-def _files(folder: Path, whole: bool, age: int) -> tuple[tuple[Path, bytes, bytes], ...] | None:
-    """The files with their source, and what they import."""
+def _files(folder: Path, whole: bool, age: int) -> _Files | None:
+    """The files below a folder, or in it alone; None where they are too large."""
     if folder.name in LIBRARY_FOLDERS:
         return None
     paths = sorted(folder.rglob("*.py") if whole else folder.glob("*.py"))
     try:
-        return tuple((path, data, b"\n".join(_IMPORTS.findall(data))) for path, data in read_all(paths))
+        return _Files((path, data, b"\n".join(_IMPORTS.findall(data))) for path, data in read_all(paths))
     except TooLargeError:
         return None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from amplint.finding import Edit, Fix
     from amplint.report import Context, Line
     from amplint.source import Span
 
@@ -28,18 +29,33 @@ _LEAST = 20
 def render(findings: Sequence[Finding], context: Context) -> Iterator[Line]:
     """The findings with their source frames, an empty line after each; at the end those that a run refutes."""
     refuted = [finding for finding in findings if context.refuted(finding)]
+    fixes = _Fixes()
     for finding in (finding for finding in findings if finding not in refuted):
-        yield from _finding(finding, context)
+        yield from _finding(finding, context, fixes)
         yield []
     if refuted:
         yield [(f"{NOT_COUNTED}:", "bold")]
         yield []
     for finding in refuted:
-        yield from _finding(finding, context)
+        yield from _finding(finding, context, fixes)
         yield []
 
 
-def _finding(finding: Finding, context: Context) -> Iterator[Line]:
+class _Fixes:
+    """The fixes that were shown: findings may share one, which rewrites all that it is about."""
+
+    def __init__(self) -> None:
+        self._shown: dict[tuple[Path, int, Edit], tuple[tuple[Edit, ...], Finding]] = {}
+
+    def earlier(self, finding: Finding, fix: Fix) -> Finding | None:
+        """The finding with which the same fix was shown; None where it has to be shown with this one."""
+        if not fix.edits:
+            return None
+        edits, other = self._shown.setdefault((finding.filename, len(fix.edits), fix.edits[0]), (fix.edits, finding))
+        return other if other is not finding and edits == fix.edits else None
+
+
+def _finding(finding: Finding, context: Context, fixes: _Fixes) -> Iterator[Line]:
     colour = "red" if finding.severity is Severity.ERROR else "yellow"
     yield from _head(finding, colour, context)
     marks = _marks(finding)
@@ -51,7 +67,11 @@ def _finding(finding: Finding, context: Context) -> Iterator[Line]:
     for key, text in _notes(finding, context):
         yield from _note(digits, key, text, context)
     if finding.fix is not None:
-        yield from _note(digits, "help", help_text(finding, finding.fix, context), context)
+        text, earlier = help_text(finding, finding.fix, context), fixes.earlier(finding, finding.fix)
+        if earlier is not None:
+            yield from _note(digits, "help", f"{text}, as shown at {_line(earlier.cell, earlier.span)}", context)
+            return
+        yield from _note(digits, "help", text, context)
         shown = finding.cell
         for cell, edits in groupby(finding.fix.edits, key=lambda edit: edit.cell):
             if cell != shown:
@@ -107,9 +127,12 @@ def _notes(finding: Finding, context: Context) -> Iterator[tuple[str, str]]:
         if proof.row is not None and proof.row.built:
             yield "ran", f"{proof.row.built}{f' with {proof.row.inputs}' if proof.row.inputs else ''}"
     for held in finding.doubts if context.pedantic else ():
-        cell = f"cell {held.cell}, " if held.cell is not None else ""
-        where = f"{cell}line {held.span.start.row}: " if held.span is not None else ""
+        where = f"{_line(held.cell, held.span)}: " if held.span is not None else ""
         yield "doubt", f"{where}{held.doubt.message} ({held.doubt.name})"
+
+
+def _line(cell: int | None, span: Span) -> str:
+    return f"cell {cell}, line {span.start.row}" if cell is not None else f"line {span.start.row}"
 
 
 def _note(digits: int, key: str, text: str, context: Context) -> Iterator[Line]:

@@ -1,0 +1,108 @@
+"""What a file more, and a finding more, cost in a large check beside a small one.
+
+    python benchmarks/growth.py [--counts SMALL LARGE] [--kind NAME...] [--runs N] [--figures]
+
+Checks packages of made-up files that import each other, and single files of the blocks of ``findings_cost.py``, by one
+process without a cache, and counts its user and system time; what the same takes of one file or block is start-up, and
+is taken off. The least of some runs counts.
+
+Leaves with status 1 where the large check costs more than 1.3 times as much for each as the small one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from figures import results
+from findings_cost import KINDS, program
+from speed import OPTIONS, cost
+
+MOST = 1.3
+FILES = "files"
+COMMAND = "python benchmarks/growth.py --figures"
+ABOUT = (
+    "CPU milliseconds for each file of a package of made-up files that import each other, and for each flagged block "
+    "of one file, by kind of block: in a small and in a large check, start-up taken off."
+)
+
+
+def module(number: int, count: int) -> str:
+    """A file of a package of so many, with a finding, which uses another one."""
+    other = (7 * number + 1) % count
+    return f"""\
+import torch
+from torch import nn
+
+from .part_{other} import scaled_{other}
+
+
+class Block{number}(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.layer = nn.Linear(dim, dim)
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, x, table):
+        x = scaled_{other}(self.norm(x))
+        return torch.matmul(self.layer(x), table.float())
+
+
+def scaled_{number}(x, least=1e-8):
+    return x / (x.norm(dim=-1, keepdim=True) + least)
+
+
+def step(model, batch):
+    with torch.cuda.amp.autocast():
+        return model(batch)
+"""
+
+
+def made(folder: Path, kind: str, count: int) -> Path:
+    """Write what is checked."""
+    target = folder / f"{kind}_{count}"
+    package = target / "package"
+    package.mkdir(parents=True)
+    if kind != FILES:
+        (package / "blocks.py").write_text(program(kind, count), encoding="utf-8")
+        return target
+    (package / "__init__.py").touch()
+    for number in range(count):
+        (package / f"part_{number}.py").write_text(module(number, count), encoding="utf-8")
+    return target
+
+
+def seconds(target: Path, runs: int) -> float:
+    """The least CPU time of some checks."""
+    command = [sys.executable, "-m", "amplint", "check", *OPTIONS, str(target)]
+    return min(cost(command).seconds for _ in range(runs))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--counts", type=int, nargs=2, default=(100, 10_000), metavar=("SMALL", "LARGE"))
+    parser.add_argument("--kind", choices=(FILES, *KINDS), nargs="+", default=[FILES, *KINDS])
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="of the small checks (default 5)")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
+    arguments = parser.parse_args()
+    small, large = arguments.counts
+    rows: dict[str, dict[str, results.Value]] = {}
+    worst = 0.0
+    for kind in arguments.kind:
+        with tempfile.TemporaryDirectory(prefix="amplint-growth-") as name:
+            folder = Path(name).resolve()
+            start_up = seconds(made(folder, kind, 1), arguments.runs)
+            few = 1000 * (seconds(made(folder, kind, small), arguments.runs) - start_up) / (small - 1)
+            many = 1000 * (seconds(made(folder, kind, large), 1) - start_up) / (large - 1)
+        worst = max(worst, many / few)
+        rows[kind] = {f"of {small:,}": round(few, 2), f"of {large:,}": round(many, 2), "times": round(many / few, 2)}
+        print(kind, rows[kind], flush=True)
+    if arguments.figures:
+        results.save("growth", COMMAND, about=ABOUT, seen={"CPU milliseconds for each": rows})
+    return 1 if worst > MOST else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
