@@ -74,7 +74,7 @@ class OverflowProneOp(Rule):
     name: ClassVar[str] = "overflow-prone-op"
     severity: ClassVar[Severity] = Severity.WARNING
     tokens: ClassVar[tuple[str, ...]] = (
-        *("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "logsigmoid", "log(", "log2("),
+        *("mean(", "sum(", "exp", "cosh", "sinh", "prod(", "softmax", "Softmax(", "logsigmoid", "log(", "log2("),
     )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
