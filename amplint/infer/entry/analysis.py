@@ -15,6 +15,7 @@ from amplint.infer.entry.weight_reach import WeightReach
 from amplint.infer.lattice.assumptions import ANY_CALLER, Assumptions
 from amplint.infer.lattice.decorators import Decorated
 from amplint.infer.lattice.dtypes import forget_derived
+from amplint.infer.lattice.keying import forget_identities
 from amplint.infer.lattice.values import UNKNOWN, Union, Value
 from amplint.infer.machine import objects
 from amplint.infer.machine.calls import call_value
@@ -86,6 +87,7 @@ def analyse(
     Ends within a bound of work: what lies beyond it stays unknown.
     """
     forget_derived()
+    forget_identities()
     project = _project(scenarios, device, torch_version, assumptions)
     namespace = project.begin(source)
     source = namespace.source

@@ -31,6 +31,19 @@ class _Keying:
 
 
 _keying = _Keying()
+_told_apart: dict[int, object] = {}
+
+
+def identity(thing: object) -> int:
+    """What tells an object apart from all others of an analysis: its ``id``, which no other gets while it is kept."""
+    number = id(thing)
+    _told_apart[number] = thing
+    return number
+
+
+def forget_identities() -> None:
+    """Let go of what was told apart: no key that holds such a number is compared any more."""
+    _told_apart.clear()
 
 
 def keys_of(holder: object, held: Iterable[Keyed], count: int) -> Hashable:
@@ -42,7 +55,7 @@ def keys_of(holder: object, held: Iterable[Keyed], count: int) -> Hashable:
     keying, level = _keying, _keying.level
     seen = keying.seen = count + (keying.seen if level else 0)
     if seen > _MAX_KEYED or level >= _MAX_LEVELS:
-        return id(holder)
+        return identity(holder)
     keying.level = level + 1
     try:
         return tuple([value.key for value in held])

@@ -12,7 +12,7 @@ from sys import float_info
 from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
-from amplint.infer.lattice.keying import keys_of
+from amplint.infer.lattice.keying import identity, keys_of
 
 if TYPE_CHECKING:
     import ast
@@ -73,7 +73,7 @@ class Value:
 
     @property
     def key(self) -> Hashable:
-        return id(self)
+        return identity(self)
 
     @property
     def rests_on(self) -> Iterable[Value] | None:

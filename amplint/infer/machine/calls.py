@@ -9,6 +9,7 @@ from amplint.infer.lattice.contexts import AutocastContext, AutogradContext
 from amplint.infer.lattice.decorators import CustomDecorator, Decorated
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, OFF
 from amplint.infer.lattice.joining import element_of, options_of, unite
+from amplint.infer.lattice.keying import identity
 from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
@@ -127,7 +128,7 @@ def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr)
     fitting = [option for option in callable_ones if _accepts(option, arguments)]
     for option in fitting or callable_ones:
         chosen = choices.way(frame, node.func, option) if isinstance(node, ast.Call) else None
-        frame.live, frame.path = live, (*path, chosen or id(option))
+        frame.live, frame.path = live, (*path, chosen or identity(option))
         result = call(frame, option, arguments, node)
         if frame.live:
             results.append(result)

@@ -9,6 +9,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import merge, options_of, unite
+from amplint.infer.lattice.keying import identity
 from amplint.infer.lattice.values import NONE, UNKNOWN, Builtin, Const, Number, Partial, Template, Value
 from amplint.infer.names import texts
 from amplint.infer.names.classes import ancestry
@@ -59,7 +60,7 @@ def _computed(frame: Frame, node: ast.expr) -> str:
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         owner = frame.variables.get(node.value.id)
         value = owner.attributes.get(node.attr) if isinstance(owner, Instance) else UNKNOWN
-        frame.reads.add((id(owner), node.attr))
+        frame.reads.add((identity(owner), node.attr))
     if isinstance(value, Const) and type(value.value) in (int, str):
         return str(value.value)
     if isinstance(value, Template):
@@ -103,9 +104,9 @@ def member(frame: Frame, instance: Instance, form: str) -> Value:
     What classes define under such a name is not followed, nor is more known than was set under plain names where
     attributes may be set that are not seen.
     """
-    frame.reads.add((id(instance), form))
+    frame.reads.add((identity(instance), form))
     names = [name for name in instance.attributes if meet(name, form)]
-    frame.reads.update((id(instance), name) for name in names)
+    frame.reads.update((identity(instance), name) for name in names)
     bases = (base for base in ancestry(instance.cls) if isinstance(base, Class))
     if any(meet(name, form) for base in bases for name in base.members):
         return UNKNOWN
@@ -117,7 +118,7 @@ def member(frame: Frame, instance: Instance, form: str) -> Value:
 def of_family(frame: Frame, instance: Instance, name: str) -> Value | None:
     """What an attribute holds that was set under a computed name; None where there is none such."""
     names = [form for form in instance.attributes if is_family(form) and meet(form, name)]
-    frame.reads.update((id(instance), form) for form in names)
+    frame.reads.update((identity(instance), form) for form in names)
     return unite(*(instance.attributes[form] for form in names)) if names else None
 
 
@@ -131,4 +132,4 @@ def set_member(frame: Frame, instance: Instance, form: str, new: Value) -> None:
         instance.attributes[name] = joined
         instance.chosen.pop(name, None)
         if carries_dtype(joined) and (old is None or not alike(old, joined)):
-            frame.session.changed((id(instance), name), making=frame.constructing is instance)
+            frame.session.changed((identity(instance), name), making=frame.constructing is instance)

@@ -10,6 +10,7 @@ from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastContext, AutogradContext
 from amplint.infer.lattice.decorators import CustomDecorator, Decorated
 from amplint.infer.lattice.joining import is_none, merge, options_of, unite
+from amplint.infer.lattice.keying import identity
 from amplint.infer.lattice.kinds import KINDS, asked
 from amplint.infer.lattice.values import (
     UNKNOWN,
@@ -276,7 +277,7 @@ def _of_class(cls: Class, member: Value) -> Value:
 def _instance_attribute(frame: Frame, instance: Instance, name: str, node: ast.expr) -> Value:
     if is_family(name):
         return families.member(frame, instance, name)
-    frame.reads.add((id(instance), name))
+    frame.reads.add((identity(instance), name))
     if name in instance.attributes:
         return placing.as_kept(frame, instance, name)
     if name == "__class__":
@@ -397,7 +398,7 @@ def set_attribute(frame: Frame, value: Value, name: str, new: Value) -> None:
         layer_lists.register(frame, value, name, new)
         value.attributes[name] = _kept(new)
         if carries_dtype(new) and (old is None or not alike(old, new)):
-            frame.session.changed((id(value), name), making=frame.constructing is value)
+            frame.session.changed((identity(value), name), making=frame.constructing is value)
     elif isinstance(value, AutogradContext):
         old = value.attributes.get(name)
         if old is not None and frame.branches:

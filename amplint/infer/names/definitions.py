@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from amplint.frozen import dataclass
+from amplint.infer.lattice.keying import identity
 from amplint.infer.lattice.values import Mapping, Value
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Function(Value):
     def key(self) -> Hashable:
         if not self.closure:
             return ("function", id(self.node))
-        return ("function", id(self.node), id(self.closure))
+        return ("function", id(self.node), identity(self.closure))
 
     @property
     def rests_on(self) -> Iterable[Value] | None:

@@ -23,6 +23,7 @@ from amplint.infer.lattice.dtypes import (
     Symbol,
     promote_lanes,
 )
+from amplint.infer.lattice.keying import identity
 from amplint.infer.lattice.values import DTypeValue, Tensor, Trait, Value
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ MAX_DEPTH = 14
 
 def items_place(mapping: Mapping) -> Hashable:
     """The items of a dict, among what changes: with the activation that made it."""
-    return (id(mapping), "[]", mapping.maker)
+    return (identity(mapping), "[]", mapping.maker)
 
 
 def made_before(place: Hashable, number: int) -> bool:

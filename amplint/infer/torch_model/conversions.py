@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint.infer.lattice.dtypes import FLOATS, UNKNOWN_LANE, Lane
+from amplint.infer.lattice.keying import identity
 from amplint.infer.lattice.values import UNKNOWN, DTypeValue, Layer, Mapping, Sequence, Tensor, Value
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.dispatch import set_attribute
@@ -62,7 +63,7 @@ def _move_attributes(frame: Frame, module: Instance, seen: set[int]) -> None:
             _move_attributes(frame, value, seen)
         elif isinstance(value, Layer) and _is_left(value):
             module.attributes[name] = _changed(frame, value, _anywhere)
-            frame.session.changed((id(module), name))
+            frame.session.changed((identity(module), name))
 
 
 def _is_left(layer: Layer) -> bool:
@@ -118,7 +119,7 @@ def _may_hold(frame: Frame, owner: Instance, name: str, value: Value) -> None:
     """Set an attribute to what it holds before a conversion as well as after it."""
     if value.key != owner.attributes[name].key:
         owner.attributes[name] = value
-        frame.session.changed((id(owner), name))
+        frame.session.changed((identity(owner), name))
 
 
 def _of_attribute(frame: Frame, value: Value, change: _Change) -> Value:
