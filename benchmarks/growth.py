@@ -4,7 +4,8 @@
 
 Checks packages of made-up files that import each other, and single files of the blocks of ``findings_cost.py``, by one
 process without a cache, and counts its user and system time; what the same takes of one file or block is start-up, and
-is taken off. The least of some runs counts.
+is taken off. The small checks are run before and after the large one, and their median counts: what else the machine
+does changes the cost of a check by a fifth.
 
 Leaves with status 1 where the large check costs more than 1.3 times as much for each as the small one.
 """
@@ -12,6 +13,7 @@ Leaves with status 1 where the large check costs more than 1.3 times as much for
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import tempfile
 from pathlib import Path
@@ -74,17 +76,27 @@ def made(folder: Path, kind: str, count: int) -> Path:
     return target
 
 
-def seconds(target: Path, runs: int) -> float:
-    """The least CPU time of some checks."""
-    command = [sys.executable, "-m", "amplint", "check", *OPTIONS, str(target)]
-    return min(cost(command).seconds for _ in range(runs))
+def seconds(target: Path) -> float:
+    """The CPU time of a check."""
+    return cost([sys.executable, "-m", "amplint", "check", *OPTIONS, str(target)]).seconds
+
+
+def compared(folder: Path, kind: str, small: int, large: int, runs: int) -> tuple[float, float]:
+    """Milliseconds for each in the small check, and in the large one."""
+    targets = {count: made(folder, kind, count) for count in (1, small, large)}
+    order = [*(1, small) * runs, large, *(1, small) * runs]
+    spent: dict[int, list[float]] = {count: [] for count in targets}
+    for count in order:
+        spent[count].append(seconds(targets[count]))
+    start_up, few, many = (statistics.median(spent[count]) for count in targets)
+    return 1000 * (few - start_up) / (small - 1), 1000 * (many - start_up) / (large - 1)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--counts", type=int, nargs=2, default=(100, 10_000), metavar=("SMALL", "LARGE"))
     parser.add_argument("--kind", choices=(FILES, *KINDS), nargs="+", default=[FILES, *KINDS])
-    parser.add_argument("--runs", type=int, default=5, metavar="N", help="of the small checks (default 5)")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="small checks before and after (default 3)")
     parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
     arguments = parser.parse_args()
     small, large = arguments.counts
@@ -92,10 +104,7 @@ def main() -> int:
     worst = 0.0
     for kind in arguments.kind:
         with tempfile.TemporaryDirectory(prefix="amplint-growth-") as name:
-            folder = Path(name).resolve()
-            start_up = seconds(made(folder, kind, 1), arguments.runs)
-            few = 1000 * (seconds(made(folder, kind, small), arguments.runs) - start_up) / (small - 1)
-            many = 1000 * (seconds(made(folder, kind, large), 1) - start_up) / (large - 1)
+            few, many = compared(Path(name).resolve(), kind, small, large, arguments.runs)
         worst = max(worst, many / few)
         rows[kind] = {f"of {small:,}": round(few, 2), f"of {large:,}": round(many, 2), "times": round(many / few, 2)}
         print(kind, rows[kind], flush=True)

@@ -26,7 +26,7 @@ def test_each_file_has_a_finding(tmp_path: Path) -> None:
 
 
 def test_a_cost_that_grows_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(growth, "seconds", lambda target, runs: 1.0 + 0.001 * int(target.name.split("_")[1]) ** 2)
+    monkeypatch.setattr(growth, "seconds", lambda target: 1.0 + 0.001 * int(target.name.split("_")[1]) ** 2)
     monkeypatch.setattr(sys, "argv", ["growth.py", "--counts", "11", "101", "--kind", "masks"])
     assert growth.main() == 1
     assert capsys.readouterr().out == "masks {'of 11': 12.0, 'of 101': 102.0, 'times': 8.5}\n"
