@@ -36,7 +36,7 @@ def test_names_are_gathered_from_lists_rows_and_programs(tmp_path: Path) -> None
 def test_the_projects_own_lists_are_read() -> None:
     found = used()
     assert {"transformers", "timm", "trl", "fairseq"} & found.keys() >= {"transformers", "timm", "trl"}
-    assert found["mmf"] == "corpus/cases.jsonl"
+    assert found["alphafold3-pytorch"] == "corpus/cases.jsonl"
 
 
 def test_the_pool_is_of_packages_that_only_rounds_have_used() -> None:

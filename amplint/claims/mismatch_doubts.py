@@ -41,7 +41,8 @@ def judge(facts: FileFacts, found: Mismatch, autocast: Autocast) -> Judged:
     added = any(was_added(operand, sure[0]) for operand in found.pair)
     if _only_by_default(facts, sure) and not added and not found.low_default:
         held.append(doubts.DEFAULT_UNSEEN)
-    held += holding({doubts.NEVER_CONVERTED: any(never_converted(found.pair, lane) for lane in sure)})
+    half = [lane for lane in sure if facts.scenarios[lane].parameters != "float32" and not facts.named]
+    held += holding({doubts.NEVER_CONVERTED: any(never_converted(found.pair, lane) for lane in half)})
     definite = {doubts.UNKNOWN_ON_A_PATH} >= {*held} and all(strengths[lane] >= Strength.ASSUMED for lane in sure)
     return Judged(tuple(sure), Standing(bool(forced) and not found.cited).doubted(*held), definite)
 

@@ -43,14 +43,14 @@ def was_added(operand: Operand, lane: int) -> bool:
 
 
 def never_converted(pair: tuple[Operand, Operand], lane: int) -> bool:
-    """Whether one operand is what a caller passes in low precision, and the other a weight that is float32 because what
-    holds it is made outside of any module."""
+    """Whether one operand is what a caller passes in low precision, and the other a weight that is float32 though
+    nothing asks for that, because what holds it is made outside of any module: in a scenario with half weights."""
     for given, weight in (pair, pair[::-1]):
         passed, made = deciding(given.value.origin, lane), deciding(weight.value.origin, lane)
         if passed is None or made is None or not isinstance(passed.node, ast.arg):
             continue
-        wide = weight.value.leaf and made.parameter and made.made is None and made.dtypes[lane].mask == FLOAT32
-        if wide and given.value.dtypes[lane].mask & LOW:
+        default = weight.value.leaf and made.parameter and made.made is None and not weight.value.explicit
+        if default and made.dtypes[lane].mask == FLOAT32 and given.value.dtypes[lane].mask & LOW:
             return True
     return False
 
