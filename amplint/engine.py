@@ -467,7 +467,7 @@ def _pooled(tasks: list[Task], jobs: int, held: Mapping[Path, bytes]) -> Results
         if not finished:
             for process in multiprocessing.active_children():
                 process.terminate()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=finished, cancel_futures=True)
 
 
 def _prepare_process(held: Mapping[Path, bytes]) -> None:

@@ -171,6 +171,7 @@ def test_an_interrupt_in_this_process(project: Path, run: Run, monkeypatch: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check, "check_files", interrupt)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     result = run("check")
     assert (result.status, result.stderr) == (130, "amplint: interrupted\n")
 

@@ -72,6 +72,7 @@ class _LazyGroup(click.Group):
             fail(f"{error.format_message().rstrip('.').replace('. (', ' (')}{of}")
         except KeyboardInterrupt:
             message("interrupted")
+            sys.unraisablehook = _say_nothing
             sys.exit(INTERRUPTED)
 
 
@@ -87,6 +88,10 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _say_nothing(_: object) -> None:
+    """What fails while an interrupted process ends, such as a pool whose processes are gone already, is no news."""
 
 
 def message(text: str) -> None:
