@@ -73,6 +73,7 @@ class Machine:
         self.packages.mkdir()
         self.commands.mkdir()
         monkeypatch.setenv("PYTHONPATH", str(self.packages))
+        monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # two torches of one size, written within a second
         monkeypatch.setenv("PATH", str(self.commands) + os.pathsep + os.environ["PATH"])
         for name in ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
             monkeypatch.delenv(name, raising=False)
