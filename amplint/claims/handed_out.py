@@ -5,20 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.claims.operands import VIEWS
+from amplint.claims.operands import CASTS
 from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
+from amplint.infer.torch_model.torch_ops import find_op
 
 if TYPE_CHECKING:
     from amplint.claims.surroundings import Surroundings
 
-_FLOATING = VIEWS | {
-    *("sum", "mean", "prod", "cumsum", "cumprod", "clamp", "clip", "exp", "log", "sqrt", "rsqrt", "pow", "square"),
-    *("softmax", "log_softmax", "sigmoid", "tanh", "masked_fill", "div", "mul", "add", "sub", "neg", "abs", "norm"),
-}
-"""Functions and methods that give one floating tensor of a floating one, in its dtype."""
-_WITH_INDICES = frozenset(("topk", "sort", "max", "min", "kthvalue", "median", "mode"))
-"""Functions and methods that give values, in the dtype of their tensor, and indices."""
+_FOLLOWING = frozenset(("first", "self", "promote", "widest", "float", "sum", "int", "real"))
+"""Result rules of the table of operations by which floating tensors give one of their dtype."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +59,7 @@ def _items(value: ast.expr | None) -> list[ast.expr]:
 def _holder(target: ast.expr, value: ast.expr) -> str | None:
     """The variable that holds a value, or the values of ``values, indices = x.topk(2)``."""
     if isinstance(target, ast.Tuple) and target.elts and isinstance(value, ast.Call):
-        name = value.func.attr if isinstance(value.func, ast.Attribute) else ""
-        target = target.elts[0] if name in _WITH_INDICES else target
+        target = target.elts[0]
     return target.id if isinstance(target, ast.Name) else None
 
 
@@ -79,8 +74,14 @@ def _carries(node: ast.expr, call: ast.expr, held: set[str]) -> bool:
         parts = [node.operand]
     elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in ("T", "mT")):
         parts = [node.value]
-    elif isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if isinstance(node.func, ast.Attribute) and name in _FLOATING | _WITH_INDICES:
-            parts = [node.func.value, *node.args]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _follows(node.func.attr):
+        parts = [node.func.value, *node.args]
     return node is call or any(_carries(part, call, held) for part in parts)
+
+
+def _follows(method: str) -> bool:
+    """Whether a method gives a floating tensor, or values beside indices, in the dtype of its own."""
+    op = find_op(f"torch.Tensor.{method}")
+    if op is None or op.strict or method in CASTS:
+        return False
+    return (op.result[0] if isinstance(op.result, tuple) else op.result) in _FOLLOWING

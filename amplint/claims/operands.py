@@ -24,7 +24,8 @@ VIEWS = frozenset(
     )
 )
 """Methods that hand on the dtype of their tensor."""
-_CASTS = frozenset(("float", "double", "to", "type"))
+CASTS = frozenset(("float", "double", "to", "type"))
+"""Methods that give a tensor in a dtype that they name."""
 _PARAMETERS = {
     "torch.nn.LSTM": "weight_ih_l0",
     "torch.nn.GRU": "weight_ih_l0",
@@ -218,7 +219,7 @@ def written_cast(operand: Operand) -> str | None:
     node = operand.node
     while node is not None and (inner := _behind_view(node)) is not None:
         node = inner
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _CASTS:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in CASTS:
         return None
     values = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
     if len(values) != len(node.args) + len(node.keywords) or len(values) > 1:

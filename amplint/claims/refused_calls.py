@@ -100,7 +100,8 @@ def _refused(
     names = callee.at(call, around)
     refused = _refusal(names, positional, own, starred or bool(spread))
     if refused is not None:
-        of_cuda = refused.startswith(f"{names[0]} needs") and "torch.cuda.amp.autocast" in callee.names
+        only_lacks = signatures()[names[0]].refusal(positional, own, unseen=True) is None
+        of_cuda = only_lacks and "torch.cuda.amp.autocast" in callee.names
         yield RefusedCall(call, call, refused, renamed=_renamed(names[0], positional, own), of_cuda=of_cuda)
         return
     if starred or len(spread) > 1:
