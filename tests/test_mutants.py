@@ -449,6 +449,8 @@ def test_static_side(toy: Path) -> None:
     data: dict[str, Any] = json.loads(figures.read_text())
     found = data["learned"]["operators"]["float-before-layer"]["fp16"]
     assert found["hurting"] == found["found"] >= 1
+    clipped = data["learned"]["operators"]["unscale-dropped"]["autocast-fp16"]
+    assert clipped["hurting"] == clipped["found"] == 1, "the clip after the dropped line is what is told"
     assert "toy/gate.py:12" in done.stdout
     assert "kept: 0 mutants" in done.stdout
 

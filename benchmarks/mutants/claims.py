@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A finding, its rows in the file it is about: ``causes`` are the rows there that decided it, ``doubts`` the names
-    of those that hold."""
+    of those that hold, ``beside`` whether it lies in a function that the mutant edits."""
 
     code: str
     first: int
@@ -37,6 +38,7 @@ class Claim:
     scenarios: tuple[str, ...]
     causes: tuple[int, ...]
     doubts: tuple[str, ...] = ()
+    beside: bool = False
 
     def on(self, first: int, last: int) -> bool:
         """Whether it lies on one of these rows."""
@@ -79,8 +81,10 @@ def check(task: Task) -> Said:
     new = []
     for row in task.rows:
         known = {(claim.code, row_after(claim.first, row.edits)) for claim in original}
-        found = _claims(task, apply(data, row.edits), failures)
-        new.append(tuple(claim for claim in found if (claim.code, claim.first) not in known))
+        edited = apply(data, row.edits)
+        found = [one for one in _claims(task, edited, failures) if (one.code, one.first) not in known]
+        around = list(_functions(edited, changed_rows(row.edits)))
+        new.append(tuple(replace(one, beside=any(one.on(*rows) for rows in around)) for one in found))
     return Said(task.path, original, tuple(new), tuple(failures))
 
 
@@ -107,13 +111,26 @@ def _claim(finding: Finding, path: Path) -> Claim:
     )
 
 
+def _functions(data: bytes, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The rows of every innermost function that holds one of these rows."""
+    functions = [node for node in ast.walk(ast.parse(data)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for first, last in places:
+        around = [node for node in functions if node.lineno <= first and last <= (node.end_lineno or 0)]
+        if around:
+            inner = max(around, key=lambda node: node.lineno)
+            yield inner.lineno, inner.end_lineno or inner.lineno
+
+
 def finds(claim: Claim, row: Row, scenario: str) -> bool:
     """Whether a claim is about what a mutant does in a scenario: at the failing line, on the broken place, or with it
-    as a cause."""
+    as a cause. Where no line is known to fail, as where nothing raises, it may lie anywhere in the function that was
+    broken: a dropped ``unscale_`` shows in the clip that follows."""
     if scenario not in claim.scenarios:
         return False
     place = row.labels[scenario].get("place")
     if place is not None and place[0] == row.file and claim.on(place[1], place[1]):
+        return True
+    if claim.beside and place is None:
         return True
     return any(
         claim.on(first, last) or any(first <= cause <= last for cause in claim.causes)
