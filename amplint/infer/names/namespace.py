@@ -19,9 +19,10 @@ from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
 from amplint.infer.names.folders import LIBRARY_FOLDERS, is_file, root_of
 from amplint.infer.syntax.autocast_switches import autocast_switches
-from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
+from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, star_imports
 from amplint.infer.syntax.bodies import OF_TENSORS, Body, attributes_set, body_of, globals_said
 from amplint.infer.syntax.outline import Outline, Unparsed, outline
+from amplint.infer.syntax.packages import package_of
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
