@@ -64,7 +64,7 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
                 yes, no = yes & part_yes, no | part_no
             else:
                 yes, no = yes | part_yes, no & part_no
-        return yes & live, no & live
+        return answered(frame, test, yes & live, no & live)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return answered(frame, test, *_compare(frame, test.left, test.ops[0], test.comparators[0]))
     return answered(frame, test, *truth(frame, evaluate(frame, test), test))
