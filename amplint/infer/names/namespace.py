@@ -203,7 +203,7 @@ class Namespace:
             self.project.cut += 1
             return UNKNOWN
         kept = self.lasting.get(name)
-        if kept is not None and self.project.may_follow(kept.needs):
+        if kept is not None and self.project.own not in kept.needs and self.project.may_follow(kept.needs):
             return kept.value
         try:
             bindings = self.parsed(name)
@@ -351,6 +351,8 @@ class Project:
 
     def __init__(self) -> None:
         self._namespaces: dict[Path, Namespace | None] = {}
+        self._imported: Namespace | None = None
+        """The file that is being analysed, as others found it that import it: they will again."""
         self.own: Path | None = None
         """The file that is being analysed."""
         self.own_filename = ""
@@ -374,15 +376,19 @@ class Project:
         """
         if self._contents != contents.age():
             self._contents = contents.age()
+            self._imported = None
             for path in tuple(self._namespaces):
                 self._drop(path)
         self.age += 1
         self.followed = set()
         self._needs.clear()
-        before = self._namespaces.get(self.own) if self.own is not None and self.own != source.path else None
-        if before is not None:
-            self._drop(before.path)
-            before.forget_values()
+        if self.own is not None and self.own != source.path:
+            before = self._take(self.own)
+            if before is not None:
+                before.forget_values()
+            if self._imported is not None:
+                self._keep(self.own, self._imported)
+            self._imported = self._take(source.path)
         self.own, self.own_filename = source.path, str(source.path)
         namespace = self.open(source, whole=True)
         namespace.forget_values()
@@ -475,11 +481,16 @@ class Project:
         while self._size > MAX_PROJECT_BYTES and len(self._namespaces) > 1:
             self._drop(next(iter(self._namespaces)))
 
+    def _take(self, path: Path) -> Namespace | None:
+        """A file, which is not kept any longer; the values that were made of it are."""
+        taken = self._namespaces.pop(path, None)
+        if taken is not None:
+            self._size -= len(taken.source.data)
+        return taken
+
     def _drop(self, path: Path) -> None:
         """Let a file go, and the values that were made of it."""
-        dropped = self._namespaces.pop(path, None)
-        if dropped is not None:
-            self._size -= len(dropped.source.data)
+        self._take(path)
         for other, name in self._dependents.pop(path, ()):
             dependent = self._namespaces.get(other)
             if dependent is not None:
