@@ -203,7 +203,7 @@ class Namespace:
             self.project.cut += 1
             return UNKNOWN
         kept = self.lasting.get(name)
-        if kept is not None and self.project.own not in kept.needs and self.project.may_follow(kept.needs):
+        if kept is not None and self.project.may_follow(kept.needs):
             return kept.value
         try:
             bindings = self.parsed(name)
@@ -363,6 +363,8 @@ class Project:
         self.followed: set[Path] = set()
         """The other files that the analysis rests on."""
         self._needs: list[set[Path]] = []
+        self._allowed: set[frozenset[Path]] = set()
+        """Files that were counted as followed together."""
         self._dependents: dict[Path, set[tuple[Path, str]]] = {}
         self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
@@ -380,7 +382,7 @@ class Project:
             for path in tuple(self._namespaces):
                 self._drop(path)
         self.age += 1
-        self.followed = set()
+        self.followed, self._allowed = set(), set()
         self._needs.clear()
         if self.own is not None and self.own != source.path:
             before = self._take(self.own)
@@ -412,22 +414,22 @@ class Project:
             self._dependents.setdefault(path, set()).add((namespace.path, name))
 
     def may_follow(self, needs: frozenset[Path]) -> bool:
-        """Count files as followed, unless that would be too many."""
-        if not needs <= self.followed:
-            if len(self.followed | needs) > MAX_FILES_FOLLOWED:
+        """Count files as followed, unless that would be too many, or the one that is being analysed is among them."""
+        if needs not in self._allowed:
+            if self.own in needs or len(self.followed | needs) > MAX_FILES_FOLLOWED:
                 return False
             self.followed |= needs
+            self._allowed.add(needs)
         if self._needs:
             self._needs[-1] |= needs
         return True
 
     def root_of(self, path: Path) -> tuple[Path, str]:
         """The folder that absolute imports start from, and the dotted name of the package that holds ``path``."""
-        known = self._roots.get(path.parent)
-        if known is not None:
-            return known
-        root = self._roots[path.parent] = root_of(path.parent)
-        return root
+        folder = path.parent
+        if folder not in self._roots:
+            self._roots[folder] = root_of(folder)
+        return self._roots[folder]
 
     def open(self, source: Source, *, whole: bool = False) -> Namespace:
         """The namespace of a file, parsed whole where it is checked. Raises SourceError where it does not parse."""
