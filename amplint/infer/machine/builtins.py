@@ -32,8 +32,8 @@ from amplint.infer.lattice.values import (
 from amplint.infer.machine import families, fields
 from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, is_plain, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
-from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
+from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.state.dispatch import call
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.unchanging import replace

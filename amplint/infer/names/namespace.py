@@ -18,6 +18,7 @@ from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
 from amplint.infer.names.folders import LIBRARY_FOLDERS, is_file, root_of
+from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
 from amplint.infer.syntax.bodies import OF_TENSORS, Body, attributes_set, body_of, globals_said
@@ -36,31 +37,6 @@ MAX_PROJECT_BYTES = 4_000_000
 _GLOBAL = re.compile(r"^[ \t]+global[ \t]", re.MULTILINE)
 
 Evaluate = Callable[["Namespace", str, Binding], Value]
-
-_MOVED = {
-    "torch.autocast": "torch.amp.autocast",
-    "torch.amp.autocast_mode.autocast": "torch.amp.autocast",
-    "torch.amp.autocast_mode.custom_fwd": "torch.amp.custom_fwd",
-    "torch.amp.autocast_mode.custom_bwd": "torch.amp.custom_bwd",
-    "torch.cuda.amp.autocast_mode.autocast": "torch.cuda.amp.autocast",
-    "torch.cuda.amp.autocast_mode.custom_fwd": "torch.cuda.amp.custom_fwd",
-    "torch.cuda.amp.autocast_mode.custom_bwd": "torch.cuda.amp.custom_bwd",
-    "torch.autograd.function.Function": "torch.autograd.Function",
-    "torch.nn.parameter.Parameter": "torch.nn.Parameter",
-    "torch.functional.einsum": "torch.einsum",
-    "torch.nn.attention.scaled_dot_product_attention": "torch.nn.functional.scaled_dot_product_attention",
-}
-
-
-def canonical(name: str) -> str:
-    """One spelling for names that torch exports from several places."""
-    if name in _MOVED:
-        return _MOVED[name]
-    if name.startswith("torch.nn.modules."):
-        rest = name.removeprefix("torch.nn.modules.").split(".")
-        if rest[-1][:1].isupper():
-            return "torch.nn." + rest[-1]
-    return name
 
 
 class Namespace:
@@ -385,16 +361,22 @@ class Project:
         self.followed, self._allowed = set(), set()
         self._needs.clear()
         if self.own is not None and self.own != source.path:
-            before = self._take(self.own)
-            if before is not None:
-                before.forget_values()
-            if self._imported is not None:
-                self._keep(self.own, self._imported)
+            self._leave(self.own)
             self._imported = self._take(source.path)
         self.own, self.own_filename = source.path, str(source.path)
         namespace = self.open(source, whole=True)
         namespace.forget_values()
         return namespace
+
+    def _leave(self, own: Path) -> None:
+        """Have the file that was analysed found as it was before, unless it was analysed with another content."""
+        before, imported = self._take(own), self._imported
+        if before is not None:
+            before.forget_values()
+        if before is not None and imported is not None and before.source.data == imported.source.data:
+            self._keep(own, imported)
+        else:
+            self._drop(own)
 
     def begin_needs(self) -> set[Path]:
         """Start to note the files that a value is made of."""
