@@ -389,7 +389,7 @@ def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
     value = evaluate(frame, node.value)
     frame.variables = _behind_comprehension(frame, node, saved)
     frame.live = live
-    return Mapping({}, value if some else None)
+    return Mapping({}, value if some else None, inside=frame.number)
 
 
 def _behind_comprehension(frame: Frame, node: ast.expr, before: dict[str, Value]) -> dict[str, Value]:
