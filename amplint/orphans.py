@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
