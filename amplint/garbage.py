@@ -16,7 +16,7 @@ def collect_seldom() -> None:
     atexit.register(gc.freeze)
 
 
-COLLECT_EVERY = 2_000_000
+COLLECT_EVERY = 4_000_000
 """Bytes of source after which a process collects garbage: left to itself, it would let a gigabyte pile up."""
 COLLECT_ALL_EVERY = 4
 """Collections after which what outlived earlier ones, mostly syntax trees in use, is looked through again."""

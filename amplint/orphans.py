@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from amplint.finding import Edit
@@ -31,11 +32,13 @@ def without_orphans(source: Source, edits: Sequence[Edit]) -> list[Edit]:
     names = _Names.of(source)
     gone = names.used_only_in(replaced)
     gone -= {name for name in gone for edit in edits if re.search(rf"(?<![\w.]){re.escape(name)}\b", edit.content)}
+    unused: dict[_Statement, tuple[ast.AST, list[ast.alias]]] = {}
+    for name, found in names.imports.items():
+        if name in gone and all(_of_torch(*entry[1:]) for entry in found) and not is_exported(source, name):
+            for parent, statement, alias in found:
+                unused.setdefault(statement, (parent, []))[1].append(alias)
     removals = (
-        _removal(source, parent, statement, alias)
-        for name, found in names.imports.items()
-        if name in gone and all(_of_torch(*entry[1:]) for entry in found) and not is_exported(source, name)
-        for parent, statement, alias in found
+        edit for statement, (parent, out) in unused.items() for edit in _removals(source, parent, statement, out)
     )
     return in_the_same_cell(edits, removals, source)
 
@@ -99,18 +102,22 @@ def _of_torch(statement: _Statement, alias: ast.alias) -> bool:
     return module.partition(".")[0] == "torch"
 
 
-def _removal(source: Source, parent: ast.AST, statement: _Statement, alias: ast.alias) -> Edit:
-    """Take an imported name out of its statement; the whole statement where it is the only one."""
-    span, whole = source.span(alias), source.span(statement)
-    index = statement.names.index(alias)
-    if len(statement.names) > 1:
-        if index + 1 < len(statement.names):
-            return Edit(Span(span.start, source.span(statement.names[index + 1]).start), "")
-        return Edit(Span(source.span(statement.names[index - 1]).end, span.end), "")
+def _removals(source: Source, parent: ast.AST, statement: _Statement, unused: list[ast.alias]) -> list[Edit]:
+    """Take imported names out of their statement; the whole statement where all of them go."""
+    whole, kept = source.span(statement), [alias for alias in statement.names if alias not in unused]
+    if kept:
+        last = statement.names.index(kept[-1])
+        edits = [
+            Edit(Span(source.span(alias).start, source.span(after).start), "")
+            for alias, after in pairwise(statement.names[: last + 1])
+            if alias in unused
+        ]
+        behind = Span(source.span(kept[-1]).end, source.span(statement.names[-1]).end)
+        return edits if last + 1 == len(statement.names) else [*edits, Edit(behind, "")]
     before = source.line(whole.start.row)[: whole.start.column - 1]
-    after = source.line(whole.end.row)[whole.end.column - 1 :].strip()
+    rest = source.line(whole.end.row)[whole.end.column - 1 :].strip()
     blocks = [getattr(parent, name, None) for name in ("body", "orelse", "finalbody")]
     alone = not isinstance(parent, ast.Module) and [statement] in blocks
-    if before.strip() or alone or (after and not after.startswith("#")):
-        return Edit(whole, "pass")
-    return Edit(Span(Location(whole.start.row, 1), Location(whole.end.row + 1, 1)), "")
+    if before.strip() or alone or (rest and not rest.startswith("#")):
+        return [Edit(whole, "pass")]
+    return [Edit(Span(Location(whole.start.row, 1), Location(whole.end.row + 1, 1)), "")]

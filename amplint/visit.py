@@ -171,9 +171,13 @@ class Visit:
         """Put text before a node: on lines of its own before a statement, directly before an expression."""
         start = self._start(node)
         if isinstance(node, cst.BaseStatement | cst.BaseSmallStatement):
-            before = self.source.line(start.row)[: start.column - 1]
-            text = f"{text}\n{before}" if not before.strip() else f"{text}; "
+            return self.insert_statement(start, text)
         return Edit(Span(start, start), text)
+
+    def insert_statement(self, start: Location, text: str) -> Edit:
+        """Put a statement before the one that starts somewhere, on a line of its own if that one does."""
+        before = self.source.line(start.row)[: start.column - 1]
+        return Edit(Span(start, start), f"{text}\n{before}" if not before.strip() else f"{text}; ")
 
     def insert_after(self, line: cst.SimpleStatementLine, text: str) -> Edit:
         """Put a statement on a line of its own behind a line of simple statements."""

@@ -156,8 +156,7 @@ def _fix(suspect: Suspect, visit: Visit) -> Fix | None:
     edits = [Edit(Span(end, end), f".to({argument.dtype})")]
     if argument.kept is not None:
         text, statement = argument.kept
-        start = visit.facts.span(statement).start
-        edits.append(Edit(Span(start, start), f"{text}\n{' ' * (start.column - 1)}"))
+        edits.append(visit.insert_statement(visit.facts.span(statement).start, text))
     return visit.fix(Applicability.UNSAFE, "Return it in the dtype that it came in", *edits)
 
 

@@ -214,3 +214,29 @@ def test_lightning_modules_are_modules_without_a_forward(tmp_path: Path, base: s
         "        return self.table * 2\n"
     )
     assert dtypes_of(tmp_path, program, "self.table * 2") == expected
+
+
+PRICES = """\
+class Prices(nn.Module):
+    def forward(self, x):
+        return self.valued(torch.arange(4, dtype=torch.float32) * 2, x)
+
+
+class Market(Prices):
+    def __init__(self):
+        super().__init__()
+        self.rate = nn.Parameter(torch.ones(4))
+
+    def valued(self, steps, x):
+        y = steps * 3
+        return y * self.rate
+
+    def told(self, steps):
+        z = steps * 5
+        return z
+"""
+
+
+def test_an_inherited_forward_decides_what_methods_get(tmp_path: Path) -> None:
+    assert dtypes_of(tmp_path, PRICES, "steps * 3") == ("float32",)
+    assert dtypes_of(tmp_path, PRICES, "steps * 5") != ("float32",), "nothing but a user calls it"

@@ -52,6 +52,60 @@ def test_options_that_nobody_passes_are_none(tmp_path: Path) -> None:
     assert dtypes_of(tmp_path, program, "y * 2") == ("float16",)
 
 
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("x.is_cpu", ("float16",)),
+        ("not x.is_cuda", ("float16",)),
+        ("x.is_cuda or x.is_mps", ("bfloat16",)),
+        ("torch.zeros(2).is_cpu", ("float16",)),
+        ("x.is_sparse", ("float16", "bfloat16")),
+    ],
+)
+def test_tensors_lie_on_the_device_that_is_judged(tmp_path: Path, test: str, expected: tuple[str, ...]) -> None:
+    program = module(f"y = x\nif {test}:\n    y = x.half()\nreturn y * 2", signature="x: torch.Tensor")
+    assert dtypes_of(tmp_path, program, "y * 2") == expected
+
+
+GATHERED = """\
+def gathered(*tensors):
+    found = []
+    for tensor in tensors:
+        if {test}:
+            found.append(tensor.half())
+        else:
+            found.append(tensor)
+    return found
+"""
+
+
+@pytest.mark.parametrize("test", ["isinstance(tensor, torch.Tensor)", "unknown(tensor)", "tensor.dtype != torch.half"])
+def test_either_branch_appends_to_a_variable(tmp_path: Path, test: str) -> None:
+    program = GATHERED.format(test=test) + module("a, b = gathered(x, self.weight.int())\nreturn b * 2")
+    assert dtypes_of(tmp_path, program, "b * 2") == (("int32", "float16") if "unknown" in test else ("float16",))
+
+
+def test_one_branch_appends_to_a_variable(tmp_path: Path) -> None:
+    program = module("found = []\nif self.more:\n    found.append(x)\nfound.append(x.half())\nreturn found[0] * 2")
+    assert dtypes_of(tmp_path, program, "found[0] * 2") == ("float16", "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("x.is_floating_point() and x.dtype != torch.half", ("float16",)),
+        ("isinstance(x, torch.Tensor) and x.dtype != torch.half", ("float16",)),
+        ("isinstance(x, torch.Tensor) and x.is_floating_point() and x.dtype != torch.half", ("float16",)),
+        ("not x.is_floating_point() or x.dtype != torch.half", ("float16",)),
+        ("often and x.dtype != torch.half", ("float16", "bfloat16")),
+    ],
+)
+def test_one_of_several_tests_fails(tmp_path: Path, test: str, expected: tuple[str, ...]) -> None:
+    program = f"def cast(x, often):\n    if {test}:\n        return x.half()\n    return x\n"
+    program += module("y = cast(x, self.often)\nreturn y * 2", signature="x")
+    assert dtypes_of(tmp_path, program, "y * 2") == expected
+
+
 PARTS = """\
 import torch
 from torch import nn

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,15 @@ def test_fix_cures_the_example(case: Case) -> None:
         assert run_in_child(job)[0] == 0
     else:
         run_here(job)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_fix_of_examples_indented_by_tabs(rule: Rule) -> None:
+    problems: list[Problem] = []
+    for case in (case for case in BAD if case.rule is rule):
+        text = re.sub(r"^ +", lambda run: "\t" * (len(run[0]) // 4), case.example.source, flags=re.MULTILINE)
+        fixed(case._replace(example=replace(case.example, source=text)), problems)
+    assert problems == []
 
 
 def test_every_file_is_an_example_of_a_rule() -> None:

@@ -13,12 +13,14 @@ from imported_names import imported, read, unbound
 from rule_examples import Case, every_bad, ids
 
 from amplint.engine import Options, check_file
-from amplint.finding import Applicability, FileResult
+from amplint.finding import Applicability, Edit, FileResult
 from amplint.fix import fix_source
+from amplint.fix.edits import apply_edits
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
+from amplint.orphans import without_orphans
 from amplint.plugins import load_rules
 from amplint.rule_base import Example
-from amplint.source import Source
+from amplint.source import Location, Source, Span
 
 if TYPE_CHECKING:
     from amplint.rule_base import Rule
@@ -82,6 +84,24 @@ ORPHANS = {
         {"torch", "nn"},
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("names", "left"),
+    [
+        ("finfo", ""),
+        ("finfo, finfo", ""),
+        ("half, finfo", ""),
+        ("finfo, half, arange", "from torch import arange\n"),
+        ("arange, half, finfo", "from torch import arange\n"),
+        ("half, arange, finfo", "from torch import arange\n"),
+        ("arange, half, empty, finfo, ones", "from torch import arange, empty, ones\n"),
+    ],
+)
+def test_imports_that_go_together(names: str, left: str) -> None:
+    source = Source(Path("module.py"), f"from torch import {names}\nprint(finfo, half)\n".encode())
+    use = Edit(Span(Location(2, 7), Location(2, 18)), "")
+    assert apply_edits(source, [use, *without_orphans(source, [use])]).text == f"{left}print()\n"
 
 
 @pytest.mark.parametrize("code", ORPHANS)

@@ -212,6 +212,39 @@ def test_answers_of_tests_are_remembered(held: str, test: str, raising: bool) ->
     assert bool(found) == raising
 
 
+CACHED = """
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x: torch.Tensor, cached: bool):
+        y = x
+        if {before}:
+            y = torch.eye(4, device=x.device)
+        if {test}:
+            return y @ self.weight
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "test", "raising"),
+    [
+        ("cached and not self.training", "self.training or not cached", False),
+        ("cached and not self.training", "not cached or self.training", False),
+        ("cached and not self.training", "not (not self.training and cached)", False),
+        ("self.training or cached", "not self.training and not cached", False),
+        ("cached and not self.training", "not self.training and cached", True),
+        ("cached and not self.training", "self.training or cached", True),
+        ("cached or self.training", "self.training and cached", True),
+    ],
+)
+def test_several_conditions_together_are_remembered(before: str, test: str, raising: bool) -> None:
+    found = [c for c in conflicts(CACHED.format(before=before, test=test)) if c.raises]
+    assert bool(found) == raising
+
+
 KEPT = """
 def is_wide(x):
     return x.dtype == torch.float32

@@ -143,6 +143,16 @@ def test_a_round_of_what_some_rules_find_in_preview_alone(
     assert "--only draws a round by itself" in capsys.readouterr().err
 
 
+def test_a_round_of_repositories_that_lie_unpacked(rounds: Path, tmp_path: Path) -> None:
+    trees = tmp_path / "trees"
+    for name, source in {"ann__steps-1a2b": OLD, "bob__writes-3c4d": WRITES, "cyd__timm-5e6f": OLD}.items():
+        (trees / name).mkdir(parents=True)
+        (trees / name / "train.py").write_text(source)
+    rows = drawn(rounds, tmp_path, "--unpacked", str(trees), count=2)
+    assert {(row["package"], row["release"]) for row in rows} == {("ann/steps", "1a2b"), ("bob/writes", "3c4d")}
+    assert (rounds / "drawn.txt").read_text() == "first ann/steps==1a2b\nfirst bob/writes==3c4d\n"
+
+
 def test_a_kind_is_back_for_where_it_holds_and_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = Kind("AMP104", True, "likely", 0.2, 9)
     monkeypatch.setattr(kinds, "of_rule", lambda code: [kind] if code == "AMP104" else [])

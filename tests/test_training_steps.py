@@ -383,6 +383,65 @@ CASES = {
                     scaler.step(optimizer)
                     scaler.update()
     """,
+    "stepped by a hook within the backward pass": """
+        def train(model, settings, make_optimizer, losses):
+            scaler = GradScaler()
+
+            def hook(parameter):
+                scaler.step(optimizers[parameter])
+
+            make_optimizer(settings, model, hook)
+            for loss in losses:
+                scaler.scale(loss).backward()
+                if not settings.fused:
+                    scaler.step(settings.optimizer)
+                scaler.update()
+    """,
+    "stepped by a function that nobody else gets": """
+        def train(model, settings, losses):
+            scaler = GradScaler()
+
+            def step(parameter):
+                scaler.step(optimizers[parameter])
+
+            for loss in losses:
+                scaler.scale(loss).backward()
+                if not settings.fused:
+                    scaler.step(settings.optimizer)
+                scaler.update()  # AMP402
+    """,
+    "a training of its own in each pass": """
+        def compare(classes, x):
+            for cls in classes:
+                model = cls()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                scaler = GradScaler()
+                scaler.scale(model(x)).backward()
+                scaler.step(optimizer)
+                scaler.update()
+    """,
+    "a scaler that nothing uses": """
+        def train(model, optimizer: torch.optim.Optimizer, loader):
+            scaler = GradScaler()
+            for x in loader:
+                with torch.autocast("cuda", dtype=torch.float16):
+                    loss = model(x).mean()
+                loss.backward()  # AMP402
+                optimizer.step()
+    """,
+    "a scaler that something else may use": """
+        class Trainer:
+            def __init__(self, optimizer: torch.optim.Optimizer):
+                self.scaler = GradScaler()
+                self.optimizer = optimizer
+
+            def train(self, model, loader):
+                for x in loader:
+                    with torch.autocast("cuda", dtype=torch.float16):
+                        loss = model(x).mean()
+                    loss.backward()
+                    self.optimizer.step()
+    """,
     "entered by and": """
         def train(model, x):
             with torch.no_grad() and torch.autocast(torch.float16):  # AMP405, AMP405

@@ -11,7 +11,7 @@ from amplint.claims.disagreement import suspects_of
 from amplint.claims.surroundings import Surroundings, holds_tensor
 from amplint.infer.names.taken_from import TakenFrom
 from amplint.infer.state.facts import Kind
-from amplint.infer.syntax.bindings import package_of
+from amplint.infer.syntax.packages import package_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

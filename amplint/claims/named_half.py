@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
-from amplint.infer.syntax.bindings import package_of
 from amplint.infer.syntax.by_kind import nodes_of_kind
+from amplint.infer.syntax.packages import package_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

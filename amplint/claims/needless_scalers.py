@@ -21,14 +21,27 @@ if TYPE_CHECKING:
 
 
 def made_anew(facts: FileFacts) -> Iterator[ast.Call]:
-    """Scalers that are made in the innermost loop that steps with them."""
+    """Scalers that are made in the innermost loop that steps with them, but for a loop that makes the optimizer too:
+    each of its passes is a training of its own."""
     for moment in facts.training.moments_of(Step.SCALER_STEP):
         if not moment.loops or moment.event.scaler is None:
             continue
         body = {id(node) for node in ast.walk(moment.loops[-1])}
+        if _is_made_in(body, moment.event.optimizer, facts):
+            continue
         for thing in facts.training.roles.things.get(moment.event.scaler, ()):
             if thing.role is Role.SCALER and isinstance(thing.node, ast.Call) and id(thing.node) in body:
                 yield thing.node
+
+
+def _is_made_in(body: set[int], optimizer: Place | None, facts: FileFacts) -> bool:
+    """Whether some part of a loop gives the optimizer its value."""
+    program = facts.training.program
+    return optimizer is not None and any(
+        id(target) in body and program.place(target, scope) == optimizer
+        for scope in program.scopes
+        for target, _ in scope.assignments
+    )
 
 
 def for_bfloat16(facts: FileFacts, around: Surroundings) -> Iterator[ast.Call]:

@@ -113,7 +113,7 @@ def _unscale(facts: FileFacts, moment: Moment) -> _Judgement:
 
 def _update(facts: FileFacts, moment: Moment) -> _Judgement:
     scaler = moment.event.scaler
-    if moment.event.sets_scale:
+    if moment.event.sets_scale or (scaler is not None and facts.training.stepped_by_others(scaler)):
         return None
 
     def idle(state: State) -> bool:

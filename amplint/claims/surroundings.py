@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from amplint.infer.lattice.dtypes import BITS
 from amplint.infer.names.annotations import last_name, unquoted
-from amplint.infer.syntax.bindings import package_of
 from amplint.infer.syntax.bodies import children, once_for_each_node
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.control import goes_on
+from amplint.infer.syntax.packages import package_of
 from amplint.infer.syntax.references import references
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef

@@ -1,4 +1,4 @@
-"""Losses of a float16 forward pass that are never multiplied by a loss scale, in files that have no scaler at all."""
+"""Losses of a float16 forward pass that are never multiplied by a loss scale, in files where no scaler is used."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from amplint.claims.surroundings import Surroundings
     from amplint.infer.flow.training.program import Scope
+    from amplint.infer.flow.training.training import Training
     from amplint.infer.state.facts import FileFacts
 
 _SCALING = (Role.SCALER, Role.SHARDED_SCALER, Role.IDLE_SCALER, Role.MANAGER)
@@ -42,14 +43,32 @@ def unscaled_losses(facts: FileFacts, around: Surroundings) -> Iterator[tuple[as
 
 
 def _may_scale(facts: FileFacts) -> bool:
-    """Whether a file has a scaler, or something that may be one: it calls ``scale`` of what is not known."""
+    """Whether a file scales, or something else may do so for it: it calls ``scale`` of what is not known, or has a
+    scaler that others may use. A scaler that a function makes and does nothing with scales nothing."""
     training = facts.training
-    if any(is_scaler(reference.name) or reference.name in _SETTERS for reference in facts.references):
+    if any(reference.name in _SETTERS for reference in facts.references):
         return True
-    if any(thing.role in _SCALING for things in training.roles.things.values() for thing in things):
+    idle = _unused_scalers(training)
+    named = (r for r in facts.references if is_scaler(r.name) and not isinstance(r.node, ast.alias))
+    if any(reference.call is None or id(reference.call) not in idle for reference in named):
+        return True
+    things = {thing for some in training.roles.things.values() for thing in some if thing.role in _SCALING}
+    if any(id(thing.node) not in idle for thing in things):
         return True
     called = (call.func for scope in training.program.scopes for call in scope.calls)
     return any(isinstance(function, ast.Attribute) and function.attr in ("scale", "unscale_") for function in called)
+
+
+def _unused_scalers(training: Training) -> set[int]:
+    """Identifies the calls that make a scaler for a variable of a function, from which nobody else gets it."""
+    program = training.program
+    functions = {id(scope) for scope in program.scopes if scope is not program.module}
+    return {
+        id(thing.node)
+        for place, things in training.roles.things.items()
+        for thing in things
+        if thing.role in _SCALING and place[0] in functions and len(place) == 2 and not training.handed_over(place)
+    }
 
 
 def _region_of(backward: ast.Call, scope: Scope, facts: FileFacts, around: Surroundings) -> ast.Call | None:

@@ -66,6 +66,7 @@ class Unusable:
         self._of_class: dict[int, list[Rows]] = {}
         self._given: dict[str, bool] = {}
         self._called: dict[int, Callee | None] = {}
+        self._derived: dict[tuple[int, str], set[str] | None] = {}
 
     def fails(self, file: Source, row: int) -> bool:
         """Whether something raises on every way through a line: not for what a method asks of its object."""
@@ -179,13 +180,21 @@ class Unusable:
         return self._called[id(call)]
 
     def _derived_define(self, file: Source, cls: str, name: str) -> bool:
-        """Whether a class that derives from another one, by their names, has a function of its own of some name."""
+        """Whether a class that derives from another one, by their names, has a function of its own of some name; true
+        where they are too many."""
+        key = id(file.tree), cls
+        if key not in self._derived:
+            self._derived[key] = self._functions_of_derived(file, cls)
+        functions = self._derived[key]
+        return functions is None or name in functions
+
+    def _functions_of_derived(self, file: Source, cls: str) -> set[str] | None:
         files = self._named(cls)
         if files is None:
-            return True
+            return None
         every = [node for other in {id(f): f for f in (file, *files)}.values() for node in _classes(other.tree)]
         derived = [node for node in every if any(last_name(base) == cls for base in node.bases)]
-        return any(isinstance(s, Function) and s.name == name for node in derived for s in node.body)
+        return {s.name for node in derived for s in node.body if isinstance(s, Function)}
 
     def _is_given(self, file: Source, name: str) -> bool:
         """Whether some file sets an attribute of that name, or this one has it as a string."""

@@ -2,7 +2,8 @@
 
     python benchmarks/judged --fresh [--drawn NAME] [--figures]
     python benchmarks/judged --fresh --draw FOLDER [--count 120] [--packages 40] [--most 5] [--seed S] [--drawn NAME]
-                                      [--extend-select RULES]... [--preview N] [--only RULES]... [--figures]
+                                      [--extend-select RULES]... [--preview N] [--only RULES]...
+                                      [--unpacked FOLDER] [--figures]
     python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
     python benchmarks/judged --fresh --kinds
 
@@ -24,6 +25,9 @@ Two readers judge each finding. They see the row and the package, and neither ea
 ``--preview`` draws findings of kinds in preview from the same packages besides, as a round of their own: by its figures
 a kind that was mended leaves the preview. ``--only`` draws such a round alone, of some rules: what is rare takes more
 packages than a round of all rules could check.
+
+``--unpacked`` draws from sources that lie there, such as the trees of repositories: scripts that train are seldom
+in packages.
 
 ``--kinds`` writes which kinds of findings ``amplint check`` keeps in preview from then on: see ``kinds.py``.
 
@@ -131,6 +135,12 @@ def _options() -> argparse.ArgumentParser:
         metavar="RULES",
         help=f"draw what these find of kinds in preview, alone, as the round NAME{PREVIEW}",
     )
+    parser.add_argument(
+        "--unpacked",
+        type=Path,
+        metavar="FOLDER",
+        help="draw from the folders NAME-VERSION and OWNER__NAME-COMMIT there, and not from packages",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each CPU)")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit of a package (default: 1800)")
     parser.add_argument(
@@ -158,10 +168,11 @@ def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
         tuple(chosen.extend_select),
         chosen.preview,
         tuple(chosen.only),
+        chosen.unpacked.resolve() if chosen.unpacked is not None else None,
     )
     folder = chosen.draw.resolve()
     taken = pool.taken(rounds)
-    drawn = pool.draw(pool.candidates(rounds, taken), folder, how, taken)
+    drawn = pool.draw(pool.candidates(rounds, taken, how.unpacked), folder, how, taken)
     parts = {name: (drawn.told, "rows.jsonl")}
     if chosen.preview:
         parts[f"{name}{PREVIEW}"] = drawn.preview, "preview.jsonl"

@@ -52,6 +52,9 @@ class Draw:
     """How many findings of kinds in preview to draw besides, from the same packages."""
     only: tuple[str, ...] = ()
     """The rules of which alone to draw what is of kinds in preview; without any, a draw of what is told."""
+    unpacked: Path | None = None
+    """Where sources lie, a folder ``NAME-VERSION`` or ``OWNER__NAME-COMMIT`` each, that are drawn from instead of
+    downloaded packages."""
 
 
 def taken(rounds: Rounds) -> dict[str, str]:
@@ -60,10 +63,14 @@ def taken(rounds: Rounds) -> dict[str, str]:
     return {**used(rounds.pool.parent, besides=pool), **used(besides=pool)}
 
 
-def candidates(rounds: Rounds, taken: Mapping[str, str]) -> list[str]:
-    """The names of the pool that no list of the project uses; what is left out is said on standard error."""
-    lines = (line.strip() for line in rounds.pool.read_text(encoding="utf-8").splitlines())
-    names = [line for line in lines if line and not line.startswith("#")]
+def candidates(rounds: Rounds, taken: Mapping[str, str], unpacked: Path | None = None) -> list[str]:
+    """The names of the pool, or of what lies unpacked, that no list of the project uses; what is left out is said on
+    standard error."""
+    if unpacked is not None:
+        names = sorted(_release(folder).package for folder in unpacked.iterdir())
+    else:
+        lines = (line.strip() for line in rounds.pool.read_text(encoding="utf-8").splitlines())
+        names = [line for line in lines if line and not line.startswith("#")]
     for where in sorted({taken[project(name)] for name in names if project(name) in taken}):
         gone = [name for name in names if taken.get(project(name)) == where]
         print(f"used before, in {where}: {', '.join(gone)}", file=sys.stderr)
@@ -168,9 +175,19 @@ def _check(
     """Download and check one package, by one process. Raises DownloadError and CheckError."""
     if known is not None:
         return known
-    release = Release(name, newest(name, packages))
-    folder = packages / str(release)
+    if how.unpacked is not None:
+        folder = next(one for one in how.unpacked.iterdir() if _release(one).package == name)
+        release = _release(folder)
+    else:
+        release = Release(name, newest(name, packages))
+        folder = packages / str(release)
     forked = [top.name for top in sorted(folder.iterdir()) if project(top.name) in taken.keys() - {project(name)}]
     if forked:
         raise CheckError(f"{release} holds the modules of what was used before: {', '.join(forked)}")
     return check(release, folder, 1, extra, how.seconds, how.only)
+
+
+def _release(folder: Path) -> Release:
+    """What lies unpacked: ``OWNER__NAME-COMMIT`` is a commit of a repository."""
+    name, _, version = folder.name.rpartition("-")
+    return Release(name.replace("__", "/"), version)

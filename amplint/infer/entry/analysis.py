@@ -244,6 +244,9 @@ def _class_entries(top: Frame, cls: Class) -> Iterator[Callable[[], object]]:
     constructor = classes.find_member(cls, "__init__")
     if not isinstance(constructor, Function) or id(constructor.node) not in top.session.called_under:
         yield made.instance
+    inherited = _inherited_forward(cls) if module else None
+    if inherited is not None:
+        yield partial(_enter, frame, inherited, inherited, made, module=True, inherits=True)
     for name in _methods_in_order(cls):
         member = cls.members[name]
         if name == "__call__" and "forward" in cls.members and takes_what_forward_does(cls):
@@ -268,6 +271,15 @@ class _Made:
             self._instance = Instance(self._cls, {}, classes.has_unknown_base(self._cls))
             construct(self._frame, self._instance)
         return self._instance
+
+
+def _inherited_forward(cls: Class) -> Function | None:
+    """What calling a module of the class runs where a base has it, and asks for methods that the class itself has."""
+    found = classes.find_member(cls, "forward") if "forward" not in cls.members else None
+    if not isinstance(found, Function) or isinstance(found.node, ast.Lambda):
+        return None
+    own = {name for name, member in cls.members.items() if any(_functions_in(member)) and name != "__init__"}
+    return found if own.intersection(_asked(found)) else None
 
 
 def _methods_in_order(cls: Class) -> list[str]:
@@ -304,12 +316,19 @@ def _functions_in(value: Value) -> Iterator[tuple[Function, Value]]:
 
 
 def _enter(
-    top: Frame, function: Function, decorated: Value, holder: _Made | Class | None, *, module: bool = False
+    top: Frame,
+    function: Function,
+    decorated: Value,
+    holder: _Made | Class | None,
+    *,
+    module: bool = False,
+    inherits: bool = False,
 ) -> None:
-    """Call a function with what a caller may pass, under the scenario's ambient autocast."""
+    """Call a function with what a caller may pass, under the scenario's ambient autocast; one that a class inherits
+    runs other methods than its base's."""
     session = top.session
     assert not isinstance(function.node, ast.Lambda)
-    if id(function.node) in session.ran or id(function.node) in session.told:
+    if not inherits and (id(function.node) in session.ran or id(function.node) in session.told):
         return
     receiver = holder.instance() if isinstance(holder, _Made) else holder
     driver = not module and (function.namespace.body(function.node).driver or classes.is_optimizer(function.owner))

@@ -333,7 +333,9 @@ class Mapping(Value):
     loose: bool = False
     """Not every key need be there, nor in this order: some were written on some paths only."""
     maker: int = 0
-    """The number of the activation that made it, 0 where that is not known."""
+    """The number of the activation that made it, 0 where that is not known or it was made of others."""
+    inside: int = 0
+    """The number of the activation in which it was made of others, 0 where that is not known."""
 
     @property
     def key(self) -> Hashable:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.values import Value
     from amplint.infer.state.frame import Frame
 
-_ASKING = (ast.Name, ast.Attribute, ast.Compare, ast.UnaryOp)
+_ASKING = (ast.Name, ast.Attribute, ast.Compare, ast.UnaryOp, ast.BoolOp)
 
 
 def _question(frame: Frame, test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
@@ -51,7 +51,7 @@ def _several(tests: tuple[ast.expr, ...]) -> frozenset[str]:
         test = pending.pop()
         if isinstance(test, ast.BoolOp):
             pending += test.values
-        elif isinstance(test, _ASKING) and (question := question_of(test)) is not None:
+        if isinstance(test, _ASKING) and (question := question_of(test)) is not None:
             (several if question[0] in seen else seen).add(question[0])
     return frozenset(several)
 
@@ -62,6 +62,8 @@ def question_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = question_of(test.operand) if isinstance(test.operand, _ASKING) else None
         return (inner[0], not inner[1], inner[2]) if inner is not None else None
+    if isinstance(test, ast.BoolOp):
+        return _of_several(test)
     denied = False
     if isinstance(test, ast.Compare):
         if len(test.ops) != 1 or not all(map(_is_plain, (test.left, test.comparators[0]))):
@@ -76,6 +78,17 @@ def question_of(test: ast.expr) -> tuple[str, bool, frozenset[str]] | None:
     else:
         return None
     return ASKED + text, denied, _words_of(test)
+
+
+def _of_several(test: ast.BoolOp) -> tuple[str, bool, frozenset[str]] | None:
+    """The same for conditions that all hold, in whatever order; ``or`` denies that all of them fail."""
+    every = isinstance(test.op, ast.And)
+    parts = [question_of(part) if isinstance(part, _ASKING) else None for part in test.values]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return None
+    texts = sorted(f"{'' if denied is not every else 'not '}{text[len(ASKED) :]}" for text, denied, _ in found)
+    return ASKED + " and ".join(texts), not every, frozenset().union(*(words for _, _, words in found))
 
 
 def _words_of(test: ast.expr) -> frozenset[str]:

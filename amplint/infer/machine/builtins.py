@@ -32,8 +32,8 @@ from amplint.infer.lattice.values import (
 from amplint.infer.machine import families, fields
 from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, is_plain, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
-from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import is_callable_kind, text_of
+from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.state.dispatch import call
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.unchanging import replace
@@ -167,14 +167,15 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         return _as_sequence(frame, first, name != "tuple") if first is not None else Sequence((), mutable=True)
     if name == "dict":
         if isinstance(first, Mapping):
-            return Mapping({**first.items, **_by_name(arguments)}, first.other)
+            return Mapping({**first.items, **_by_name(arguments)}, first.other, inside=frame.number)
         pairs = _pairs(first)
         if pairs is not None:
-            return Mapping({**pairs, **_by_name(arguments)})
+            return Mapping({**pairs, **_by_name(arguments)}, inside=frame.number)
         pair = element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
         if isinstance(pair, Sequence) and pair.items is not None and len(pair.items) == 2:
-            return Mapping(_by_name(arguments), pair.items[1])
-        return Mapping(_by_name(arguments), UNKNOWN if arguments.unknown or first is not None else None)
+            return Mapping(_by_name(arguments), pair.items[1], inside=frame.number)
+        other = UNKNOWN if arguments.unknown or first is not None else None
+        return Mapping(_by_name(arguments), other, inside=frame.number)
     if name == "next":
         return element_of(frame.session, first) if isinstance(first, Sequence) else UNKNOWN
     if name == "enumerate":
@@ -369,7 +370,7 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
             receiver.items.update(arguments.keywords)
             return NONE
         if name == "copy":
-            return Mapping(dict(receiver.items), receiver.other)
+            return Mapping(dict(receiver.items), receiver.other, inside=frame.number)
         return UNKNOWN
     if isinstance(receiver, Sequence) and name in ("pop", "__getitem__"):
         return element_of(frame.session, receiver)

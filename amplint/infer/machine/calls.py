@@ -209,7 +209,7 @@ def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.ex
         item = arguments.positional[-1]
         assert isinstance(receiver, Sequence)
         if callee.name == "append":
-            changed = grown(frame, receiver, item)
+            changed = grown(frame, receiver, item, variable=isinstance(target, ast.Name))
         else:
             if callee.name == "extend" and isinstance(item, Sequence):
                 item = element_of(frame.session, item)

@@ -35,7 +35,8 @@ from amplint.infer.lattice.values import (
 )
 from amplint.infer.machine import containers, families
 from amplint.infer.machine.builtins import BUILTIN_NAMES
-from amplint.infer.machine.guards import compare_dtypes, device_test, narrow, split, truth, usually
+from amplint.infer.machine.guards import compare_dtypes, device_test, split, truth, usually
+from amplint.infer.machine.narrowing import narrow
 from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing, set_attribute
 from amplint.infer.machine.operators import binary_operator, unary_operator
 from amplint.infer.names.definitions import Bound, Function, Instance
@@ -388,7 +389,7 @@ def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
     value = evaluate(frame, node.value)
     frame.variables = _behind_comprehension(frame, node, saved)
     frame.live = live
-    return Mapping({}, value if some else None)
+    return Mapping({}, value if some else None, inside=frame.number)
 
 
 def _behind_comprehension(frame: Frame, node: ast.expr, before: dict[str, Value]) -> dict[str, Value]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from amplint.infer.lattice.values import UNKNOWN, Tensor
 from amplint.infer.machine.answers import ask, branches_left
-from amplint.infer.machine.guards import narrow, split, usually
+from amplint.infer.machine.guards import split, usually
 from amplint.infer.machine.handling import entered
 from amplint.infer.machine.looping import added_up, grows, rounds_of, unknown_behind
 from amplint.infer.machine.matching import capture
+from amplint.infer.machine.narrowing import narrow
 from amplint.infer.machine.refusals import refused
 from amplint.infer.machine.statements import HANDLERS, assign
 from amplint.infer.state.activation import Env

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.dtypes import AUTOCASTABLE
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import Tensor
-from amplint.infer.machine.guards import narrow
+from amplint.infer.machine.narrowing import narrow
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.dtypes import Lane

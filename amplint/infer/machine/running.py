@@ -302,7 +302,8 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
         if parameter.arg in keywords and parameter.arg not in bound:
             bound[parameter.arg] = keywords.pop(parameter.arg)
     if spec.kwarg is not None:
-        bound[spec.kwarg.arg] = Mapping(dict(keywords.items()), UNKNOWN if arguments.unknown else None)
+        other = UNKNOWN if arguments.unknown else None
+        bound[spec.kwarg.arg] = Mapping(dict(keywords.items()), other, inside=frame.number)
     if arguments.rest is not None:
         bound.update({name: arguments.rest for name in names[len(arguments.positional) :] if name not in bound})
     outer: Frame | None = None

@@ -10,7 +10,8 @@ from amplint.infer.lattice.values import UNKNOWN, Const, Layer, Mapping, Sequenc
 from amplint.infer.machine.answers import hold
 from amplint.infer.machine.choices import note_parts
 from amplint.infer.machine.expressions import evaluate, global_value
-from amplint.infer.machine.guards import narrow, split
+from amplint.infer.machine.guards import split
+from amplint.infer.machine.narrowing import narrow
 from amplint.infer.machine.objects import class_value, function_value, imported, set_attribute
 from amplint.infer.machine.operators import in_place_operator
 from amplint.infer.machine.refusals import is_something_else

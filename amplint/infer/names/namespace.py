@@ -18,10 +18,12 @@ from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
 from amplint.infer.names.folders import LIBRARY_FOLDERS, is_file, root_of
+from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.syntax.autocast_switches import autocast_switches
-from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, package_of, star_imports
+from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, star_imports
 from amplint.infer.syntax.bodies import OF_TENSORS, Body, attributes_set, body_of, globals_said
 from amplint.infer.syntax.outline import Outline, Unparsed, outline
+from amplint.infer.syntax.packages import package_of
 from amplint.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -36,31 +38,6 @@ MAX_PROJECT_BYTES = 4_000_000
 _GLOBAL = re.compile(r"^[ \t]+global[ \t]", re.MULTILINE)
 
 Evaluate = Callable[["Namespace", str, Binding], Value]
-
-_MOVED = {
-    "torch.autocast": "torch.amp.autocast",
-    "torch.amp.autocast_mode.autocast": "torch.amp.autocast",
-    "torch.amp.autocast_mode.custom_fwd": "torch.amp.custom_fwd",
-    "torch.amp.autocast_mode.custom_bwd": "torch.amp.custom_bwd",
-    "torch.cuda.amp.autocast_mode.autocast": "torch.cuda.amp.autocast",
-    "torch.cuda.amp.autocast_mode.custom_fwd": "torch.cuda.amp.custom_fwd",
-    "torch.cuda.amp.autocast_mode.custom_bwd": "torch.cuda.amp.custom_bwd",
-    "torch.autograd.function.Function": "torch.autograd.Function",
-    "torch.nn.parameter.Parameter": "torch.nn.Parameter",
-    "torch.functional.einsum": "torch.einsum",
-    "torch.nn.attention.scaled_dot_product_attention": "torch.nn.functional.scaled_dot_product_attention",
-}
-
-
-def canonical(name: str) -> str:
-    """One spelling for names that torch exports from several places."""
-    if name in _MOVED:
-        return _MOVED[name]
-    if name.startswith("torch.nn.modules."):
-        rest = name.removeprefix("torch.nn.modules.").split(".")
-        if rest[-1][:1].isupper():
-            return "torch.nn." + rest[-1]
-    return name
 
 
 class Namespace:
@@ -351,6 +328,8 @@ class Project:
 
     def __init__(self) -> None:
         self._namespaces: dict[Path, Namespace | None] = {}
+        self._imported: Namespace | None = None
+        """The file that is being analysed, as others found it that import it: they will again."""
         self.own: Path | None = None
         """The file that is being analysed."""
         self.own_filename = ""
@@ -361,6 +340,8 @@ class Project:
         self.followed: set[Path] = set()
         """The other files that the analysis rests on."""
         self._needs: list[set[Path]] = []
+        self._allowed: set[frozenset[Path]] = set()
+        """Files that were counted as followed together."""
         self._dependents: dict[Path, set[tuple[Path, str]]] = {}
         self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
@@ -374,19 +355,29 @@ class Project:
         """
         if self._contents != contents.age():
             self._contents = contents.age()
+            self._imported = None
             for path in tuple(self._namespaces):
                 self._drop(path)
         self.age += 1
-        self.followed = set()
+        self.followed, self._allowed = set(), set()
         self._needs.clear()
-        before = self._namespaces.get(self.own) if self.own is not None and self.own != source.path else None
-        if before is not None:
-            self._drop(before.path)
-            before.forget_values()
+        if self.own is not None and self.own != source.path:
+            self._leave(self.own)
+            self._imported = self._take(source.path)
         self.own, self.own_filename = source.path, str(source.path)
         namespace = self.open(source, whole=True)
         namespace.forget_values()
         return namespace
+
+    def _leave(self, own: Path) -> None:
+        """Have the file that was analysed found as it was before, unless it was analysed with another content."""
+        before, imported = self._take(own), self._imported
+        if before is not None:
+            before.forget_values()
+        if before is not None and imported is not None and before.source.data == imported.source.data:
+            self._keep(own, imported)
+        else:
+            self._drop(own)
 
     def begin_needs(self) -> set[Path]:
         """Start to note the files that a value is made of."""
@@ -406,22 +397,22 @@ class Project:
             self._dependents.setdefault(path, set()).add((namespace.path, name))
 
     def may_follow(self, needs: frozenset[Path]) -> bool:
-        """Count files as followed, unless that would be too many."""
-        if not needs <= self.followed:
-            if len(self.followed | needs) > MAX_FILES_FOLLOWED:
+        """Count files as followed, unless that would be too many, or the one that is being analysed is among them."""
+        if needs not in self._allowed:
+            if self.own in needs or len(self.followed | needs) > MAX_FILES_FOLLOWED:
                 return False
             self.followed |= needs
+            self._allowed.add(needs)
         if self._needs:
             self._needs[-1] |= needs
         return True
 
     def root_of(self, path: Path) -> tuple[Path, str]:
         """The folder that absolute imports start from, and the dotted name of the package that holds ``path``."""
-        known = self._roots.get(path.parent)
-        if known is not None:
-            return known
-        root = self._roots[path.parent] = root_of(path.parent)
-        return root
+        folder = path.parent
+        if folder not in self._roots:
+            self._roots[folder] = root_of(folder)
+        return self._roots[folder]
 
     def open(self, source: Source, *, whole: bool = False) -> Namespace:
         """The namespace of a file, parsed whole where it is checked. Raises SourceError where it does not parse."""
@@ -475,11 +466,16 @@ class Project:
         while self._size > MAX_PROJECT_BYTES and len(self._namespaces) > 1:
             self._drop(next(iter(self._namespaces)))
 
+    def _take(self, path: Path) -> Namespace | None:
+        """A file, which is not kept any longer; the values that were made of it are."""
+        taken = self._namespaces.pop(path, None)
+        if taken is not None:
+            self._size -= len(taken.source.data)
+        return taken
+
     def _drop(self, path: Path) -> None:
         """Let a file go, and the values that were made of it."""
-        dropped = self._namespaces.pop(path, None)
-        if dropped is not None:
-            self._size -= len(dropped.source.data)
+        self._take(path)
         for other, name in self._dependents.pop(path, ()):
             dependent = self._namespaces.get(other)
             if dependent is not None:

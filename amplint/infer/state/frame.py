@@ -282,9 +282,13 @@ MAX_ITEMS = 32
 """Items of a list that are told apart."""
 
 
-def grown(frame: Frame, sequence: Sequence, item: Value) -> Sequence:
-    """A list after ``append``: its items stay known unless that may not have happened, or more than once."""
-    certain = frame.branches == 0 or (frame.block != 0 and sequence.made == frame.block)
+def grown(frame: Frame, sequence: Sequence, item: Value, *, variable: bool) -> Sequence:
+    """A list after ``append``: its items stay known unless that may not have happened, or more than once.
+
+    A ``variable`` has what the path that runs gave it, and where paths meet it is seen that only one appended; an
+    object's attribute is the same on all paths.
+    """
+    certain = variable or frame.branches == 0 or (frame.block != 0 and sequence.made == frame.block)
     if certain and sequence.items is not None and len(sequence.items) < MAX_ITEMS:
         return Sequence((*sequence.items, item), mutable=True, made=sequence.made)
     known = sequence.items is not None

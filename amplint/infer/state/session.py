@@ -51,8 +51,8 @@ MAX_DEPTH = 14
 
 
 def items_place(mapping: Mapping) -> Hashable:
-    """The items of a dict, among what changes: with the activation that made it."""
-    return (identity(mapping), "[]", mapping.maker)
+    """The items of a dict, among what changes: with the activation in which it was made."""
+    return (identity(mapping), "[]", mapping.maker or mapping.inside)
 
 
 def made_before(place: Hashable, number: int) -> bool:

@@ -6,6 +6,10 @@ import ast
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.packages import package_of
+from amplint.infer.syntax.raising import for_old_releases
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -40,6 +44,13 @@ def module_bindings(body: list[ast.stmt]) -> Iterator[tuple[str, Binding]]:
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
             for name in _target_names(statement.target):
                 yield name, statement
+        elif isinstance(statement, ast.Try) and _replaces_what_torch_lacked(statement):
+            first = list(module_bindings(statement.body))
+            yield from first
+            names = {name for name, _ in first}
+            handled = chain.from_iterable(handler.body for handler in statement.handlers)
+            yield from ((name, found) for name, found in module_bindings([*handled]) if name not in names)
+            opened.append(chain(statement.orelse, statement.finalbody))
         else:
             opened.append(_inside(statement))
 
@@ -52,6 +63,13 @@ def _inside(statement: ast.stmt) -> Iterator[ast.stmt]:
         handled = chain.from_iterable(handler.body for handler in statement.handlers)
         return chain(statement.body, handled, statement.orelse, statement.finalbody)
     return iter(statement.body) if isinstance(statement, (ast.With, ast.For, ast.While)) else iter(())
+
+
+def _replaces_what_torch_lacked(statement: ast.Try) -> bool:
+    """Whether handlers only bind what older releases lack: no import of another package can have failed."""
+    imports = [s for part in statement.body for s in nodes_below(part) if isinstance(s, (ast.Import, ast.ImportFrom))]
+    packages = {package_of(alias, found) for found in imports for alias in found.names}
+    return bool(statement.handlers) and packages <= {"torch"} and all(map(for_old_releases, statement.handlers))
 
 
 class _Import(ast.alias):
@@ -70,12 +88,6 @@ class _Import(ast.alias):
 def import_statement(binding: Binding) -> ast.Import | ast.ImportFrom | None:
     """The import statement of a binding that is an import."""
     return binding.statement if isinstance(binding, _Import) else None
-
-
-def package_of(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> str:
-    """The package that an import takes something from; empty for a relative one."""
-    module = alias.name if isinstance(statement, ast.Import) else "" if statement.level else statement.module or ""
-    return module.partition(".")[0]
 
 
 def _target_names(target: ast.expr) -> Iterator[str]:

@@ -6,7 +6,7 @@ import ast
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from amplint.infer.syntax.bindings import package_of
+from amplint.infer.syntax.packages import package_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -86,7 +86,7 @@ def grow(frame: Frame, receiver: Layer, item: Value, *, once: bool) -> None:
     held = receiver.children
     if isinstance(held, Sequence):
         if once:
-            changed = grown(frame, held, item)
+            changed = grown(frame, held, item, variable=False)
         else:
             element = item if held.items == () else unite(element_of(frame.session, held), item)
             changed = Sequence(None, element, True)

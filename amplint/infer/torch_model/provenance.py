@@ -9,7 +9,7 @@ from amplint.infer.lattice.dtypes import FLOAT32, LOW, names_of
 from amplint.infer.lattice.origins import deciding, lineage
 from amplint.infer.lattice.values import Made
 from amplint.infer.state.facts import MadeOperand
-from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,17 +138,15 @@ def _widener(operand: Operand, lane: int) -> Origin | None:
 def _is_placeholder(maker: Origin) -> bool:
     """Whether a tensor is what a variable has until its function, in a branch or a loop, puts another one there."""
     node, tree = maker.node, maker.source.tree
-    around = [part for part in nodes_below(tree) if _holds(part, node)]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.IfExp, ast.Assign)
+    around = [part for part in nodes_of_kind(tree, *kinds) if _holds(part, node)]
     functions = [part for part in around if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if not functions or any(isinstance(part, (ast.If, ast.IfExp)) for part in around):
         return False
     function = max(functions, key=lambda part: part.lineno)
-    bindings = [
-        part for part in nodes_below(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-    ]
-    names = {
-        name.id for name in bindings if any(isinstance(part, ast.Assign) and _holds(part, name) for part in around)
-    }
+    bindings = [name for name in nodes_of_kind(function, ast.Name) if isinstance(name.ctx, ast.Store)]
+    assigned = [part for part in around if isinstance(part, ast.Assign)]
+    names = {name.id for name in bindings if any(_holds(part, name) for part in assigned)}
     return any(name.id in names and name.lineno > (node.end_lineno or 0) for name in bindings)
 
 

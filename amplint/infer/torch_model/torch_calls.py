@@ -30,8 +30,8 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
-from amplint.infer.names.namespace import canonical
 from amplint.infer.names.texts import spelled
+from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.state.dispatch import call
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import autocast, datasets, distributions, memories, modules, packed, placing, uses

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from amplint.infer.flow.training.paths import Paths
 from amplint.infer.flow.training.program import Program
 from amplint.infer.flow.training.roles import Role, Roles
+from amplint.infer.flow.training.steps import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from amplint.infer.flow.training.program import Place, Scope
     from amplint.infer.flow.training.roles import Thing
-    from amplint.infer.flow.training.steps import Moment, Step
+    from amplint.infer.flow.training.steps import Moment
     from amplint.infer.syntax.references import Reference
 
 
@@ -54,6 +55,20 @@ class Training:
         """Whether something else holds what is at a place from then on: an object that it was set on, or was given to
         by a call whose result is used."""
         return any(self._gives(scope, _kept_values(scope, self.program), place) for scope in self.program.scopes)
+
+    def stepped_by_others(self, scaler: Place) -> bool:
+        """Whether a function that steps with the scaler is handed to other code, such as a hook that runs within the
+        backward pass."""
+        stepping = [moment.event.scope for moment in self.moments_of(Step.SCALER_STEP, scaler=scaler)]
+        given = (name for scope in self.program.scopes for name in self._functions_given(scope))
+        return any(function is scope for function in given for scope in stepping)
+
+    def _functions_given(self, scope: Scope) -> Iterator[Scope]:
+        """The functions of the file that a scope passes as arguments."""
+        for value in (argument for call in scope.calls for argument in _arguments(call)):
+            owner = scope.binding(value.id) if isinstance(value, ast.Name) else None
+            if owner is not None and isinstance(value, ast.Name) and value.id in owner.functions:
+                yield owner.functions[value.id]
 
     def _gives(self, scope: Scope, values: Iterable[ast.expr], place: Place) -> bool:
         for value in values:
