@@ -1,4 +1,4 @@
-"""AMP402: training in float16 autocast in a file that has no scaler."""
+"""AMP402: training in float16 autocast in a file where no scaler is used."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def told(**parts: str) -> bool:
         {"region": "amp.autocast()"},
         {"region": "torch.autocast('cuda', torch.half, enabled=use_amp)"},
         {"between": "loss = loss.mean() / 4"},
+        {"between": "scaler = torch.amp.GradScaler('cuda')"},
         {"backward": "(loss / number).backward()"},
     ],
 )
@@ -60,7 +61,8 @@ def test_told(parts: dict[str, str]) -> None:
         {"region": "torch.autocast('cuda', dtype=scaled)"},
         {"region": "torch.autocast('cuda', enabled=False)"},
         {"region": "torch.no_grad()"},
-        {"between": "scaler = torch.amp.GradScaler('cuda')"},
+        {"between": "scaler = torch.amp.GradScaler('cuda'); scaled(scaler)"},
+        {"between": "model.scaler = torch.amp.GradScaler('cuda')"},
         {"between": "loss = scaled.scale(loss)"},
         {"between": "loss = model.loss(x)"},
         {"between": "torch.set_autocast_gpu_dtype(torch.bfloat16)"},
