@@ -180,10 +180,11 @@ def test_an_interrupted_draw_goes_on_with_the_same_amplint_only(
 def test_two_readers_are_counted_alone_and_pooled(
     rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, versions = {}, {}
+    kept, versions, abouts = {}, {}, []
 
     def save(name: str, how: str, *, about: str, first_sight: dict[str, Any], of: str | None = None) -> None:
         kept[name], versions[name] = first_sight, of
+        abouts.append(about)
 
     monkeypatch.setattr(blind, "save", save)
     rows = drawn(rounds, tmp_path, "--figures")
@@ -194,9 +195,12 @@ def test_two_readers_are_counted_alone_and_pooled(
     with pytest.raises(SystemExit):
         fresh(rounds, "--import", str(ann), "ann", "--figures")
     assert fresh(rounds, "--import", str(ann), "ann") == 0
+    assert fresh(rounds, "--figures") == 0
+    assert abouts[-1].endswith("One reader alone judged the round of first.")
     assert fresh(rounds, "--import", str(bob), "bob") == 0
     assert "first: 3 of 3 findings judged by bob" in capsys.readouterr().out
     assert fresh(rounds, "--figures") == 0
+    assert "One reader" not in abouts[-1]
     said = capsys.readouterr().out.splitlines()
     table = {" ".join(words[:-4]): words[-4:] for words in map(str.split, said) if len(words) > 4}
     assert table["reader ann"] == ["3", "66.7", "0.0", "33.3"]

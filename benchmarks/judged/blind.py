@@ -99,7 +99,9 @@ def main(arguments: Sequence[str]) -> int:
         judged = {name: rows for name, rows in found.items() if any(one.verdicts for one in rows)}
         shown = {f"round of {name}, {rows[0].amplint}": tally.figures(rows) for name, rows in judged.items()}
         latest = [rows[0].amplint for rows in judged.values()][-1:]
-        save("judged-fresh", COMMAND, about=ABOUT, first_sight=shown, of=latest[0] if latest else None)
+        alone = [name for name, rows in judged.items() if max(len(one.verdicts) for one in rows) == 1]
+        about = f"{ABOUT} One reader alone judged the round of {', '.join(alone)}." if alone else ABOUT
+        save("judged-fresh", COMMAND, about=about, first_sight=shown, of=latest[0] if latest else None)
     return 0
 
 
