@@ -218,7 +218,7 @@ class Cached(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(4, 4))
 
-    def forward(self, x: torch.Tensor, cached: bool):
+    def forward(self, x: torch.Tensor, cached: bool, kept: bool):
         y = x
         if {before}:
             y = torch.eye(4, device=x.device)
@@ -238,6 +238,8 @@ class Cached(nn.Module):
         ("cached and not self.training", "not self.training and cached", True),
         ("cached and not self.training", "self.training or cached", True),
         ("cached or self.training", "self.training and cached", True),
+        ("cached and not (kept and x.is_sparse)", "kept and x.is_sparse or not cached", False),
+        ("cached and not (kept and x.is_sparse)", "not (cached and not kept and x.is_sparse)", True),
     ],
 )
 def test_several_conditions_together_are_remembered(before: str, test: str, raising: bool) -> None:

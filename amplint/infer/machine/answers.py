@@ -88,7 +88,7 @@ def _of_several(test: ast.BoolOp) -> tuple[str, bool, frozenset[str]] | None:
     if len(found) < len(parts):
         return None
     texts = sorted(f"{'' if denied is not every else 'not '}{text[len(ASKED) :]}" for text, denied, _ in found)
-    return ASKED + " and ".join(texts), not every, frozenset().union(*(words for _, _, words in found))
+    return f"{ASKED}({' and '.join(texts)})", not every, frozenset().union(*(words for _, _, words in found))
 
 
 def _words_of(test: ast.expr) -> frozenset[str]:
