@@ -397,6 +397,23 @@ CASES = {
                     scaler.step(settings.optimizer)
                 scaler.update()
     """,
+    "stepped by a method that is a hook": """
+        class Trainer:
+            def __init__(self, parameters):
+                self.scaler = GradScaler()
+                for parameter in parameters:
+                    parameter.register_post_accumulate_grad_hook(self.hook)
+
+            def hook(self, parameter):
+                self.scaler.step(optimizers[parameter])
+
+            def train(self, settings, losses):
+                for loss in losses:
+                    self.scaler.scale(loss).backward()
+                    if not settings.fused:
+                        self.scaler.step(settings.optimizer)
+                    self.scaler.update()
+    """,
     "stepped by a function that nobody else gets": """
         def train(model, settings, losses):
             scaler = GradScaler()

@@ -59,16 +59,15 @@ class Training:
     def stepped_by_others(self, scaler: Place) -> bool:
         """Whether a function that steps with the scaler is handed to other code, such as a hook that runs within the
         backward pass."""
-        stepping = [moment.event.scope for moment in self.moments_of(Step.SCALER_STEP, scaler=scaler)]
-        given = (name for scope in self.program.scopes for name in self._functions_given(scope))
-        return any(function is scope for function in given for scope in stepping)
+        given = {id(function) for scope in self.program.scopes for function in self._functions_given(scope)}
+        return any(id(moment.event.scope) in given for moment in self.moments_of(Step.SCALER_STEP, scaler=scaler))
 
     def _functions_given(self, scope: Scope) -> Iterator[Scope]:
-        """The functions of the file that a scope passes as arguments."""
+        """The functions and methods of the file that a scope passes as arguments."""
         for value in (argument for call in scope.calls for argument in _arguments(call)):
-            owner = scope.binding(value.id) if isinstance(value, ast.Name) else None
-            if owner is not None and isinstance(value, ast.Name) and value.id in owner.functions:
-                yield owner.functions[value.id]
+            function = self.program.callee(ast.Call(value, [], []), scope)
+            if function is not None:
+                yield function
 
     def _gives(self, scope: Scope, values: Iterable[ast.expr], place: Place) -> bool:
         for value in values:
