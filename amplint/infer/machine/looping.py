@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.values import Value
     from amplint.infer.state.frame import Frame
 
-MAX_UNROLLED = 12
+MAX_UNROLLED = 8
 """Different items of a list for each of which a loop's body runs once, in order."""
 
 
