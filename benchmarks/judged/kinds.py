@@ -34,10 +34,6 @@ _DEVIATIONS = 1.2816
 """Standard deviations below which nine in ten of normally distributed numbers lie."""
 ASKED_FOR = ("AMP101", "AMP102", "AMP106", "AMP107", "AMP201", "AMP202", "AMP204", "AMP602")
 """Rules that stay on: what amplint was first asked to flag, and what finds the public incidents."""
-FOUND_NOWHERE = (("AMP402", False, "proven"),)
-"""Kinds that are told since nothing of them is found any more where readers could judge it: in no one of 174 released
-packages, nor of 151 repositories with training scripts that name a GradScaler (``scalers.txt``). What alarms nobody
-cannot earn its place by what readers say, and torch confirms each of its mutants."""
 AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
 ENOUGH, JUDGED, FEWEST = 0.6, 15, 4
 """The share of right ones below which a kind is in preview; how many packages with judged ones count, and how many
@@ -92,8 +88,7 @@ def kept_back(rounds: Sequence[Sequence[Drawn]]) -> list[Kind]:
 
 
 def _is_below(kind: Kind, *, back: bool) -> bool:
-    told = kind.code in ASKED_FOR or _key(kind) in FOUND_NOWHERE
-    return not told and (kind.right if back else _at_most(kind)) < ENOUGH
+    return (kind.right if back else _at_most(kind)) < ENOUGH and kind.code not in ASKED_FOR
 
 
 def _at_most(kind: Kind) -> float:
