@@ -24,14 +24,16 @@ from elsewhere import something
 """
 
 
-def dtypes_of(tmp_path: Path, program: str, expression: str, scenario: str = "bf16") -> tuple[str, ...] | None:
+def dtypes_of(
+    tmp_path: Path, program: str, expression: str, scenario: str = "bf16", device: str = "cpu"
+) -> tuple[str, ...] | None:
     """The dtypes of the first expression that is spelled so."""
     path = tmp_path / "program.py"
     path.write_text(HEADER + program, encoding="utf-8")
     found = find_scenario(scenario)
     assert found is not None
     source = Source(path, path.read_bytes())
-    rows = file_dtypes(source, scenarios=(CONTROL, found), device="cpu", torch_version=(2, 13)).rows
+    rows = file_dtypes(source, scenarios=(CONTROL, found), device=device, torch_version=(2, 13)).rows
     for row in rows:
         start, end = row.span.start, row.span.end
         line = source.lines[start.row - 1]

@@ -53,18 +53,24 @@ def test_options_that_nobody_passes_are_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "expected"),
+    ("test", "device", "expected"),
     [
-        ("x.is_cpu", ("float16",)),
-        ("not x.is_cuda", ("float16",)),
-        ("x.is_cuda or x.is_mps", ("bfloat16",)),
-        ("torch.zeros(2).is_cpu", ("float16",)),
-        ("x.is_sparse", ("float16", "bfloat16")),
+        ("x.is_cpu", "cpu", ("float16",)),
+        ("not x.is_cuda", "cpu", ("float16",)),
+        ("x.is_cuda or x.is_mps", "cpu", ("bfloat16",)),
+        ("x.is_cuda", "cuda", ("float16",)),
+        ("x.is_cpu or x.is_xpu", "cuda", ("bfloat16",)),
+        ("x.is_mps", "mps", ("float16",)),
+        ("torch.zeros(2).is_cpu", "cuda", ("float16",)),
+        ("torch.zeros(2).is_cuda", "cuda", ("bfloat16",)),
+        ("x.is_sparse", "cuda", ("float16", "bfloat16")),
     ],
 )
-def test_tensors_lie_on_the_device_that_is_judged(tmp_path: Path, test: str, expected: tuple[str, ...]) -> None:
+def test_tensors_lie_on_the_device_that_is_judged(
+    tmp_path: Path, test: str, device: str, expected: tuple[str, ...]
+) -> None:
     program = module(f"y = x\nif {test}:\n    y = x.half()\nreturn y * 2", signature="x: torch.Tensor")
-    assert dtypes_of(tmp_path, program, "y * 2") == expected
+    assert dtypes_of(tmp_path, program, "y * 2", device=device) == expected
 
 
 GATHERED = """\

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 
 import pytest
 from rule_harness import facts_of, source_of
 
-from amplint.infer.flow.training.steps import Gradients, Step
-from amplint.infer.flow.training.training import Training
-from amplint.infer.syntax.references import references
 from amplint.plugins import load_rules
 
 RULES = [rule for rule in load_rules() if rule.code in ("AMP401", "AMP402", "AMP403", "AMP404", "AMP405")]
@@ -482,46 +478,3 @@ def test_rules_find_what_is_marked(name: str) -> None:
         (s.span.start.row, rule.code) for rule in RULES if rule.may_find(source.data) for s in rule.suspects(facts)
     ]
     assert sorted(found) == sorted(wanted)
-
-
-def training_of(text: str) -> Training:
-    source = source_of(HEADER + textwrap.dedent(text))
-    return Training(source.tree, references(source.tree))
-
-
-def test_paths_that_exclude_each_other_are_told_apart() -> None:
-    training = training_of("""
-        def train(optimizer, scaler: GradScaler, loss, amp):
-            if amp and loss is not None:
-                scaler.scale(loss).backward()
-            elif not amp:
-                loss.backward()
-            if not amp:
-                optimizer.step()
-    """)
-    (step,) = training.moments_of(Step.OPTIMIZER_STEP) or (None,)
-    assert step is None, "nothing shows that this is an optimizer"
-    training = training_of("""
-        def train(optimizer: torch.optim.Optimizer, scaler: GradScaler, loss, amp):
-            if amp:
-                scaler.scale(loss).backward()
-            if not amp:
-                loss.backward()
-            if not amp:
-                optimizer.step()
-    """)
-    (step,) = training.moments_of(Step.OPTIMIZER_STEP)
-    assert step.gradients == {Gradients.PLAIN}
-
-
-def test_work_is_bounded() -> None:
-    """Forty tests that double the paths, in helpers that call each other, end at once."""
-    tests = "".join(f"    if flags[{i}]:\n        scaler.scale(loss).backward()\n" for i in range(40))
-    text = f"def f(scaler: GradScaler, loss, flags, o):\n{tests}    scaler.step(o)\n    g(scaler, loss, flags, o)\n"
-    text += "def g(scaler, loss, flags, o):\n    f(scaler, loss, flags, o)\n"
-    text += "def h(scaler: GradScaler, loss, flags, o):\n    for x in flags:\n        f(scaler, loss, flags, o)\n"
-    source = source_of(HEADER + text)
-    training = Training(source.tree, references(source.tree))
-    (step,) = training.moments_of(Step.SCALER_STEP)
-    assert step.blurred
-    assert Path(source.path).name == "module.py"

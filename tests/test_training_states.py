@@ -1,0 +1,53 @@
+"""The states in which an event of a training step is reached: told apart by tests, and bounded in number."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rule_harness import source_of
+
+from amplint.infer.flow.training.steps import Gradients, Step
+from amplint.infer.flow.training.training import Training
+from amplint.infer.syntax.references import references
+
+HEADER = "import torch\nfrom torch.cuda.amp import GradScaler\n\n\n"
+
+
+def training_of(text: str) -> Training:
+    source = source_of(HEADER + textwrap.dedent(text))
+    return Training(source.tree, references(source.tree))
+
+
+def test_paths_that_exclude_each_other_are_told_apart() -> None:
+    training = training_of("""
+        def train(optimizer, scaler: GradScaler, loss, amp):
+            if amp and loss is not None:
+                scaler.scale(loss).backward()
+            elif not amp:
+                loss.backward()
+            if not amp:
+                optimizer.step()
+    """)
+    (step,) = training.moments_of(Step.OPTIMIZER_STEP) or (None,)
+    assert step is None, "nothing shows that this is an optimizer"
+    training = training_of("""
+        def train(optimizer: torch.optim.Optimizer, scaler: GradScaler, loss, amp):
+            if amp:
+                scaler.scale(loss).backward()
+            if not amp:
+                loss.backward()
+            if not amp:
+                optimizer.step()
+    """)
+    (step,) = training.moments_of(Step.OPTIMIZER_STEP)
+    assert step.gradients == {Gradients.PLAIN}
+
+
+def test_work_is_bounded() -> None:
+    """Forty tests that double the paths, in helpers that call each other, end at once."""
+    tests = "".join(f"    if flags[{i}]:\n        scaler.scale(loss).backward()\n" for i in range(40))
+    text = f"def f(scaler: GradScaler, loss, flags, o):\n{tests}    scaler.step(o)\n    g(scaler, loss, flags, o)\n"
+    text += "def g(scaler, loss, flags, o):\n    f(scaler, loss, flags, o)\n"
+    text += "def h(scaler: GradScaler, loss, flags, o):\n    for x in flags:\n        f(scaler, loss, flags, o)\n"
+    (step,) = training_of(text).moments_of(Step.SCALER_STEP)
+    assert step.blurred
