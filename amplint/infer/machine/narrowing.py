@@ -29,7 +29,7 @@ from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import binds
-from amplint.infer.syntax.bodies import only_answer
+from amplint.infer.syntax.bodies import nodes_below, only_answer
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.handed_modules import handed, is_layer_class
 
@@ -47,7 +47,7 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
             for number, operand in enumerate(test.values):
                 if not any(binds(later) for later in test.values[number + 1 :]):
                     narrow(frame, operand, truth)
-        elif all(map(_is_of_dtype, test.values)):
+        elif all(map(_may_be_asked_again, test.values)):
             _narrow_by_one(frame, test.values, truth)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_comparison(frame, test.left, test.ops[0], test.comparators[0], truth)
@@ -68,16 +68,17 @@ def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
         _narrow_by_called(frame, test, truth)
 
 
-def _is_of_dtype(test: ast.expr) -> bool:
-    """Whether a test asks for what a value is: its class, its dtype or kind, or whether it is None."""
+def _may_be_asked_again(test: ast.expr) -> bool:
+    """Whether a test can be made a second time: a comparison, ``isinstance`` or what asks for a kind of dtype, which
+    calls nothing besides and binds nothing."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _is_of_dtype(test.operand)
-    if isinstance(test, ast.Compare):
-        return len(test.ops) == 1 and not binds(test)
-    if not isinstance(test, ast.Call) or binds(test):
+        return _may_be_asked_again(test.operand)
+    if binds(test) or any(isinstance(node, ast.Call) and node is not test for node in nodes_below(test)):
         return False
-    func = test.func
-    return func.id == "isinstance" if isinstance(func, ast.Name) else getattr(func, "attr", "") in KINDS
+    if isinstance(test, ast.Call):
+        func = test.func
+        return func.id == "isinstance" if isinstance(func, ast.Name) else getattr(func, "attr", "") in KINDS
+    return isinstance(test, ast.Compare) and len(test.ops) == 1
 
 
 def _narrow_by_one(frame: Frame, tests: list[ast.expr], truth: bool) -> None:
