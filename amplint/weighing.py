@@ -8,26 +8,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from amplint.claims.autocast_queries import Asked
 from amplint.claims.caught import has_substitute
 from amplint.claims.seen_ways import only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
 from amplint.infer.syntax.scripts import asks_for_low_precision
+from amplint.infer.syntax.switched_off import switched_off
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
+from amplint.project.autocast_devices import only_of_cuda
 from amplint.project.helpers import helps_tests
 from amplint.project.imports import cannot_be_imported
 from amplint.project.leftovers import Leftovers
 from amplint.project.passed import Passed
 from amplint.project.passing import passed_by_none
 from amplint.project.precision import asks_anywhere
+from amplint.project.scopes import scope_of
 from amplint.project.torch_defaults import sets_default_device, sets_default_dtype
-from amplint.project.ways import nowhere, scope_of, ways_in
+from amplint.project.ways import nowhere, ways_in
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
+    from amplint.finding import Doubt
     from amplint.infer.state.facts import FileFacts
     from amplint.project.ends import Judging
     from amplint.rule_base import Rule
@@ -87,9 +92,10 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
 
 def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
     """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
-    :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), the
-    project has no part in what they are about (see :mod:`amplint.project.precision`), or the file handles what is
-    raised (see :mod:`amplint.claims.caught`)."""
+    :mod:`amplint.project.imports`), a constant leaves them out (see :mod:`amplint.infer.syntax.switched_off`), nothing
+    uses what they stand in (see :mod:`amplint.project.leftovers`), the project has no part in what they are about (see
+    :mod:`amplint.project.precision`), or opens regions of no autocast but the one that is asked about (see
+    :mod:`amplint.project.autocast_devices`), or the file handles what is raised (see :mod:`amplint.claims.caught`)."""
     if not any(s.standing.told for _, s in suspects):
         return suspects
     tree = facts.source.tree
@@ -101,12 +107,22 @@ def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
     weighed = []
     for rule, suspect in suspects:
         if suspect.standing.told:
-            of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
-            unused = rule.code in doubts.LEFT_OVER.codes and left.hold(suspect.span.start.row)
-            unasked = of_accuracy and not asks_anywhere(*facts.root) and not asks_for_low_precision(tree)
-            raises = rule.code in doubts.SUBSTITUTED.codes and suspect.severity is Severity.ERROR
-            substituted = raises and has_substitute(facts.source, suspect.span)
-            held |= {doubts.LEFT_OVER: unused, doubts.UNASKED_PRECISION: unasked, doubts.SUBSTITUTED: substituted}
-            suspect = suspect.doubted(*holding(held))
+            suspect = suspect.doubted(*holding(held | _held(rule, suspect, facts, left)))
         weighed.append((rule, suspect))
     return weighed
+
+
+def _held(rule: Rule, suspect: Suspect, facts: FileFacts, left: Leftovers) -> dict[Doubt, bool]:
+    """Which doubts about a file hold for one suspect of it."""
+    row, tree = suspect.span.start.row, facts.source.tree
+    of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
+    raises = rule.code in doubts.SUBSTITUTED.codes and suspect.severity is Severity.ERROR
+    current = isinstance(suspect.data, Asked) and not suspect.data.outgrown
+    off = switched_off(tree) if rule.code in doubts.SWITCHED_OFF.codes else ()
+    return {
+        doubts.SWITCHED_OFF: any(first <= row <= last for first, last in off),
+        doubts.LEFT_OVER: rule.code in doubts.LEFT_OVER.codes and left.hold(row),
+        doubts.UNASKED_PRECISION: of_accuracy and not asks_anywhere(*facts.root) and not asks_for_low_precision(tree),
+        doubts.SUBSTITUTED: raises and has_substitute(facts.source, suspect.span),
+        doubts.REGIONS_OF_CUDA: current and only_of_cuda(scope_of(facts)),
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
-from amplint.claims.autocast_queries import asked_together, cuda_only_queries, evident_tensor, places_outside
+from amplint.claims.autocast_queries import Asked, asked_together, cuda_only_queries, evident_tensor, places_outside
 from amplint.claims.legacy_names import DEPRECATED_SINCE
 from amplint.claims.query_outcomes import steers_autocast
 from amplint.claims.surroundings import Surroundings
@@ -36,7 +36,8 @@ class CudaOnlyQuery(Rule):
     (with its streams, for example) or is decorated with `custom_fwd(device_type="cuda")`; there AMP601 reports the
     deprecated query. Elsewhere this rule reports `torch.get_autocast_gpu_dtype()` instead of AMP601: torch 2.4
     deprecates it. Possible only: a query whose answer is nothing but a test, behind which no region of autocast is
-    opened and autocast is asked for no dtype.
+    opened and autocast is asked for no dtype; and one that is not deprecated in a project that opens CUDA's regions of
+    autocast and no others.
 
     Why it is bad
     -------------
@@ -142,7 +143,8 @@ def states():
             also = places_outside(node, members, facts, around)
             steers = any(query.asks_dtype or steers_autocast(query.call, around) for query in members)
             standing = ASSUMED if steers else ASSUMED.doubted(doubts.STEERS_NOTHING)
-            yield Suspect(span, span, message, scenarios, standing, also=also, data=(members, tensor))
+            asked = Asked(tuple(members), tensor, outgrown=bool(deprecated))
+            yield Suspect(span, span, message, scenarios, standing, also=also, data=asked)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         self._report(suspect, visit)
@@ -154,13 +156,13 @@ def states():
         self._report(suspect, visit)
 
     def _report(self, suspect: Suspect, visit: Visit) -> None:
-        members, tensor = suspect.data
+        asked: Asked = suspect.data
         if visit.facts.oldest_torch < _DEVICE_ARGUMENT:
             visit.report(suspect)
             return
-        device = f"{tensor}.device.type" if tensor else "device_type"
+        device = f"{asked.tensor}.device.type" if asked.tensor else "device_type"
         edits: list[Edit] = []
-        for query in members:
+        for query in asked.members:
             renamed = _rename(query, visit, edits)
             if renamed is None:
                 visit.report(suspect)
@@ -168,8 +170,8 @@ def states():
             if query.asks_dtype:
                 edits.append(renamed)
             edits.append(ask_device(query.call, device, visit.source))
-        applicability = Applicability.UNSAFE if tensor else Applicability.DISPLAY
-        message = f"Ask the device of {tensor}" if tensor else "Ask the device that the tensors are on"
+        applicability = Applicability.UNSAFE if asked.tensor else Applicability.DISPLAY
+        message = f"Ask the device of {asked.tensor}" if asked.tensor else "Ask the device that the tensors are on"
         visit.report(suspect, visit.fix(applicability, message, *dict.fromkeys(edits)))
 
 

@@ -13,6 +13,7 @@ from amplint.judging import judging_options
 from amplint.plugins import load_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 LAYERS = """
@@ -34,11 +35,13 @@ TAKEN = {"package/model.py": "from .layers import Kept\n"}
 
 
 def doubts(
-    folder: Path, files: dict[str, str], layers: str = LAYERS, *, named: bool = False, code: str = "AMP102"
+    folder: Path, files: Mapping[str, str | None], layers: str = LAYERS, *, named: bool = False, code: str = "AMP102"
 ) -> list[str]:
+    """Those about the layers; a file without text is not written."""
     for name, text in {"package/__init__.py": "", "package/layers.py": layers, **files}.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
+        if text is not None:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
     scenario = [s.name for s in DEFAULT_SCENARIOS] if named else []
     options = judging_options(Config(), load_rules(), pedantic=True, extend_select=[code], scenario=scenario)
     found = [f for f in check_file(folder / "package/layers.py", options).findings if f.code == code]
@@ -98,6 +101,26 @@ def test_what_anybody_may_take_is_not(tmp_path: Path, files: dict[str, str]) -> 
 )
 def test_what_its_file_uses_or_may_register_is_not(tmp_path: Path, layers: str) -> None:
     assert doubts(tmp_path, TAKEN, layers) == []
+
+
+REPOSITORY = {"pyproject.toml": "", "package/model.py": "", "programs/train.py": "from package.layers import Kept\n"}
+
+
+@pytest.mark.parametrize(
+    ("further", "expected"),
+    [
+        ({}, ["left-over"]),
+        ({"programs/evaluate.py": "from package.layers import Left\n"}, []),
+        ({"programs/model.yaml": "target: package.layers.Left\n"}, []),
+    ],
+)
+def test_a_repository_of_programs_is_looked_through_whole(
+    tmp_path: Path, further: dict[str, str], expected: list[str]
+) -> None:
+    """Its folders need no ``__init__``; where nothing says that it is a project, it may be shown in part."""
+    plain = {**REPOSITORY, "package/__init__.py": None, **further}
+    assert doubts(tmp_path / "project", plain) == expected
+    assert doubts(tmp_path / "part", {**plain, "pyproject.toml": None}) == []
 
 
 HELPED = LAYERS.replace("class Left", "class Helper").replace(

@@ -49,6 +49,16 @@ class Query:
         return self.reference.name == DTYPE
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one finding is about: queries, a parameter that is evidently a tensor whose device may be asked for, and
+    whether torch has deprecated one of the queries."""
+
+    members: tuple[Query, ...]
+    tensor: str | None
+    outgrown: bool
+
+
 def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
     """The queries of one file that may speak of the wrong device, in source order."""
     candidates = [

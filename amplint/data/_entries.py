@@ -251,6 +251,11 @@ def _scalar(facts: list[Facts]) -> dict[str, Any]:
     return {"scalar": None}
 
 
+def _dimensioned(facts: list[Facts]) -> dict[str, Any]:
+    """``dimensioned``: the result has dimensions whatever the tensors have, which no run of the call refutes."""
+    return {"dimensioned": True} if all(f.dimensioned for f in facts) else {}
+
+
 def _starts_complex(call: Call) -> bool:
     return any(isinstance(value, torch.Tensor) and value.is_complex() for _, value in itertools.islice(call.named(), 1))
 
@@ -294,5 +299,5 @@ def entry_of(target: Target, facts: list[Facts]) -> dict[str, Any] | None:
         "unsupported_until": target.unsupported_until,
     }
     if not flatten(entry["result"])[0].startswith(("none", "py:")):
-        entry |= _scalar(facts)
+        entry |= _scalar(facts) or _dimensioned(facts)
     return {**entry, **{key: value for key, value in optional.items() if value}}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from amplint.data._calls import Assignment, Call, Failure, Operand, Outcome, tensors_in
+from amplint.data._dimensions import always_has_dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,7 @@ class Facts:
     """What one call does without autocast.
 
     ``size``: how many dimensions the result has: "none" though an operand has some, "less" than an operand, or "same".
+    ``dimensioned``: it has some even where no operand has, or torch refuses these.
     ``fields``: names of the parts of the result.  ``numbers``: parameters whose Python numbers decide the dtype.
     """
 
@@ -45,6 +47,7 @@ class Facts:
     strict: set[tuple[Operand, Operand]] = field(default_factory=set)
     one_way: set[tuple[Operand, Operand]] = field(default_factory=set)
     size: str = "same"
+    dimensioned: bool = False
     fields: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
 
@@ -153,5 +156,6 @@ def _describe_result(facts: Facts) -> None:
             facts.size = "none"
         elif shrunk < max(dims) and len(dims) == 1:
             facts.size = "less"
+    facts.dimensioned = always_has_dimensions(facts.call)
     if isinstance(out, tuple) and type(out) is not tuple:
         facts.fields = tuple(getattr(type(out), "__match_args__", ())) or tuple(getattr(out, "_fields", ()))

@@ -17,6 +17,7 @@ whose parts have the dtypes of the parts of the argument.  Keys beyond the plain
   where they differ; ``needs`` may name ``p=True`` or ``p=text``, and ``p*`` for several tensors; of an equation,
   whether it is ``outer`` or sums.  The first that fits.
 * ``scalar``: parameters without which the result has no dimensions though an operand has; null where that may be.
+* ``dimensioned``: the result has dimensions whatever the tensors have (``amplint.data._dimensions``).
 * ``fields``: names of the result's parts.
 * ``numbers``: parameters whose Python numbers decide the dtype.
 * ``variadic``: a parameter that gathers ``*args``.

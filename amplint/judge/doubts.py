@@ -36,6 +36,11 @@ RUN_IN_FULL_PRECISION = _possible(
 NOT_IMPORTABLE = _possible(
     "not-importable", "", "The file, or a package around it, imports what is not there, or raises when it is imported."
 )
+SWITCHED_OFF = _possible(
+    "switched-off",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
+    "A constant of the file, which nothing in it sets to anything else, leaves this out.",
+)
 LEFT_OVER = _possible(
     "left-over",
     f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
@@ -205,6 +210,9 @@ STEERS_NOTHING = _possible(
     "steers-nothing",
     "AMP602",
     "The answer decides over no region of autocast and no dtype of it: on another device the same is computed.",
+)
+REGIONS_OF_CUDA = _possible(
+    "regions-of-cuda", "AMP602", "All regions of autocast that the project opens are CUDA's, of which the query asks."
 )
 IMPORTED_ONLY = _possible(
     "imported-only", "AMP601", "The file never uses the name, and to import it warns of nothing: only a call does."

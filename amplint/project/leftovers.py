@@ -22,8 +22,9 @@ from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
 from amplint.project.files import TooLargeError, parsed, read_all, spelling
-from amplint.project.layout import MARKS, MAX_TEXT_BYTES, TEXTS
+from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
 from amplint.project.mentions import definitions
+from amplint.project.scopes import project_around, scope_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,11 +42,11 @@ class Leftovers:
     """What a file of a package defines and nothing mentions; found for the definitions that are asked for."""
 
     def __init__(self, facts: FileFacts) -> None:
-        folder, package = facts.root
+        scope = scope_of(facts)
         self._path = facts.path
         self._tree = facts.source.tree
         self._by_text = _BY_TEXT.search(facts.source.data) is not None
-        self._scope = folder / package.partition(".")[0] if package else None
+        self._scope = scope.folder if scope.whole else None
         self._known: dict[str, bool] = {}
 
     def hold(self, row: int) -> bool:
@@ -198,20 +199,10 @@ def _texts(package: Path, age: int) -> tuple[bytes, ...] | None:
 
 
 def _beside(package: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(_root(package)):
+    for folder, folders, names in os.walk(project_around(package / "_") or package):
         folders[:] = [f for f in folders if not f.startswith(".") and f not in LIBRARY_FOLDERS]
         within = package == Path(folder) or package in Path(folder).parents
         for file in (Path(folder, name) for name in names):
             with suppress(OSError):
                 if file.suffix in TEXTS and not (within and file.suffix == ".py"):
                     yield from [file] if file.stat().st_size <= MAX_TEXT_BYTES else ()
-
-
-def _root(package: Path) -> Path:
-    """The nearest folder above that is marked as a project; the package's own where there is none."""
-    for folder in package.parents:
-        if folder.name in LIBRARY_FOLDERS:
-            break
-        if any((folder / mark).exists() for mark in MARKS):
-            return folder
-    return package

@@ -15,7 +15,7 @@ from amplint.project.files import matching, parsed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.project.ways import Scope
+    from amplint.project.scopes import Scope
     from amplint.source import Source
 
 MAX_PARSED = 40

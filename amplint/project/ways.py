@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amplint import contents
 from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
-from amplint.infer.names.folders import root_of
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
@@ -30,6 +29,7 @@ from amplint.project.mentions import (
     runs_made_of,
     takes,
 )
+from amplint.project.scopes import scope_of
 from amplint.project.unusable import Unusable
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
     from amplint.project.ends import Failure, Judging
+    from amplint.project.scopes import Scope
     from amplint.source import Source
 
 MAX_PARSED, MAX_FILES = 18, 6
@@ -50,26 +51,9 @@ MAX_DEFINITIONS = 24
 """Definitions that are looked at for one claim."""
 
 
-class Scope(NamedTuple):
-    """Where the files of a project lie: a folder, with those below it if ``whole``."""
-
-    folder: Path
-    whole: bool
-
-
 def ways_in(facts: FileFacts, judging: Judging) -> Ways:
     """The ways into the code of a file."""
     return Ways(facts, scope_of(facts), judging)
-
-
-def scope_of(facts: FileFacts) -> Scope:
-    """Where the project of a file lies; a folder of a package belongs to it without an ``__init__`` of its own too."""
-    folder, package = facts.root
-    for around in (folder, folder.parent) if not package else ():
-        outer, package = root_of(around.parent)
-        if package:
-            return Scope(outer / package.partition(".")[0], whole=True)
-    return Scope(folder / package.partition(".")[0] if package else folder, bool(package))
 
 
 def nowhere(ways: Ways, suspect: Suspect) -> bool:

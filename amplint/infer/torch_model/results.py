@@ -5,6 +5,7 @@ The rules' names are explained where they are measured, in ``amplint.data._rules
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -44,9 +45,10 @@ _OF_ONE_RANK = frozenset(
     for name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack")
 )
 """Functions whose tensors all have dimensions or, in ``stack``, none: torch refuses others or reshapes them first."""
-_WITH_DIMENSIONS = _OF_ONE_RANK | {
-    f"torch.{owner}{name}" for owner in ("", "Tensor.") for name in ("flatten", "ravel", "masked_select", "bincount")
-}
+_SIZES = ("size", "shape", "repeats")
+"""Parameters whose numbers say how long each dimension of the result is, or how often it is repeated."""
+_DIMENSIONS = ("dim", "dim0", "dim1", "dims", "axis", "axis0", "axis1", "source", "destination")
+"""Parameters whose numbers name dimensions of the tensor."""
 PYTHON = "py:"
 """What rules begin with whose result is a Python number."""
 COMPLEX_NUMBER = "complex"
@@ -276,7 +278,13 @@ def _dim_of(value: Value) -> int | None:
 
 def gives_dimensions(op: Op, bound: dict[str, Value]) -> bool:
     """Whether the result has dimensions whatever the operation gets."""
-    return op.name in _WITH_DIMENSIONS or any(map(_is_size, (bound.get("size"), bound.get("shape"))))
+    return op.dimensioned or any(_is_size(bound.get(name)) for name in _SIZES) or _names_second(op, bound)
+
+
+def _names_second(op: Op, bound: dict[str, Value]) -> bool:
+    """Whether the call names a dimension that only a tensor of two has, or one that gets a dimension, and keeps all."""
+    named = itertools.chain.from_iterable(_indices(bound[name]) for name in _DIMENSIONS if name in bound)
+    return op.keeps_dims and _least_dimensions(list(named)) > 1
 
 
 def _is_size(value: Value | None) -> bool:
@@ -297,15 +305,20 @@ def _leaves_dimensions(bound: dict[str, Value], operands: list[Operand]) -> bool
     kept = bound.get("keepdim")
     if isinstance(kept, Const) and kept.value is True:
         return all(o.value.dim != 0 for o in operands)
-    named = bound.get("dim")
+    indices = _indices(bound.get("dim"))
+    return bool(indices) and _least_dimensions(indices) > len(indices)
+
+
+def _indices(named: Value | None) -> list[int]:
+    """The numbers of the dimensions that an argument names; none where one is not known."""
     numbers: tuple[Value | None, ...] = (named.items or ()) if isinstance(named, Sequence) else (named,)
     indices = [v.value for v in numbers if isinstance(v, Const) and isinstance(v.value, int)]
-    return bool(numbers) and len(indices) == len(numbers) and _least_dimensions(indices) > len(indices)
+    return indices if len(indices) == len(numbers) else []
 
 
 def _least_dimensions(indices: list[int]) -> int:
     """The number of dimensions that a tensor needs to have all of ``indices``."""
-    return max(index + 1 if index >= 0 else -index for index in indices)
+    return max((index + 1 if index >= 0 else -index for index in indices), default=0)
 
 
 def _is_passed(value: Value | None) -> bool:

@@ -129,6 +129,7 @@ class Op:
     dtype_arg: str | None
     scalar: tuple[str, ...] | None
     keeps_dims: bool
+    dimensioned: bool
     fields: tuple[str, ...]
     numbers: tuple[str, ...]
     attribute: bool
@@ -356,6 +357,7 @@ def op_of(name: str, row: dict[str, Any]) -> Op:
         dtype_arg=row.get("dtype_arg"),
         scalar=tuple(row["scalar"]) if row.get("scalar") is not None else None,
         keeps_dims="scalar" not in row,
+        dimensioned=row.get("dimensioned", False),
         fields=tuple(row.get("fields", ())),
         numbers=tuple(row.get("numbers", ())),
         attribute=row.get("attribute", False),

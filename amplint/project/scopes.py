@@ -1,0 +1,69 @@
+"""Where the files of a project lie, in which uses of what one of them defines are looked for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from amplint import contents
+from amplint.infer.names.folders import LIBRARY_FOLDERS, root_of
+from amplint.project.layout import MARKS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amplint.infer.state.facts import FileFacts
+
+_SOURCES = ("src", "lib", "python")
+"""Folders of a project that hold its packages and are none."""
+
+
+class Scope(NamedTuple):
+    """Where the files of a project lie: a folder, with those below it if ``whole``."""
+
+    folder: Path
+    whole: bool
+
+
+def scope_of(facts: FileFacts) -> Scope:
+    """Where the project of a file lies: the package that it distributes, or all of it.
+
+    A folder of a package belongs to it without an ``__init__`` of its own too. Where packages lie within folders that
+    are none, as in a repository of programs, the files beside them use them. A file of no package and no project may
+    be a part of a program that is shown alone.
+    """
+    package = _package_of(facts)
+    project = project_around(package or facts.path)
+    if project is None or (package is not None and _is_distributed(package, project)):
+        return Scope(facts.root[0], whole=False) if package is None else Scope(package, whole=True)
+    return Scope(project, whole=True)
+
+
+def _package_of(facts: FileFacts) -> Path | None:
+    """The topmost package that a file belongs to."""
+    folder, package = facts.root
+    for around in (folder, folder.parent) if not package else ():
+        outer, package = root_of(around.parent)
+        if package:
+            return outer / package.partition(".")[0]
+    return folder / package.partition(".")[0] if package else None
+
+
+def _is_distributed(package: Path, project: Path) -> bool:
+    return package.parent == project or (package.parent.parent == project and package.parent.name in _SOURCES)
+
+
+def project_around(path: Path) -> Path | None:
+    """The outermost folder above that is marked as a project, below what holds libraries; None if none is."""
+    found = None
+    for folder in path.parents:
+        if folder.name in LIBRARY_FOLDERS:
+            break
+        if _is_marked(folder, contents.age()):
+            found = folder
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _is_marked(folder: Path, age: int) -> bool:
+    return any((folder / mark).exists() for mark in MARKS)
