@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
+from amplint.infer.entry.drivers import drives
 from amplint.infer.entry.functions import autograd_facts, confirm
 from amplint.infer.entry.lookups import looked_up
 from amplint.infer.entry.roots import roots
@@ -331,8 +332,7 @@ def _enter(
     if not inherits and (id(function.node) in session.ran or id(function.node) in session.told):
         return
     receiver = holder.instance() if isinstance(holder, _Made) else holder
-    driver = not module and (function.namespace.body(function.node).driver or classes.is_optimizer(function.owner))
-    ambient = session.no_autocast if driver else session.ambient
+    ambient = session.no_autocast if not module and drives(function, session.drivers) else session.ambient
     called = isinstance(receiver, Instance) and function.name == "forward" and takes_what_forward_does(receiver.cls)
     first = own_call(receiver.cls) if called and isinstance(receiver, Instance) else None
     autocast, region = session.called_under.get(id((first or function).node), (ambient, None))

@@ -11,6 +11,7 @@ from amplint.infer.machine.answers import question_of
 from amplint.infer.names.classes import ancestry
 from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.syntax.bodies import nodes_inside, once_for_each_node
+from amplint.infer.syntax.memberships import Membership, membership_of
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.values import Value
@@ -51,12 +52,21 @@ def choose(frame: Frame, test: ast.expr, truth: bool) -> None:
     if asked is None:
         return
     text, denied, words = asked
+    if frame.own_name not in words or not all(word[0] != "." or frame.lasting(word[1:]) for word in words):
+        return
     for base in ancestry(instance.cls):
         member = base.members.get("__init__") if isinstance(base, Class) else None
         if isinstance(member, Function) and isinstance(member.node, ast.FunctionDef):
-            for taken, other in _choices(member.node).get(text, ()):
-                if frame.own_name in words and all(word[0] != "." or frame.lasting(word[1:]) for word in words):
-                    _take(frame, instance, *((taken, other) if truth != denied else (other, taken)))
+            for question, ways in _choices(member.node).items():
+                holds = truth != denied if question == text else _implied(member.node, test, truth, question)
+                for taken, other in ways if holds is not None else ():
+                    _take(frame, instance, *((taken, other) if holds else (other, taken)))
+
+
+def _implied(constructor: ast.FunctionDef, test: ast.expr, truth: bool, question: str) -> bool | None:
+    """Whether the condition of a constructor's test holds where a method's test of the same thing came out so."""
+    asked, other = membership_of(test), _memberships(constructor).get(question)
+    return asked.says(truth, other) if asked is not None and other is not None else None
 
 
 def way(frame: Frame, callee: ast.expr, option: Value) -> int | None:
@@ -104,9 +114,31 @@ def _take(frame: Frame, instance: Instance, taken: frozenset[int], other: frozen
 @once_for_each_node
 def _choices(constructor: ast.FunctionDef) -> dict[str, list[Ways]]:
     """The blocks behind each test of a constructor, by the text that the test has in methods."""
+    found: dict[str, list[Ways]] = {}
+    for node, test in _tests(constructor):
+        asked = question_of(test)
+        if asked is not None:
+            ways = _blocks(node.body), _blocks(node.orelse)
+            found.setdefault(asked[0], []).append((ways[1], ways[0]) if asked[1] else ways)
+    return found
+
+
+@once_for_each_node
+def _memberships(constructor: ast.FunctionDef) -> dict[str, Membership]:
+    """By the same text, what the conditions say of constants."""
+    found: dict[str, Membership] = {}
+    for _, test in _tests(constructor):
+        asked, membership = question_of(test), membership_of(test)
+        if asked is not None and membership is not None:
+            found[asked[0]] = membership._replace(denied=membership.denied is not asked[1])
+    return found
+
+
+@once_for_each_node
+def _tests(constructor: ast.FunctionDef) -> list[tuple[ast.If | ast.IfExp, ast.expr]]:
+    """What a constructor branches on, with the tests as methods make them."""
     spec = constructor.args
     names = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
-    inside = nodes_inside(constructor)
     bound = _bound(constructor)
     stored: dict[str, ast.Attribute] = {}
     for statement in constructor.body:
@@ -114,14 +146,11 @@ def _choices(constructor: ast.FunctionDef) -> dict[str, list[Ways]]:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
         if isinstance(value, ast.Name) and isinstance(target, ast.Attribute) and value.id in {*names[1:]} - bound:
             stored[value.id] = ast.Attribute(target.value, target.attr, ast.Load())
-    found: dict[str, list[Ways]] = {}
-    for node in inside:
-        if isinstance(node, (ast.If, ast.IfExp)):
-            asked = question_of(_Stored(stored).visit(ast.parse(ast.unparse(node.test), mode="eval").body))
-            if asked is not None:
-                ways = _blocks(node.body), _blocks(node.orelse)
-                found.setdefault(asked[0], []).append((ways[1], ways[0]) if asked[1] else ways)
-    return found
+    return [
+        (node, _Stored(stored).visit(ast.parse(ast.unparse(node.test), mode="eval").body))
+        for node in nodes_inside(constructor)
+        if isinstance(node, (ast.If, ast.IfExp))
+    ]
 
 
 def _blocks(block: list[ast.stmt] | ast.expr) -> frozenset[int]:

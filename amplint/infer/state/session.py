@@ -135,6 +135,8 @@ class Session:
         """Numbers calls of functions, equal ones alike: what makes them equal takes long to hash."""
         self.calls: dict[int, Known] = {}
         """What calls of functions gave, by that number."""
+        self.drivers: dict[int, bool] = {}
+        """By ``id`` of a function, whether it drives training (see :mod:`amplint.infer.entry.drivers`)."""
         self.version = 0
         """Counts changes of what attributes of objects may hold."""
         self.frames = 0

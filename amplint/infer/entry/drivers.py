@@ -1,0 +1,56 @@
+"""Functions that drive training or evaluation: no autocast is around them but what they, or what they call, open."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amplint.infer.lattice.decorators import Decorated
+from amplint.infer.names import classes
+from amplint.infer.names.definitions import Class, Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amplint.infer.names.namespace import Namespace
+
+Known = dict[int, bool]
+"""What is known of functions, by the ``id`` of their nodes."""
+
+
+def drives(function: Function, known: Known) -> bool:
+    """Whether a function of no module opens a region of autocast, works on gradients as optimizers do, or calls a
+    function of its own object or file that does: a step of training that opens its own region is called in none."""
+    assert not isinstance(function.node, ast.Lambda)
+    return _drives(function.node, function.owner, function.namespace, known)
+
+
+def _drives(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, owner: Class | None, namespace: Namespace, known: Known
+) -> bool:
+    if id(node) not in known:
+        known[id(node)] = False
+        known[id(node)] = (
+            namespace.body(node).driver
+            or classes.is_optimizer(owner)
+            or any(_drives(*called, known) for called in _called(node, owner, namespace))
+        )
+    return known[id(node)]
+
+
+def _called(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, owner: Class | None, namespace: Namespace
+) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Class | None, Namespace]]:
+    """The functions that one may call, as it mentions them: its object's methods, and those at the top of its file."""
+    body = namespace.body(node)
+    if owner is not None and not classes.is_module(owner):
+        for name in body.asked:
+            member = classes.find_member(owner, name)
+            while isinstance(member, Decorated):
+                member = member.function
+            if isinstance(member, Function) and not isinstance(member.node, ast.Lambda):
+                yield member.node, member.owner, member.namespace
+    for name in body.names & namespace.bindings.keys():
+        for binding in namespace.bindings[name]:
+            if isinstance(binding, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield binding, None, namespace
