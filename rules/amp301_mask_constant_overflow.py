@@ -10,7 +10,7 @@ from amplint.claims.operands import short_name
 from amplint.claims.overflowing_constants import Overflow, overflows
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.nodes import find_expression
-from amplint.rule import TENSOR_CODE, Applicability, Example, Rule, Severity, Suspect
+from amplint.rule import TENSOR_CODE, Applicability, Example, Rule, Severity, Suspect, doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ class MaskConstantOverflow(Rule):
     `--device cpu` by `clamp` and `hardtanh` too, whose bounds CUDA reads in float32.
     Numbers are followed through names, attributes, defaults, arithmetic and 0-dim tensors; `torch.finfo(dtype)` counts
     with the dtype that it is of, so that `finfo(torch.float32).min` overflows in bfloat16 too. A factor of
-    `torch.ones_like(x)` is what becomes of the product.
+    `torch.ones_like(x)` is what becomes of the product. Possible only: what becomes infinite without an error.
 
     Why it is bad
     -------------
@@ -141,13 +141,13 @@ def reproduce():
 
 
 def _suspect(facts: FileFacts, worst: Overflow, lanes: list[int]) -> Suspect:
-    span = facts.span(worst.use.node)
+    span, standing = facts.span(worst.use.node), next(iter(worst.lanes.values()))
     return Suspect(
         span=span,
         node=span,
         message=_message(worst),
         scenarios=facts.names(lanes),
-        standing=next(iter(worst.lanes.values())),
+        standing=standing if worst.raises else standing.doubted(doubts.MASKS_ALL_THE_SAME),
         causes=causes_of(facts, worst.operand, worst.lanes),
         severity=Severity.ERROR if worst.raises else Severity.WARNING,
         data=worst,

@@ -211,6 +211,11 @@ STEERS_NOTHING = _possible(
     "AMP602",
     "The answer decides over no region of autocast and no dtype of it: on another device the same is computed.",
 )
+MASKS_ALL_THE_SAME = _possible(
+    "masks-all-the-same",
+    "AMP301",
+    "Nothing raises: softmax and the like give the same of an infinite number, but where nothing else is left.",
+)
 REGIONS_OF_CUDA = _possible(
     "regions-of-cuda", "AMP602", "All regions of autocast that the project opens are CUDA's, of which the query asks."
 )
