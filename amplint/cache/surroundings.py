@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.cache.digests import Digests, digest
-from amplint.infer.names.folders import LIBRARY_FOLDERS
+from amplint.infer.names.folders import LIBRARY_FOLDERS, MARKS
 from amplint.line_length import line_length
-from amplint.project.layout import MARKS, MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
+from amplint.project.layout import MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Which files say something of a project: marks of its root, a distribution's metadata, what may name its code."""
+"""Which files say something of a project: a distribution's metadata, and what may name its code."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ METADATA = ("PKG-INFO", "*.dist-info", "*.egg-info")
 """What says that a distribution was built, in the folder where its imports start or the one above, as patterns."""
 SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
 """What may mention modules that a build generates, in the same folders."""
-MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-"""What the root of a project holds one of."""
 TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
 """Files beside a package's own source that may name what it defines."""
 MAX_TEXT_BYTES = 1_000_000

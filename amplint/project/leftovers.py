@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint import contents
-from amplint.infer.names.folders import LIBRARY_FOLDERS
+from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
 from amplint.project.files import TooLargeError, parsed, read_all, spelling
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
 from amplint.project.mentions import definitions
-from amplint.project.scopes import project_around, scope_of
+from amplint.project.scopes import scope_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

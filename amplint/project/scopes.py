@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint import contents
-from amplint.infer.names.folders import LIBRARY_FOLDERS, root_of
-from amplint.project.layout import MARKS
+from amplint.infer.names.folders import project_around, root_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,19 +48,3 @@ def _package_of(facts: FileFacts) -> Path | None:
 
 def _is_distributed(package: Path, project: Path) -> bool:
     return package.parent == project or (package.parent.parent == project and package.parent.name in _SOURCES)
-
-
-def project_around(path: Path) -> Path | None:
-    """The outermost folder above that is marked as a project, below what holds libraries; None if none is."""
-    found = None
-    for folder in path.parents:
-        if folder.name in LIBRARY_FOLDERS:
-            break
-        if _is_marked(folder, contents.age()):
-            found = folder
-    return found
-
-
-@lru_cache(maxsize=4096)
-def _is_marked(folder: Path, age: int) -> bool:
-    return any((folder / mark).exists() for mark in MARKS)

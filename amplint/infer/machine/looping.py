@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import FLOATS
-from amplint.infer.lattice.joining import element_of, unite
+from amplint.infer.lattice.joining import element_of, options_of, unite
 from amplint.infer.lattice.values import UNKNOWN, Builtin, Const, Layer, Number, Sequence, Tensor
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
@@ -110,7 +110,7 @@ def unknown_behind(joined: Value | None, left: Value) -> Value | None:
 
     ``joined``: that or what it held before the loop. Of a tuple, each item is looked at.
     """
-    if left is UNKNOWN:
+    if all(map(_is_unknown, options_of(left))):
         return left if joined is not None else None
     if isinstance(left, Sequence) and isinstance(joined, Sequence) and left.items and joined.items:
         if len(left.items) != len(joined.items):
@@ -124,3 +124,8 @@ def unknown_behind(joined: Value | None, left: Value) -> Value | None:
         return None
     lanes = zip(left.dtypes, joined.dtypes, strict=True)
     return replace(joined, dtypes=tuple(own if not own.mask else both for own, both in lanes))
+
+
+def _is_unknown(value: Value) -> bool:
+    """Whether nothing is known of a value, or that it is a tensor but its dtype in no scenario."""
+    return value is UNKNOWN or (isinstance(value, Tensor) and not any(lane.mask for lane in value.dtypes))

@@ -1,13 +1,18 @@
-"""Where absolute imports of a file start, and which folders hold installed libraries."""
+"""Where absolute imports of a file start, what its project is, and which folders hold installed libraries."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from amplint import contents
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
+MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+"""What the root of a project holds one of."""
 
 
 def root_of(folder: Path) -> tuple[Path, str]:
@@ -25,3 +30,29 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
+
+
+def project_around(path: Path) -> Path | None:
+    """The outermost folder above that is marked as a project, below what holds libraries; None if none is."""
+    found = None
+    for folder in path.parents:
+        if folder.name in LIBRARY_FOLDERS:
+            break
+        if _is_marked(folder, contents.age()):
+            found = folder
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _is_marked(folder: Path, age: int) -> bool:
+    return any((folder / mark).exists() for mark in MARKS)
+
+
+def starts(root: Path) -> tuple[Path, ...]:
+    """Where absolute imports may start, the nearest first: where they do by the packages around a file, then the
+    folders above, up to that of the project, from which its programs are run."""
+    project = project_around(root / "_")
+    if project is None:
+        return (root,)
+    above = tuple(root.parents)
+    return (root, *above[: above.index(project) + 1]) if project in above else (root,)

@@ -1,0 +1,67 @@
+"""Programs of a repository are run from its root: their absolute imports start there, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import amplint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LAYERS = """import torch
+from torch import nn
+
+
+class Positions(nn.Module):
+    def forward(self, x):
+        return torch.arange(4, dtype=torch.float32).expand_as(x)
+"""
+MODEL = """from torch import nn
+
+from parts.layers import Positions
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.positions = Positions()
+        self.project = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.project(self.positions(x))
+"""
+
+
+def told(folder: Path, **files: str) -> bool:
+    """Whether the mismatch in the model is found, which only the layers show."""
+    for name, text in {"programs/model.py": MODEL, "parts/layers.py": LAYERS, **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return "nn.Linear gets float32" in amplint("check", "--scenario", "fp16", str(folder / "programs/model.py")).stdout
+
+
+@pytest.mark.parametrize("mark", ["pyproject.toml", "setup.cfg", ".git/HEAD"])
+def test_imports_start_at_the_root_of_the_project(tmp_path: Path, mark: str) -> None:
+    assert told(tmp_path, **{mark: ""})
+
+
+def test_what_is_nearer_is_taken(tmp_path: Path) -> None:
+    near = LAYERS.replace("torch.arange(4, dtype=torch.float32).expand_as(x)", "x")
+    assert not told(tmp_path, **{"setup.py": "", "programs/parts/layers.py": near})
+
+
+def test_above_what_is_no_project_nothing_is_looked_for(tmp_path: Path) -> None:
+    assert not told(tmp_path)
+    assert not told(tmp_path / "outer", **{"programs/setup.py": ""})
+
+
+def test_a_package_in_which_folders_are_none_is_one_all_the_same(tmp_path: Path) -> None:
+    model = MODEL.replace("from parts.layers", "from package.parts.layers")
+    files = {"package/__init__.py": "", "package/parts/layers.py": LAYERS, "package/models/model.py": model}
+    for name, text in {"setup.py": "", **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    checked = amplint("check", "--scenario", "fp16", str(tmp_path / "package/models/model.py"))
+    assert "nn.Linear gets float32" in checked.stdout
