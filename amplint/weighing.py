@@ -24,7 +24,7 @@ from amplint.project.leftovers import Leftovers
 from amplint.project.passed import Passed
 from amplint.project.passing import passed_by_none
 from amplint.project.precision import asks_anywhere
-from amplint.project.scopes import scope_of
+from amplint.project.scopes import package_of, scope_of
 from amplint.project.torch_defaults import sets_default_device, sets_default_dtype
 from amplint.project.ways import nowhere, ways_in
 
@@ -46,8 +46,7 @@ def by_memory(suspects: Suspects, facts: FileFacts) -> Suspects:
     codes = doubts.OTHER_MEMORY.codes
     asked = [s for rule, s in suspects if s.standing.told and rule.code in codes]
     behind = {id(s): names for s in asked if (names := behind_unmoved(facts, s))}
-    scope = scope_of(facts)
-    if not behind or not scope.whole or sets_default_device(scope):
+    if not behind or package_of(facts) is None or sets_default_device(scope_of(facts)):
         return suspects
     weighed = []
     for rule, suspect in suspects:

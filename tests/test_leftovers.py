@@ -181,3 +181,26 @@ def test_what_derives_from_the_left_is_left(tmp_path: Path, kept: str, expected:
 def test_what_only_its_own_trial_uses_is_left(tmp_path: Path) -> None:
     tried = f"{LAYERS}\ndef _try():\n    Left()(torch.ones(4))\n\nif __name__ == '__main__':\n    _try()\n"
     assert doubts(tmp_path, TAKEN, tried) == ["left-over"]
+
+
+OTHER = {
+    **REPOSITORY,
+    "package/__init__.py": None,
+    "other/layers.py": "class Left:\n    pass\n",
+    "programs/other/layers.py": "class Left:\n    pass\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("taking", "expected"),
+    [
+        ("from other.layers import Left\n", ["left-over"]),
+        ("from .other.layers import Left\n", ["left-over"]),
+        ("from missing.layers import Left\n", []),
+        ("from package.layers import Left\n", []),
+    ],
+)
+def test_what_is_taken_from_another_file_of_that_name_is_another(
+    tmp_path: Path, taking: str, expected: list[str]
+) -> None:
+    assert doubts(tmp_path, {**OTHER, "programs/more.py": taking}) == expected

@@ -235,3 +235,47 @@ def attend(query, key, mask=None):
 )
 def test_a_function(code: str, expected: bool, tmp_path: Path) -> None:
     assert is_doubted(tmp_path, {"scores.py": FUNCTION, "use.py": code}) is expected
+
+
+KEPT = SCORES.replace("def __init__(self):", "def __init__(self, top=-1, kind=None):").replace(
+    "        self.query =", "        self.top = top\n        self.kind = kind\n        self.query =", 1
+)
+
+
+@pytest.mark.parametrize(
+    ("test", "made", "expected"),
+    [
+        ("self.top > 0", "Scores()", True),
+        ("self.top > 0", "Scores(top=-1)", True),
+        ("self.top > 0", "Scores(-1)", True),
+        ("not self.training and self.top > 0", "Scores()", True),
+        ("self.kind == 'low'", "Scores()", True),
+        ("self.kind is not None", "Scores(kind=None)", True),
+        ("self.top > 0", "Scores(top=4)", False),
+        ("self.top > 0", "Scores(mask)", False),
+        ("self.top > 0", "Scores(**mask)", False),
+        ("self.top < 0", "Scores()", False),
+        ("self.top > 0 or mask", "Scores()", False),
+        ("self.query.top > 0", "Scores()", False),
+    ],
+)
+def test_what_the_constructor_is_passed(tmp_path: Path, test: str, made: str, expected: bool) -> None:
+    body = f"if {test}:\n            {FILL}"
+    files = {**model("return self.scores(x, mask)", made), "scores.py": KEPT.replace("BODY", body)}
+    assert is_doubted(tmp_path, files) is expected
+
+
+@pytest.mark.parametrize(
+    ("scores", "more"),
+    [
+        (KEPT, "from .scores import Scores\n\nclass Wide(Scores):\n    pass\n"),
+        (KEPT, "from .scores import Scores\n\ndef wide():\n    return Scores(top=2)\n"),
+        (KEPT.replace("        scores =", "        self.top = 1\n        scores =", 1), ""),
+        (KEPT.replace("        self.top = top", "        top = 1\n        self.top = top", 1), ""),
+        (KEPT + "\ndef widen(scores):\n    scores.top = 1\n", ""),
+    ],
+)
+def test_what_may_be_passed_or_set_elsewhere(tmp_path: Path, scores: str, more: str) -> None:
+    body = f"if self.top > 0:\n            {FILL}"
+    files = {**model("return self.scores(x, mask)"), "scores.py": scores.replace("BODY", body), "more.py": more}
+    assert not is_doubted(tmp_path, files)

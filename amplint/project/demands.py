@@ -22,13 +22,28 @@ def _is_among(value: object, others: object) -> bool:
     return isinstance(others, tuple) and value in others
 
 
-_COMPARED: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
+def _ordered(compare: Callable[[float, float], bool]) -> Callable[[object, object], bool | None]:
+    """A comparison of numbers; None of anything else, which raises or compares in its own way."""
+
+    def compared(value: object, other: object) -> bool | None:
+        if isinstance(value, (int, float)) and isinstance(other, (int, float)):
+            return compare(value, other)
+        return None
+
+    return compared
+
+
+_COMPARED: dict[type[ast.cmpop], Callable[[object, object], bool | None]] = {
     ast.Is: _is_same,
     ast.IsNot: lambda value, other: not _is_same(value, other),
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.In: _is_among,
     ast.NotIn: lambda value, others: not _is_among(value, others),
+    ast.Lt: _ordered(operator.lt),
+    ast.LtE: _ordered(operator.le),
+    ast.Gt: _ordered(operator.gt),
+    ast.GtE: _ordered(operator.ge),
 }
 
 
@@ -40,9 +55,9 @@ class Demand(NamedTuple):
     holds: bool
 
     def allows(self, value: object) -> bool:
-        """Whether the test comes out so for a constant."""
+        """Whether the test comes out so for a constant, or may."""
         answer = bool(value) if self.compared is None else _COMPARED[self.compared](value, self.other)
-        return answer is self.holds
+        return answer is None or answer is self.holds
 
 
 class Demanded(NamedTuple):

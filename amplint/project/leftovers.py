@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint import contents
-from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
+from amplint.infer.names.folders import LIBRARY_FOLDERS, is_file, project_around, root_of, starts
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.state.facts import FileFacts
     from amplint.project.mentions import Definition
+    from amplint.source import Source
 
 MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
@@ -121,19 +122,33 @@ class Leftovers:
         if paths is None or len(paths) > MAX_PARSED:
             return True
         others = (parsed(path) for path in paths if path != self._path)
-        if any(other is not None and self._is_mentioned_in(other.tree, name) for other in others):
+        if any(other is not None and self._is_mentioned_in(other, name) for other in others):
             return True
         return _is_named_in_texts(self._scope, name)
 
-    def _is_mentioned_in(self, tree: ast.Module, name: str) -> bool:
+    def _is_mentioned_in(self, other: Source, name: str) -> bool:
         """Whether a file mentions a name, other than a variable that it defines or imports from elsewhere."""
+        tree = other.tree
         nodes = [*ast.walk(tree)]
         imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
-        strange = [node for node in imports if (node.module or "").rpartition(".")[2] != self._path.stem]
+        strange = [node for node in imports if not self._may_be_taken_by(node, other.path)]
         aliases = {id(alias): alias.asname or alias.name for node in strange for alias in node.names}
         own = name in definitions(tree) or name in aliases.values()
         skipped = (ast.Name,) if own else ()
         return any(name in _named(node) for node in nodes if not isinstance(node, skipped) and id(node) not in aliases)
+
+    def _may_be_taken_by(self, statement: ast.ImportFrom, other: Path) -> bool:
+        """Whether what another file imports from may be the file: its module has that name, and is no other file."""
+        *parents, name = (statement.module or "").split(".")
+        if name != self._path.stem:
+            return False
+        if statement.level:
+            folders: tuple[Path, ...] = (other.parents[min(statement.level, len(other.parents)) - 1],)
+        else:
+            folders = starts(root_of(other.parent)[0])
+        modules = (folder.joinpath(*parents, f"{name}.py") for folder in folders)
+        found = next((module for module in modules if is_file(module)), None)
+        return found in (None, self._path)
 
     @cached_property
     def _is_shared(self) -> bool:
@@ -146,11 +161,27 @@ class Leftovers:
             return False
         for other in paths:
             source = parsed(other) if other != self._path else None
-            for name in _taken(source.tree, self._path.stem) if source is not None else ():
+            for name in self._taken(source) if source is not None else ():
                 if name is None or other.name == "__init__.py":
                     return False
                 shared = shared or name in self._found
         return shared
+
+    def _taken(self, other: Source) -> Iterator[str | None]:
+        """Names that another file takes from the file, or its own name; None where it may take any."""
+        nodes, module = [*ast.walk(other.tree)], self._path.stem
+        modules: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and self._may_be_taken_by(node, other.path):
+                yield from (None if alias.name == "*" else alias.name for alias in node.names)
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = {alias.name: alias.asname or alias.name for alias in node.names}
+                modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(f".{module}"):
+                yield None
+        yield from (None if "." in name else name for name in modules)
+        asked_of = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute)} if modules else {}
+        yield from (asked_of.get(id(node)) for node in nodes if isinstance(node, ast.Name) and node.id in modules)
 
 
 def _named(node: ast.AST) -> Iterator[str]:
@@ -163,23 +194,6 @@ def _named(node: ast.AST) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value.rpartition(".")[2].rpartition(":")[2].rpartition("/")[2]
-
-
-def _taken(tree: ast.Module, module: str) -> Iterator[str | None]:
-    """Names that a file takes from a module of some name, or its own name; None where it may take any."""
-    nodes = [*ast.walk(tree)]
-    modules: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == module:
-            yield from (None if alias.name == "*" else alias.name for alias in node.names)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = {alias.name: alias.asname or alias.name for alias in node.names}
-            modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(f".{module}"):
-            yield None
-    yield from (None if "." in name else name for name in modules)
-    asked_of = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute)} if modules else {}
-    yield from (asked_of.get(id(node)) for node in nodes if isinstance(node, ast.Name) and node.id in modules)
 
 
 def _is_named_in_texts(package: Path, name: str) -> bool:

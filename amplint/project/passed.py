@@ -1,5 +1,7 @@
 """Whether the calls that a project has of a function leave out what a line of it needs: an optional argument.
 
+So it is of a constructor, where a method tests the attribute that holds the argument.
+
 The calls are followed from where the project makes an object of the class, or mentions the function, to where it calls
 them; what hands on an optional parameter of its own leaves it out where its own calls do. Where one is not understood,
 none is seen, or a package exports what is called, anything may be passed.
@@ -8,6 +10,7 @@ none is seen, or a package exports what is called, anything may be passed.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
@@ -44,13 +47,22 @@ class Passed:
         self._ways = ways
 
     def lack(self, file: Source, row: int) -> bool:
-        """Whether a line is run only where a function gets an argument that all its calls leave out; one is seen."""
+        """Whether a line is run only where a function, or the constructor of its object, gets an argument that all its
+        calls leave out; one is seen."""
         for holder in definitions(file.tree).values():
-            for function in _functions(holder) if holder.lineno <= row <= (holder.end_lineno or row) else ():
+            if not holder.lineno <= row <= (holder.end_lineno or row):
+                continue
+            for function in _functions(holder):
                 called = Called(file, holder, function)
                 needed = [name for name, lines in _optional(function).items() if _is_within(row, lines)]
                 if any(self._is_left_out(called, name, set()) for name in needed):
                     return True
+            maker = next((f for f in _functions(holder) if f.name == "__init__"), None)
+            if maker is not None and any(
+                self._is_left_out(Called(file, holder, maker), name, set())
+                for name in _chosen(file.tree, holder, maker, row)
+            ):
+                return True
         return False
 
     def _is_left_out(self, called: Called, parameter: str, seen: set[tuple[int, str]]) -> bool:
@@ -86,13 +98,14 @@ class Passed:
     def _calls(self, called: Called) -> list[tuple[Called, ast.Call]] | None:
         """The calls of a function in the project; None where one may be missing."""
         whole = isinstance(called.holder, ast.ClassDef)
-        if whole and called.function.name != "forward":
+        if whole and called.function.name not in ("forward", "__init__"):
             return None
+        made = whole and called.function.name == "forward"
         found = []
         for file, mention in self._ways.users(called.file, called.holder.name) or ():
             if mention.definition is called.holder and file is called.file:
                 continue
-            calls = _calls_by(file, mention, called.holder.name, made=whole)
+            calls = _calls_by(file, mention, called.holder.name, made=made)
             if calls is None:
                 return None
             found += calls
@@ -123,6 +136,49 @@ def _optional(function: ast.AST) -> dict[str, list[tuple[int, int]]]:
     for stored in names if defaults else ():
         if not _is_within(stored.lineno, found.get(stored.id, [])):
             found.pop(stored.id, None)
+    return found
+
+
+def _chosen(tree: ast.Module, cls: Definition, maker: Function, row: int) -> Iterator[str]:
+    """The optional parameters of a constructor that a line needs to be something else than their defaults: methods
+    test the attributes that hold them."""
+    kept = _kept(tree, cls, maker)
+    defaults = _defaults(maker)
+    for method in _functions(cls) if kept else ():
+        if method is maker or not method.lineno <= row <= (method.end_lineno or row) or not method.args.args:
+            continue
+        own = method.args.args[0].arg
+
+        def option(node: ast.expr, own: str = own) -> str | None:
+            held = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == own
+            return kept.get(node.attr) if held and isinstance(node, ast.Attribute) else None
+
+        for name, demand, first, last in demanded(method.body, option):
+            if first <= row <= last and not demand.allows(defaults[name][0]):
+                yield name
+
+
+def _kept(tree: ast.Module, cls: Definition, maker: Function) -> dict[str, str]:
+    """By attribute of an object, the optional parameter of its constructor that it holds and nothing in the file
+    changes."""
+    own = maker.args.args[0].arg if maker.args.args else ""
+    within = {id(node) for node in nodes_below(cls)}
+    stores = [
+        node
+        for node in nodes_below(tree)
+        if isinstance(node, ast.Attribute)
+        and not isinstance(node.ctx, ast.Load)
+        and (id(node) in within or getattr(node.value, "id", "") != own)
+    ]
+    counts = Counter(node.attr for node in stores)
+    found = {}
+    for statement in maker.body:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Attribute):
+            continue
+        held = statement.value.id if isinstance(statement.value, ast.Name) else ""
+        if counts[target.attr] == 1 and getattr(target.value, "id", "") == own and held in _optional(maker):
+            found[target.attr] = held
     return found
 
 

@@ -29,15 +29,15 @@ def scope_of(facts: FileFacts) -> Scope:
     are none, as in a repository of programs, the files beside them use them. A file of no package and no project may
     be a part of a program that is shown alone.
     """
-    package = _package_of(facts)
+    package = package_of(facts)
     project = project_around(package or facts.path)
     if project is None or (package is not None and _is_distributed(package, project)):
         return Scope(facts.root[0], whole=False) if package is None else Scope(package, whole=True)
     return Scope(project, whole=True)
 
 
-def _package_of(facts: FileFacts) -> Path | None:
-    """The topmost package that a file belongs to."""
+def package_of(facts: FileFacts) -> Path | None:
+    """The topmost package that a file belongs to; None where it is in none."""
     folder, package = facts.root
     for around in (folder, folder.parent) if not package else ():
         outer, package = root_of(around.parent)
