@@ -17,9 +17,10 @@ import amplint
 from amplint.cache.surroundings import Places
 from amplint.config import Configurations
 from amplint.engine import check_file
+from amplint.infer.names.folders import MARKS
 from amplint.judging import Judging, judging_options
 from amplint.planning import plan
-from amplint.project.layout import MARKS, SETTINGS, TEXTS
+from amplint.project.layout import SETTINGS, TEXTS
 
 ABOVE = {*MARKS, *SETTINGS, "__init__.py", "ruff.toml", ".ruff.toml", "METADATA", "RECORD", "PKG-INFO"}
 """What is asked for by name above a project or beside it: marks, settings, metadata, and what the releases of torch and
