@@ -14,7 +14,6 @@ from amplint.claims.seen_ways import only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
 from amplint.infer.syntax.scripts import asks_for_low_precision
-from amplint.infer.syntax.switched_off import switched_off
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.project.autocast_devices import only_of_cuda
@@ -58,7 +57,8 @@ def by_memory(suspects: Suspects, facts: FileFacts) -> Suspects:
 
 
 def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed: set[Path]) -> Suspects:
-    """The suspects, doubted where all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody
+    """The suspects, doubted where a constant leaves them out (see :mod:`amplint.infer.syntax.behind_constants`), where
+    all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody
     uses what they stand in (see :mod:`amplint.project.unusable`), where the project never passes the argument that they
     stand behind (see :mod:`amplint.project.passed`), or where nothing in it passes what makes them fail (see
     :mod:`amplint.project.passing`), or where it sets another default dtype (see
@@ -71,7 +71,9 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     weighed = []
     for rule, suspect in suspects:
         row = suspect.span.start.row
-        if suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:
+        if suspect.standing.told and rule.code in doubts.SWITCHED_OFF.codes and ways.leave_out(row):
+            weighed.append((rule, suspect.doubted(doubts.SWITCHED_OFF)))
+        elif suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:
             held = {
                 doubts.OTHER_DEFAULT: other and facts.half_weights_only(suspect.scenarios),
                 doubts.NO_WAY_IN: nowhere(ways, suspect),
@@ -91,10 +93,10 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
 
 def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
     """The suspects, doubted where only tests run the file (see :mod:`amplint.project.helpers`), or nothing can (see
-    :mod:`amplint.project.imports`), a constant leaves them out (see :mod:`amplint.infer.syntax.switched_off`), nothing
-    uses what they stand in (see :mod:`amplint.project.leftovers`), the project has no part in what they are about (see
-    :mod:`amplint.project.precision`), or opens regions of no autocast but the one that is asked about (see
-    :mod:`amplint.project.autocast_devices`), or the file handles what is raised (see :mod:`amplint.claims.caught`)."""
+    :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), the
+    project has no part in what they are about (see :mod:`amplint.project.precision`), or opens regions of no autocast
+    but the one that is asked about (see :mod:`amplint.project.autocast_devices`), or the file handles what is raised
+    (see :mod:`amplint.claims.caught`)."""
     if not any(s.standing.told for _, s in suspects):
         return suspects
     tree = facts.source.tree
@@ -117,9 +119,7 @@ def _held(rule: Rule, suspect: Suspect, facts: FileFacts, left: Leftovers) -> di
     of_accuracy = rule.code in doubts.UNASKED_PRECISION.codes and suspect.severity is Severity.WARNING
     raises = rule.code in doubts.SUBSTITUTED.codes and suspect.severity is Severity.ERROR
     current = isinstance(suspect.data, Asked) and not suspect.data.outgrown
-    off = switched_off(tree) if rule.code in doubts.SWITCHED_OFF.codes else ()
     return {
-        doubts.SWITCHED_OFF: any(first <= row <= last for first, last in off),
         doubts.LEFT_OVER: rule.code in doubts.LEFT_OVER.codes and left.hold(row),
         doubts.UNASKED_PRECISION: of_accuracy and not asks_anywhere(*facts.root) and not asks_for_low_precision(tree),
         doubts.SUBSTITUTED: raises and has_substitute(facts.source, suspect.span),

@@ -273,6 +273,7 @@ def test_what_the_constructor_is_passed(tmp_path: Path, test: str, made: str, ex
         (KEPT.replace("        scores =", "        self.top = 1\n        scores =", 1), ""),
         (KEPT.replace("        self.top = top", "        top = 1\n        self.top = top", 1), ""),
         (KEPT + "\ndef widen(scores):\n    scores.top = 1\n", ""),
+        (KEPT, "def widen(model):\n    model.scores.top = 1\n"),
     ],
 )
 def test_what_may_be_passed_or_set_elsewhere(tmp_path: Path, scores: str, more: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +11,9 @@ from test_dtype_rows_objects import dtypes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+from amplint.infer.torch_model.results import _DIMENSIONS
+from amplint.infer.torch_model.torch_ops import find_op
 
 torch = pytest.importorskip("torch")
 
@@ -53,3 +58,31 @@ def test_what_may_have_none_is_not_known(tmp_path: Path, expression: str) -> Non
     assert dtypes_of(tmp_path, PROGRAM.format(expression), f"{expression} * narrow", "fp16") is None
     result = eval(expression, {"wide": torch.tensor(1.0)}) * torch.ones(2, dtype=torch.float16)
     assert result.dtype is torch.float16
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_refuses_a_second_dimension_of_what_has_none() -> None:
+    """Whatever is called of what keeps dimensions: a tensor of none or one has no dimension 1, or gets it."""
+    from amplint.data._calls import Failure, tensors_in
+    from amplint.data._catalog import catalog
+    from amplint.data._dimensions import _Reduced
+
+    targets, _ = catalog(lambda name: (op := find_op(name)) is not None and op.keeps_dims)
+    names = [*random.Random(11).sample(sorted(targets), 120), "torch.Tensor.transpose", "torch.tensordot"]
+    kept = 0
+    for name in names:
+        op = find_op(name)
+        assert op is not None
+        for call in targets[name].calls:
+            given = dict(call.named()).keys() & {n for n in _DIMENSIONS if n != "dims" or len(op.tensors) == 1}
+            for param, shape, named in ((p, s, v) for p in given for s in ((), (1,)) for v in (1, -2, (0, 1))):
+                few = _Reduced(shape, None, "kept", False)
+                again = replace(
+                    call,
+                    args=tuple(map(few.of, call.args)),
+                    kwargs={key: few.of(value) for key, value in call.kwargs.items()},
+                ).with_argument(param, named)
+                _, out = again.output({})
+                kept += 1
+                assert isinstance(out, Failure) or all(tensor.dim() for tensor in tensors_in(out)), (name, param, shape)
+    assert kept > 200

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from amplint_rules.amp601_deprecated_amp_api import DeprecatedAmpApi
 from amplint_rules.amp602_cuda_only_query import CudaOnlyQuery
+from conftest import amplint
 from rule_examples import bad, good
 from rule_harness import expected_rows, findings, fixed, rows
 
 from amplint.finding import Applicability
 from amplint.rule_base import HEADINGS, Example, documentation
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 torch = pytest.importorskip("torch")
 
@@ -322,3 +328,34 @@ def test_a_function_that_calls_what_steers_cuda_means_its_autocast(steers: str, 
     code = f"import torch\n\ndef restore(states):\n    {steers}\n\n"
     code += "def again(ctx, states):\n    restore(states)\n    ctx.on = torch.is_autocast_enabled()\n"
     assert len(rows(RULE, code)) == told
+
+
+QUERY = """import torch
+from regions import region
+
+
+def saved(x: torch.Tensor):
+    on = torch.is_autocast_enabled()
+    with region(on):
+        return x @ x
+"""
+
+
+@pytest.mark.parametrize(
+    ("region", "told"),
+    [
+        ('torch.autocast("cuda", enabled=on)', False),
+        ('torch.autocast(device_type="cuda", enabled=on)', False),
+        ("torch.cuda.amp.autocast(enabled=on)", False),
+        ("torch.autocast(device, enabled=on)", True),
+        ('torch.autocast("xpu", enabled=on)', True),
+        ("torch.cpu.amp.autocast(enabled=on)", True),
+        ("accelerator.autocast()", True),
+        ("other(on)", True),
+    ],
+)
+def test_it_is_possible_where_all_regions_of_the_project_are_of_cuda(tmp_path: Path, region: str, told: bool) -> None:
+    (tmp_path / "setup.py").write_text("")
+    (tmp_path / "regions.py").write_text(f"import torch\n\ndef region(on):\n    return {region}\n")
+    (tmp_path / "saved.py").write_text(QUERY)
+    assert ("AMP602" in amplint("check", str(tmp_path / "saved.py")).stdout) is told

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SHAPES = (None, (), (1,), (2,))
+"""Shapes of the tensors, all of one; None: their own."""
 _INTEGERS = (None, 0, -1, 1)
+"""What stands for each integer, as it may name a dimension; None: itself."""
 _DECIDING = ("dim", "dims", "axis", "reduction")
+"""Parameters that are passed where the call leaves them out, as their defaults may be why it is refused."""
 _LISTS = ("kept", "emptied", "single")
 """What stands for a list of numbers: itself, an empty one, or its first number."""
 _BY_TEXT = ("equation",)

@@ -39,7 +39,7 @@ NOT_IMPORTABLE = _possible(
 SWITCHED_OFF = _possible(
     "switched-off",
     f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
-    "A constant of the file, which nothing in it sets to anything else, leaves this out.",
+    "A constant of the file, which nothing sets to anything else, leaves this out.",
 )
 LEFT_OVER = _possible(
     "left-over",

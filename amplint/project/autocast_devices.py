@@ -8,8 +8,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
+from amplint.infer.torch_model.autocast import LEGACY, MODERN
+from amplint.project.attributes import last_name
 from amplint.project.files import matching, parsed
 
 if TYPE_CHECKING:
@@ -19,8 +22,6 @@ if TYPE_CHECKING:
 MAX_PARSED = 60
 """Files with regions that are looked into; where more have some, nothing is said."""
 _MAY_OPEN = re.compile(rb"\bautocast\b")
-_OF_CUDA = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
-_OF_ANY = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 
 
 def only_of_cuda(scope: Scope) -> bool:
@@ -42,15 +43,12 @@ def _regions(source: Source) -> list[bool]:
     """For each region that a file opens, whether it names CUDA."""
     names = {id(found.call): found.name for found in references(source.tree) if found.call is not None}
     calls = (node for node in nodes_below(source.tree) if isinstance(node, ast.Call))
-    return [_names_cuda(call, names.get(id(call), "")) for call in calls if _last_name(call.func) == "autocast"]
+    return [_names_cuda(call, names.get(id(call), "")) for call in calls if last_name(call.func) == "autocast"]
 
 
 def _names_cuda(call: ast.Call, name: str) -> bool:
-    if name not in _OF_ANY:
-        return name in _OF_CUDA
+    name = canonical(name)
+    if name != MODERN:
+        return LEGACY.get(name, ("",))[0] == "cuda"
     named = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device_type")]
     return bool(named) and isinstance(named[0], ast.Constant) and str(named[0].value).partition(":")[0] == "cuda"
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

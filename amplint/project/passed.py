@@ -59,8 +59,8 @@ class Passed:
                     return True
             maker = next((f for f in _functions(holder) if f.name == "__init__"), None)
             if maker is not None and any(
-                self._is_left_out(Called(file, holder, maker), name, set())
-                for name in _chosen(file.tree, holder, maker, row)
+                self._is_left_out(Called(file, holder, maker), name, set()) and not self._ways.is_given(attribute)
+                for attribute, name in _chosen(holder, maker, row)
             ):
                 return True
         return False
@@ -139,10 +139,10 @@ def _optional(function: ast.AST) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-def _chosen(tree: ast.Module, cls: Definition, maker: Function, row: int) -> Iterator[str]:
-    """The optional parameters of a constructor that a line needs to be something else than their defaults: methods
-    test the attributes that hold them."""
-    kept = _kept(tree, cls, maker)
+def _chosen(cls: Definition, maker: Function, row: int) -> Iterator[tuple[str, str]]:
+    """The optional parameters of a constructor that a line needs to be something else than their defaults, behind the
+    attributes that hold them and that methods test."""
+    kept = _kept(cls, maker)
     defaults = _defaults(maker)
     for method in _functions(cls) if kept else ():
         if method is maker or not method.lineno <= row <= (method.end_lineno or row) or not method.args.args:
@@ -151,25 +151,18 @@ def _chosen(tree: ast.Module, cls: Definition, maker: Function, row: int) -> Ite
 
         def option(node: ast.expr, own: str = own) -> str | None:
             held = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == own
-            return kept.get(node.attr) if held and isinstance(node, ast.Attribute) else None
+            return node.attr if held and isinstance(node, ast.Attribute) and node.attr in kept else None
 
-        for name, demand, first, last in demanded(method.body, option):
-            if first <= row <= last and not demand.allows(defaults[name][0]):
-                yield name
+        for attribute, demand, first, last in demanded(method.body, option):
+            if first <= row <= last and not demand.allows(defaults[kept[attribute]][0]):
+                yield attribute, kept[attribute]
 
 
-def _kept(tree: ast.Module, cls: Definition, maker: Function) -> dict[str, str]:
-    """By attribute of an object, the optional parameter of its constructor that it holds and nothing in the file
+def _kept(cls: Definition, maker: Function) -> dict[str, str]:
+    """By attribute of an object, the optional parameter of its constructor that it holds and nothing in the class
     changes."""
     own = maker.args.args[0].arg if maker.args.args else ""
-    within = {id(node) for node in nodes_below(cls)}
-    stores = [
-        node
-        for node in nodes_below(tree)
-        if isinstance(node, ast.Attribute)
-        and not isinstance(node.ctx, ast.Load)
-        and (id(node) in within or getattr(node.value, "id", "") != own)
-    ]
+    stores = [n for n in nodes_below(cls) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)]
     counts = Counter(node.attr for node in stores)
     found = {}
     for statement in maker.body:

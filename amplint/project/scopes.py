@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 
     from amplint.infer.state.facts import FileFacts
 
-_SOURCES = ("src", "lib", "python")
-"""Folders of a project that hold its packages and are none."""
-
 
 class Scope(NamedTuple):
     """Where the files of a project lie: a folder, with those below it if ``whole``."""
@@ -23,7 +20,7 @@ class Scope(NamedTuple):
 
 
 def scope_of(facts: FileFacts) -> Scope:
-    """Where the project of a file lies: the package that it distributes, or all of it.
+    """Where the project of a file lies: a package at its root, or all of it.
 
     A folder of a package belongs to it without an ``__init__`` of its own too. Where packages lie within folders that
     are none, as in a repository of programs, the files beside them use them. A file of no package and no project may
@@ -31,9 +28,9 @@ def scope_of(facts: FileFacts) -> Scope:
     """
     package = package_of(facts)
     project = project_around(package or facts.path)
-    if project is None or (package is not None and _is_distributed(package, project)):
-        return Scope(facts.root[0], whole=False) if package is None else Scope(package, whole=True)
-    return Scope(project, whole=True)
+    if package is not None and project in (None, package.parent):
+        return Scope(package, whole=True)
+    return Scope(facts.root[0], whole=False) if project is None else Scope(project, whole=True)
 
 
 def package_of(facts: FileFacts) -> Path | None:
@@ -44,7 +41,3 @@ def package_of(facts: FileFacts) -> Path | None:
         if package:
             return outer / package.partition(".")[0]
     return folder / package.partition(".")[0] if package else None
-
-
-def _is_distributed(package: Path, project: Path) -> bool:
-    return package.parent == project or (package.parent.parent == project and package.parent.name in _SOURCES)

@@ -200,7 +200,7 @@ class Unusable:
         """Whether some file sets an attribute of that name, or this one has it as a string."""
         if name not in self._given:
             files = self._named(f".{name}")
-            self._given[name] = files is None or any(_gives(other.tree, name) for other in (file, *files))
+            self._given[name] = files is None or any(gives(other.tree, name) for other in (file, *files))
         return self._given[name]
 
 
@@ -236,7 +236,7 @@ def _classes(tree: ast.Module) -> list[ast.ClassDef]:
     return [node for node in nodes_below(tree) if isinstance(node, ast.ClassDef)]
 
 
-def _gives(tree: ast.Module, name: str) -> bool:
+def gives(tree: ast.Module, name: str) -> bool:
     """Whether a file sets an attribute of that name, other than a method does of its own object, or has it as a
     string."""
     methods = [s for cls in _classes(tree) for s in cls.body if isinstance(s, Function) and s.args.args]

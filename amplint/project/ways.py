@@ -11,6 +11,7 @@ from amplint import contents
 from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.state.facts import Kind
+from amplint.infer.syntax.behind_constants import left_out
 from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
 from amplint.project.callees import Callees
@@ -30,7 +31,7 @@ from amplint.project.mentions import (
     takes,
 )
 from amplint.project.scopes import scope_of
-from amplint.project.unusable import Unusable
+from amplint.project.unusable import Unusable, gives
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -142,6 +143,17 @@ class Ways:
         """The files that have a word; None where they are too many."""
         found = self._read(spelling(*self._scope, contents.age(), word.encode()))
         return [self.file, *(source for source in found if source.path != self.path)] if found is not None else None
+
+    def is_given(self, name: str) -> bool:
+        """Whether a file sets an attribute of that name, as of a module or of an object that is not its own, or has it
+        as a string; so where files that have the word are too many."""
+        files = self.spelling(name)
+        return files is None or any(gives(file.tree, name) for file in files)
+
+    def leave_out(self, row: int) -> bool:
+        """Whether constants of the file leave a line out, and no file sets them."""
+        found = [names for first, last, names in left_out(self.file.tree) if first <= row <= last]
+        return any(not any(map(self.is_given, names)) for names in found)
 
     def _read(self, paths: tuple[Path, ...] | None) -> list[Source] | None:
         """The files of these that are no tests; None where they are too many."""

@@ -14,33 +14,36 @@ if TYPE_CHECKING:
 
     from amplint.infer.names.namespace import Namespace
 
-Known = dict[int, bool]
-"""What is known of functions, by the ``id`` of their nodes."""
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def drives(function: Function, known: Known) -> bool:
+def drives(function: Function, known: dict[int, bool]) -> bool:
     """Whether a function of no module opens a region of autocast, works on gradients as optimizers do, or calls a
-    function of its own object or file that does: a step of training that opens its own region is called in none."""
+    function of its own object or file that does: a step of training that opens its own region is called in none.
+
+    ``known``: what was found of functions before, by the ``id`` of their nodes.
+    """
     assert not isinstance(function.node, ast.Lambda)
-    return _drives(function.node, function.owner, function.namespace, known)
+    if id(function.node) not in known:
+        known[id(function.node)] = _leads_to_one(function.node, function.owner, function.namespace)
+    return known[id(function.node)]
 
 
-def _drives(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, owner: Class | None, namespace: Namespace, known: Known
-) -> bool:
-    if id(node) not in known:
-        known[id(node)] = False
-        known[id(node)] = (
-            namespace.body(node).driver
-            or classes.is_optimizer(owner)
-            or any(_drives(*called, known) for called in _called(node, owner, namespace))
-        )
-    return known[id(node)]
+def _leads_to_one(node: _Definition, owner: Class | None, namespace: Namespace) -> bool:
+    pending, seen = [(node, owner, namespace)], {id(node)}
+    while pending:
+        node, owner, namespace = pending.pop()
+        if namespace.body(node).driver or classes.is_optimizer(owner):
+            return True
+        further = [called for called in _called(node, owner, namespace) if id(called[0]) not in seen]
+        seen |= {id(called[0]) for called in further}
+        pending += further
+    return False
 
 
 def _called(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, owner: Class | None, namespace: Namespace
-) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Class | None, Namespace]]:
+    node: _Definition, owner: Class | None, namespace: Namespace
+) -> Iterator[tuple[_Definition, Class | None, Namespace]]:
     """The functions that one may call, as it mentions them: its object's methods, and those at the top of its file."""
     body = namespace.body(node)
     if owner is not None and not classes.is_module(owner):

@@ -282,8 +282,12 @@ def gives_dimensions(op: Op, bound: dict[str, Value]) -> bool:
 
 
 def _names_second(op: Op, bound: dict[str, Value]) -> bool:
-    """Whether the call names a dimension that only a tensor of two has, or one that gets a dimension, and keeps all."""
-    named = itertools.chain.from_iterable(_indices(bound[name]) for name in _DIMENSIONS if name in bound)
+    """Whether the call names a dimension that only a tensor of two has, or one that gets a dimension, and keeps all.
+
+    Of two tensors, ``dims`` are what ``tensordot`` sums over.
+    """
+    names = [name for name in _DIMENSIONS if name in bound and (name != "dims" or len(op.tensors) == 1)]
+    named = itertools.chain.from_iterable(_indices(bound[name]) for name in names)
     return op.keeps_dims and _least_dimensions(list(named)) > 1
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import amplint
 
-from amplint.infer.syntax.switched_off import switched_off
+from amplint.infer.syntax.behind_constants import left_out
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,21 @@ def test_nothing_is_claimed_of_what_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("import loss\nloss.FLAG = True\n", True),
+        ("import loss\nsetattr(loss, 'FLAG', True)\n", True),
+        ("import loss\nprint(loss.FLAG)\n", False),
+    ],
+)
+def test_another_file_of_the_project_may_set_the_constant(tmp_path: Path, setting: str, told: bool) -> None:
+    (tmp_path / "setup.py").write_text("")
+    (tmp_path / "loss.py").write_text(PROGRAM)
+    (tmp_path / "train.py").write_text(setting)
+    assert ("AMP201" in amplint("check", str(tmp_path / "loss.py")).stdout) is told
+
+
+@pytest.mark.parametrize(
     ("program", "lines"),
     [
         ("A = False\nif A:\n    f()\n", ((3, 3),)),
@@ -58,8 +73,10 @@ def test_nothing_is_claimed_of_what_is_left_out(tmp_path: Path) -> None:
         ("A = False\ndef f(A):\n    if A:\n        g()\n", ()),
         ("A = False\nfor A in b:\n    if A:\n        g()\n", ()),
         ("A = False\nglobals()['A'] = True\nif A:\n    f()\n", ()),
+        ("A = False\nfrom b import *\nif A:\n    f()\n", ()),
+        ("A = False\nmatch b:\n    case A:\n        pass\nif A:\n    f()\n", ()),
         ("if A:\n    f()\n", ()),
     ],
 )
 def test_what_the_file_binds_once_decides(program: str, lines: tuple[tuple[int, int], ...]) -> None:
-    assert switched_off(ast.parse(program)) == lines
+    assert tuple((found.first, found.last) for found in left_out(ast.parse(program))) == lines

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BY_TEXT = frozenset(("globals", "vars", "exec", "setattr"))
-"""What may set a name of the module without naming it."""
+_ANY = frozenset(("globals", "vars", "exec", "setattr", "*"))
+"""What may bind a name of the module without naming it: functions, and an import of all names."""
+
+
+class LeftOut(NamedTuple):
+    """Lines, and the constants whose values leave them out."""
+
+    first: int
+    last: int
+    constants: frozenset[str]
 
 
 @once_for_each_node
-def switched_off(tree: ast.Module) -> tuple[tuple[int, int], ...]:
-    """First and last lines of what stands below tests that never hold: of a name that the top level of the file binds
-    to ``True`` or ``False``, and that nothing else in the file binds."""
+def left_out(tree: ast.Module) -> tuple[LeftOut, ...]:
+    """What stands below tests that never hold: of names that the top level of the file binds to ``True`` or ``False``,
+    and that nothing else in the file binds."""
     tests = [node for node in nodes_below(tree) if isinstance(node, ast.If)]
     if not tests:
         return ()
     constants = _constants(tree)
-    left_out = (part for node in tests for part in _left_out(node, constants)) if constants else ()
-    return tuple((part[0].lineno, part[-1].end_lineno or part[-1].lineno) for part in left_out if part)
+    return tuple(found for node in tests for found in _left_out(node, constants)) if constants else ()
 
 
-def _left_out(node: ast.If, constants: dict[str, bool]) -> Iterator[list[ast.stmt]]:
+def _left_out(node: ast.If, constants: dict[str, bool]) -> Iterator[LeftOut]:
     answer = _answer(node.test, constants)
-    if answer is not None:
-        yield node.orelse if answer else node.body
+    block = [] if answer is None else node.orelse if answer else node.body
+    if block:
+        names = {part.id for part in nodes_below(node.test) if isinstance(part, ast.Name)} & constants.keys()
+        yield LeftOut(block[0].lineno, block[-1].end_lineno or block[-1].lineno, frozenset(names))
 
 
 def _answer(test: ast.expr, constants: dict[str, bool]) -> bool | None:
@@ -59,7 +68,7 @@ def _constants(tree: ast.Module) -> dict[str, bool]:
     if not found:
         return {}
     bound = list(_bound(tree))
-    if _BY_TEXT.intersection(bound):
+    if _ANY.intersection(bound):
         return {}
     return {name: value for name, value in found.items() if bound.count(name) == 1}
 
@@ -68,12 +77,16 @@ def _bound(tree: ast.Module) -> Iterator[str]:
     """Every name that is bound anywhere in a file, once for each place, and what may bind names by text."""
     for node in nodes_below(tree):
         if isinstance(node, ast.Name):
-            if not isinstance(node.ctx, ast.Load) or node.id in _BY_TEXT:
+            if not isinstance(node.ctx, ast.Load) or node.id in _ANY:
                 yield node.id
         elif isinstance(node, ast.arg):
             yield node.arg
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)):
+            yield node.name or ""
+        elif isinstance(node, ast.MatchMapping):
+            yield node.rest or ""
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             yield from node.names
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
