@@ -58,6 +58,9 @@ def doubts(
         "from . import layers as parts\nparts.Kept()\n",
         "import package.layers as parts\nparts.Kept()\n",
         'from .layers import Kept\n# Left is not taken\n"""Left would do as well."""\n',
+        "from .layers import Kept, Left\nKept()\n",
+        "from .layers import Kept, Left as Other\nKept()\n",
+        "from .layers import *\nKept().eval()\n",
     ],
 )
 def test_what_the_project_leaves_is_doubted(tmp_path: Path, taking: str) -> None:
@@ -70,6 +73,13 @@ def test_what_the_project_leaves_is_doubted(tmp_path: Path, taking: str) -> None
     [
         {},
         {"package/model.py": "from .layers import Kept, Left\n"},
+        {"package/model.py": "from .layers import Kept, Left  # noqa: F401\nKept()\n"},
+        {"package/model.py": "from .layers import Kept, Left as Left\nKept()\n"},
+        {"package/model.py": "from .layers import Kept, Left as Other\nKept(), Other()\n"},
+        {"package/model.py": "from .layers import Kept, Left\nKept()\n__all__ = ['Left']\n"},
+        {"package/model.py": "from .layers import Kept, Left\nKept()\neval('Left')()\n"},
+        {"package/model.py": "from .layers import *\nKept()\neval('Le' + 'ft')()\n"},
+        {"package/model.py": "from .layers import *\nKept()\n", "package/__init__.py": "from .model import *\n"},
         {"package/model.py": "from .layers import *\n"},
         {"package/model.py": "from . import layers\ngetattr(layers, 'Le' + 'ft')()\n"},
         {"package/model.py": "import package.layers\npackage.layers.Kept()\n"},
@@ -132,6 +142,27 @@ def test_what_only_the_left_use_is_left(tmp_path: Path) -> None:
     assert doubts(tmp_path, TAKEN, HELPED) == ["left-over"]
 
 
+USER = "from .layers import Left\n\nclass User:\n    of = Left\n\nclass Used:\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"), [("Used", ["left-over"]), ("User\nUser()", []), ("*", ["left-over"]), ("*\nUser()", [])]
+)
+def test_so_is_what_another_file_uses_there(tmp_path: Path, used: str, expected: list[str]) -> None:
+    program = f"from .layers import Kept\nfrom .user import Used\nprint(Kept, Used)\nfrom .user import {used}\n"
+    assert doubts(tmp_path, {"package/user.py": USER, "package/program.py": program}) == expected
+
+
+def test_what_another_file_uses_that_nobody_takes_from_is_not_left(tmp_path: Path) -> None:
+    assert doubts(tmp_path, {**TAKEN, "package/user.py": USER}) == []
+
+
+@pytest.mark.parametrize(("run", "expected"), [("Kept()", ["left-over"]), ("Left()", []), ("eval('Left')()", [])])
+def test_a_program_leaves_what_it_does_not_run(tmp_path: Path, run: str, expected: list[str]) -> None:
+    program = f"{LAYERS}\nif __name__ == '__main__':\n    Kept()\n    {run}\n"
+    assert doubts(tmp_path, {}, program) == expected
+
+
 def test_what_the_kept_use_is_not(tmp_path: Path) -> None:
     used = HELPED.replace("    pass", "    of = Left")
     assert doubts(tmp_path, TAKEN, used) == []
@@ -164,6 +195,12 @@ OTHERS_OWN = (
 @pytest.mark.parametrize("other", OTHERS_OWN)
 def test_a_name_that_another_file_has_from_elsewhere_is_another(tmp_path: Path, other: str) -> None:
     assert doubts(tmp_path, {"package/model.py": other}) == ["left-over"]
+
+
+@pytest.mark.parametrize(("used", "expected"), [("nn.Softmax(1)", ["left-over"]), ("layers.Softmax(1)", [])])
+def test_torchs_own_of_that_name_is_another(tmp_path: Path, used: str, expected: list[str]) -> None:
+    taking = f"from torch import nn\nfrom . import layers\nfrom .layers import Kept\n\nMODEL = Kept(), {used}\n"
+    assert doubts(tmp_path, {"package/model.py": taking}, LAYERS.replace("Left", "Softmax")) == expected
 
 
 def test_a_name_that_another_file_takes_and_defines_is_taken(tmp_path: Path) -> None:

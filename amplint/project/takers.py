@@ -1,0 +1,192 @@
+"""What a file takes of what another defines, and which of its own definitions do."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from amplint.infer.names.folders import is_file, root_of, starts
+from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.references import references
+from amplint.infer.syntax.scripts import is_script
+from amplint.project.mentions import definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from amplint.project.mentions import Definition
+    from amplint.source import Source
+
+ANY = "*"
+"""What a file takes that imports all names of another."""
+_BY_TEXT = re.compile(rb"\b(?:globals|locals|vars|eval|exec|__getattr__|__subclasses__|getmembers)\b|sys\.modules")
+_BUILTINS = frozenset(("globals", "eval", "exec", "getmembers"))
+_OF_HERE = frozenset(("locals", "vars"))
+
+
+class File:
+    """One file of a project."""
+
+    def __init__(self, path: Path, source: Source) -> None:
+        self.path = path
+        self._source = source
+        self._tree = source.tree
+
+    @cached_property
+    def found(self) -> dict[str, Definition]:
+        """What the file defines at its top."""
+        return definitions(self._tree)
+
+    @cached_property
+    def by_text(self) -> bool:
+        """Whether the file may find its own definitions by their names, or all of them."""
+        if not _BY_TEXT.search(self._source.data):
+            return False
+        return "__getattr__" in self.found or any(map(_finds, nodes_below(self._tree)))
+
+    @cached_property
+    def names(self) -> set[str]:
+        """The variables of the file."""
+        return {node.id for node in self._nodes if isinstance(node, ast.Name)}
+
+    @cached_property
+    def tried(self) -> set[str]:
+        """What of its own the file uses where it is run as a program."""
+        nodes = (node for s in self._tree.body if is_script(s) for node in ast.walk(s))
+        return {node.id for node in nodes if isinstance(node, ast.Name)} & self.found.keys()
+
+    def is_plain(self, definition: Definition) -> bool:
+        """Whether a definition is a function or a class all of whose bases are torch's or the file's own, and nothing
+        decorates it."""
+        if definition.decorator_list:
+            return False
+        if not isinstance(definition, ast.ClassDef):
+            return True
+        others = [base for base in definition.bases if id(base) not in self._torch]
+        return not definition.keywords and len(self.bases(definition)) == len(others)
+
+    def bases(self, definition: Definition) -> list[Definition]:
+        """The classes of the file that one derives from."""
+        bases = definition.bases if isinstance(definition, ast.ClassDef) else []
+        named = (self.found.get(base.id) for base in bases if isinstance(base, ast.Name))
+        return [base for base in named if isinstance(base, ast.ClassDef)]
+
+    def users(self, definition: Definition) -> list[Definition] | None:
+        """The other definitions of the file that mention one; None where anything else in it does."""
+        return self._defining(s for s in self._mentioning[definition.name] if s is not definition)
+
+    def users_of(self, file: File, name: str) -> list[Definition] | None:
+        """The definitions that mention what another file calls by a name, other than a variable that this one defines
+        or imports from elsewhere; None where anything else does, or hands it on."""
+        imports = [node for node in self._nodes if isinstance(node, ast.ImportFrom)]
+        strange = [node for node in imports if not self._may_take(node, file)]
+        elsewhere = {alias.asname or alias.name for node in strange for alias in node.names}
+        known = {id(alias) for node in strange for alias in node.names}
+        taking = [alias for alias in self._aliases if alias.name == name and id(alias) not in known]
+        if taking and (any(map(self._hands_on, taking)) or not self._uses_any(file)):
+            return None
+        names = {name, *(alias.asname for alias in taking if alias.asname)}
+        own = name in self.found or name in elsewhere
+
+        def is_named(node: ast.AST) -> bool:
+            if isinstance(node, ast.alias) or (own and isinstance(node, ast.Name) and node.id == name):
+                return False
+            return id(node) not in self._torch and not names.isdisjoint(named(node))
+
+        return self._defining(s for s in self._tree.body if any(map(is_named, ast.walk(s))))
+
+    def taken(self, file: File) -> Iterator[str | None]:
+        """Names that this file takes from another, or its own name: :data:`ANY` with all of them, None where it may
+        take any."""
+        module = file.path.stem
+        modules: set[str] = set()
+        for node in self._nodes:
+            if isinstance(node, ast.ImportFrom) and self._may_take(node, file):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = {alias.name: alias.asname or alias.name for alias in node.names}
+                modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(f".{module}"):
+                yield None
+        yield from (None if "." in name else name for name in modules)
+        attributes = (node for node in self._nodes if isinstance(node, ast.Attribute))
+        asked_of = {id(node.value): node.attr for node in attributes} if modules else {}
+        yield from (asked_of.get(id(node)) for node in self._nodes if isinstance(node, ast.Name) and node.id in modules)
+
+    def _may_take(self, statement: ast.ImportFrom, file: File) -> bool:
+        """Whether what this file imports from may be another: its module has that name, and is no other file."""
+        *parents, name = (statement.module or "").split(".")
+        if name != file.path.stem:
+            return False
+        if statement.level:
+            folders: tuple[Path, ...] = (self.path.parents[min(statement.level, len(self.path.parents)) - 1],)
+        else:
+            folders = starts(root_of(self.path.parent)[0])
+        modules = (folder.joinpath(*parents, f"{name}.py") for folder in folders)
+        found = next((module for module in modules if is_file(module)), None)
+        return found in (None, file.path)
+
+    def _hands_on(self, alias: ast.alias) -> bool:
+        """Whether what is imported is there for others to import: in a package's ``__init__``, or marked so."""
+        line = self._source.data.splitlines()[alias.lineno - 1]
+        return self.path.stem == "__init__" or self.by_text or alias.asname == alias.name or b"noqa" in line
+
+    def _uses_any(self, file: File) -> bool:
+        """Whether anything that is imported from another file is used: else it is all there for others to import."""
+        taking = (n for n in self._nodes if isinstance(n, ast.ImportFrom) and self._may_take(n, file))
+        return not self.names.isdisjoint(alias.asname or alias.name for node in taking for alias in node.names)
+
+    def _defining(self, statements: Iterator[ast.stmt]) -> list[Definition] | None:
+        """Statements, where each is a definition at the top of the file."""
+        users = [*statements]
+        found = [self.found.get(getattr(statement, "name", "")) for statement in users]
+        return [d for d in found if d is not None] if all(map(operator.is_, found, users)) else None
+
+    @cached_property
+    def _nodes(self) -> list[ast.AST]:
+        return [*ast.walk(self._tree)]
+
+    @cached_property
+    def _aliases(self) -> list[ast.alias]:
+        return [node for node in self._nodes if isinstance(node, ast.alias)]
+
+    @cached_property
+    def _torch(self) -> set[int]:
+        return {id(reference.node) for reference in references(self._tree)}
+
+    @cached_property
+    def _mentioning(self) -> dict[str, list[ast.stmt]]:
+        """The statements at the top of the file that mention what it defines, by name: not what tries the file out when
+        it is run itself."""
+        found: dict[str, list[ast.stmt]] = {name: [] for name in self.found}
+        for statement in (statement for statement in self._tree.body if not is_script(statement)):
+            nodes = (node for node in nodes_below(statement) if id(node) not in self._torch)
+            for name in {name for node in nodes for name in named(node)} & found.keys():
+                found[name].append(statement)
+        return found
+
+
+def named(node: ast.AST) -> Iterator[str]:
+    """What a node names, if it is a name, an attribute, an import or a string that ends in one."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, ast.alias):
+        yield node.name
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value.rpartition(".")[2].rpartition(":")[2].rpartition("/")[2]
+
+
+def _finds(node: ast.AST) -> bool:
+    """Whether a node finds what a file defines by its name."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in _OF_HERE and not node.args
+    if isinstance(node, ast.Attribute):
+        in_modules = node.attr == "modules" and isinstance(node.value, ast.Name) and node.value.id == "sys"
+        return in_modules or node.attr in ("__subclasses__", "getmembers")
+    return isinstance(node, ast.Name) and node.id in _BUILTINS
