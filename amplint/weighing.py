@@ -20,7 +20,6 @@ from amplint.project.autocast_devices import only_of_cuda
 from amplint.project.helpers import helps_tests
 from amplint.project.imports import cannot_be_imported
 from amplint.project.leftovers import Leftovers
-from amplint.project.passed import Passed
 from amplint.project.passing import passed_by_none
 from amplint.project.precision import asks_anywhere
 from amplint.project.scopes import package_of, scope_of
@@ -66,7 +65,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     if not any(s.standing.told for _, s in suspects):
         return suspects
     ways = ways_in(facts, judging)
-    scope, passed = scope_of(facts), Passed(ways)
+    scope = scope_of(facts)
     packaged, other = scope.whole, scope.whole and sets_default_dtype(scope)
     weighed = []
     for rule, suspect in suspects:
@@ -80,7 +79,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
                 doubts.UNANSWERED: ways.unusable.unanswered(row),
                 doubts.FAILS_ANYHOW: ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
                 doubts.PASSED_BY_NONE: packaged and passed_by_none(ways, suspect),
-                doubts.NOT_PASSED: packaged and passed.lack(facts.source, row),
+                doubts.NOT_PASSED: ways.lack(facts.source, row),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))
         elif suspect.standing.told and ways.unusable.fails(facts.source, row):

@@ -68,7 +68,7 @@ FAILS_BEFORE = _possible(
 NO_WAY_IN = _possible(
     "no-way-in",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
-    "All that is seen to lead here raises before, or is a constructor, which runs before anything is cast.",
+    "All that is seen to lead here raises before, is never run, or is a constructor, before anything is cast.",
 )
 UNANSWERED = _possible(
     "unanswered",
@@ -78,7 +78,7 @@ UNANSWERED = _possible(
 NOT_PASSED = _possible(
     "not-passed",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
-    "The line is run only with an optional argument, and no call in the project passes it.",
+    "The line is run only with an argument that no call in the project passes.",
 )
 FAILS_ANYHOW = _possible(
     "fails-anyhow",

@@ -109,7 +109,7 @@ def _asked(method: Function, contexts: frozenset[int]) -> Iterator[Asked]:
     for part in parts(method.body, contexts):
         if part.holds is None and not part.is_caught(AttributeError):
             yield from (Asked(name, None, part.first, part.last) for name in _read(part.node, own))
-    yield from (Asked(*each) for each in demanded(method.body, attribute))
+    yield from (Asked(*each[:4]) for each in demanded(method.body, attribute) if each.columns is None)
 
 
 def _read(node: ast.AST, own: str) -> Iterator[str]:

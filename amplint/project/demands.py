@@ -61,12 +61,22 @@ class Demand(NamedTuple):
 
 
 class Demanded(NamedTuple):
-    """What a test demands of something, by name, for some lines to be run."""
+    """What a test demands of something, by name, for some lines to be run; with ``columns``, from the first of these,
+    in bytes, on the first line, to the other on the last."""
 
     name: str
     demand: Demand
     first: int
     last: int
+    columns: tuple[int, int] | None = None
+
+    def covers(self, row: int, column: int | None) -> bool:
+        """Whether a place is run only so: a column, in bytes, or, without one, all of a row."""
+        if self.columns is None:
+            return self.first <= row <= self.last
+        if column is None:
+            return self.first < row < self.last
+        return (self.first, self.columns[0]) <= (row, column) < (self.last, self.columns[1])
 
 
 Subject = Callable[[ast.expr], "str | None"]
@@ -82,6 +92,7 @@ def demanded(body: list[ast.stmt], subject: Subject) -> Iterator[Demanded]:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 continue
             yield from _branched(statement, subject)
+            yield from _within(statement, subject)
             pending += _blocks(statement)
             for name, demand in _settled(statement, subject) if after is not None else ():
                 yield Demanded(name, demand, _following(statement), last_line(block))
@@ -94,6 +105,27 @@ def _branched(statement: ast.stmt, subject: Subject) -> Iterator[Demanded]:
     for block, holds in ((statement.body, True), (statement.orelse, False)):
         for name, demand in _told(statement.test, subject, holds=holds) if block else ():
             yield Demanded(name, demand, block[0].lineno, last_line(block))
+
+
+def _within(statement: ast.stmt, subject: Subject) -> Iterator[Demanded]:
+    """What is demanded for the parts of the expressions of a statement that are not evaluated on every way."""
+    pending: list[ast.AST] = [*ast.iter_child_nodes(statement)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case, ast.Lambda)):
+            continue
+        pending += ast.iter_child_nodes(node)
+        if isinstance(node, ast.IfExp):
+            parts = [(node.test, node.body, True), (node.test, node.orelse, False)]
+        elif isinstance(node, ast.BoolOp):
+            holds = isinstance(node.op, ast.And)
+            parts = [(test, part, holds) for n, part in enumerate(node.values) for test in node.values[:n]]
+        else:
+            continue
+        for test, part, holds in parts:
+            last, columns = part.end_lineno or part.lineno, (part.col_offset, part.end_col_offset or part.col_offset)
+            for name, demand in _told(test, subject, holds=holds):
+                yield Demanded(name, demand, part.lineno, last, columns)
 
 
 def _following(statement: ast.stmt) -> int:

@@ -20,13 +20,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class Mention(NamedTuple):
     """A mention of a name, in a function or class at the top of a file (None: outside of all) and a method of it.
 
-    ``called``: the name is called there, on line ``row``.
+    ``called``: the name is called there, on line ``row``, from ``column`` on, in bytes.
     """
 
     definition: Definition | None
     method: Function | None
     called: bool
     row: int
+    column: int
 
 
 def definitions(tree: ast.Module) -> dict[str, Definition]:
@@ -67,8 +68,9 @@ def mentions(tree: ast.Module) -> dict[str, list[Mention]]:
             continue
         for part in ast.iter_child_nodes(statement) if definition is not None else (statement,):
             method = part if part in methods and isinstance(part, Function) else None
-            for name, called, row in _names(part, imported, unnamed):
-                found.setdefault(name, []).append(Mention(definition, method, called, row))
+            for name, called, node in _names(part, imported, unnamed):
+                mention = Mention(definition, method, called, node.lineno, node.col_offset)
+                found.setdefault(name, []).append(mention)
     return found
 
 
@@ -105,8 +107,8 @@ def local_names(tree: ast.Module, name: str) -> frozenset[str]:
     return frozenset(own for own, original in _bound(tree)[0].items() if original == name)
 
 
-def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[tuple[str, bool, int]]:
-    """Names that the file imports or defines, and attributes of those, each with whether it is called, and the line."""
+def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[tuple[str, bool, ast.expr]]:
+    """Names that the file imports or defines, and attributes of those, each with whether it is called, and the node."""
     nodes = nodes_below(tree)
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     called = {id(call.func) for call in calls}
@@ -122,9 +124,9 @@ def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[t
     for node in nodes:
         if isinstance(node, ast.Name):
             if (unnamed or node.id in imported) and id(node) not in passed_over:
-                yield imported.get(node.id, node.id), id(node) in called, node.lineno
+                yield imported.get(node.id, node.id), id(node) in called, node
         elif isinstance(node, ast.Attribute) and _root(node) in imported and id(node) not in passed_over:
-            yield node.attr, id(node) in called, node.lineno
+            yield node.attr, id(node) in called, node
 
 
 def _root(node: ast.expr) -> str:

@@ -1,26 +1,26 @@
-"""Whether the calls that a project has of a function leave out what a line of it needs: an optional argument.
+"""Whether the calls that a project has of a function pass, or leave at its default, what a line of it is not run with.
 
 So it is of a constructor, where a method tests the attribute that holds the argument.
 
 The calls are followed from where the project makes an object of the class, or mentions the function, to where it calls
-them; what hands on an optional parameter of its own leaves it out where its own calls do. Where one is not understood,
-none is seen, or a package exports what is called, anything may be passed.
+them; what hands on a parameter of its own passes what its own calls do. Where one is not understood, none is seen, or a
+package exports what is called, anything may be passed.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
-from amplint.project.demands import constants, demanded
-from amplint.project.mentions import Function, definitions, local_names, made_attributes
+from amplint.project.demands import Demand, Demanded, constants, demanded
+from amplint.project.mentions import Definition, Function, definitions, local_names, made_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from amplint.project.mentions import Definition, Mention
+    from amplint.project.mentions import Mention
     from amplint.project.ways import Ways
     from amplint.source import Source
 
@@ -40,32 +40,50 @@ class Called(NamedTuple):
     function: Function
 
 
+class Need(NamedTuple):
+    """What an argument is demanded to be where a place is run, and where something else is stored in its stead."""
+
+    demands: tuple[Demand, ...]
+    stored: tuple[tuple[Demand, ...], ...] = ()
+    default: tuple[object] | None = None
+    """What the argument is where nothing passes it on, if that is a constant."""
+
+    def allows(self, value: object) -> bool:
+        """Whether the place is run with a constant, or may be."""
+        ways = (self.demands, *self.stored)
+        return any(all(demand.allows(value) for demand in demands) for demands in ways)
+
+    def through(self, function: Function, parameter: str) -> Need:
+        """The same of a parameter that a function passes on, or tests."""
+        return self._replace(stored=(*self.stored, *_stored(function, parameter)))
+
+
 class Passed:
     """What a project passes to the functions of one file."""
 
     def __init__(self, ways: Ways) -> None:
         self._ways = ways
 
-    def lack(self, file: Source, row: int) -> bool:
-        """Whether a line is run only where a function, or the constructor of its object, gets an argument that all its
-        calls leave out; one is seen."""
+    def lack(self, file: Source, row: int, column: int | None = None) -> bool:
+        """Whether a place is run only where a function, or the constructor of its object, gets an argument that none of
+        its calls passes; one is seen. Without a column, all of the row is."""
         for holder in definitions(file.tree).values():
             if not holder.lineno <= row <= (holder.end_lineno or row):
                 continue
             for function in _functions(holder):
                 called = Called(file, holder, function)
-                needed = [name for name, lines in _optional(function).items() if _is_within(row, lines)]
-                if any(self._is_left_out(called, name, set()) for name in needed):
+                if any(self._is_never(called, name, need, set()) for name, need in _needed(function, row, column)):
                     return True
             maker = next((f for f in _functions(holder) if f.name == "__init__"), None)
             if maker is not None and any(
-                self._is_left_out(Called(file, holder, maker), name, set()) and not self._ways.is_given(attribute)
-                for attribute, name in _chosen(holder, maker, row)
+                self._is_never(Called(file, holder, maker), name, need, set()) and not self._ways.is_set(attribute)
+                for attribute, name, need in _chosen(holder, maker, row, column)
             ):
                 return True
         return False
 
-    def _is_left_out(self, called: Called, parameter: str, seen: set[tuple[int, str]]) -> bool:
+    def _is_never(self, called: Called, parameter: str, need: Need, seen: set[tuple[int, str]]) -> bool:
+        """Whether no call of a function passes for a parameter what is needed."""
         key = (id(called.function), parameter)
         if key in seen:
             return True
@@ -76,74 +94,135 @@ class Passed:
         calls = self._calls(called)
         if not calls:
             return False
-        return all(self._leaves_out(caller, call, called, parameter, seen) for caller, call in calls)
+        return all(self._passes_none(caller, call, called, parameter, need, seen) for caller, call in calls)
 
-    def _leaves_out(
-        self, caller: Called, call: ast.Call, called: Called, parameter: str, seen: set[tuple[int, str]]
+    def _passes_none(
+        self,
+        caller: Called | None,
+        call: ast.Call,
+        called: Called,
+        parameter: str,
+        need: Need,
+        seen: set[tuple[int, str]],
     ) -> bool:
-        """Whether a call passes nothing for a parameter but its default."""
-        if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        """Whether what a call passes for a parameter, or its default, is not what is needed."""
+        if any(isinstance(a, ast.Starred) for a in call.args):
             return False
-        names = _positional(called)
-        given = dict(zip(names, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
-        if parameter not in given:
-            return True
-        passed, default = given[parameter], _defaults(called.function)[parameter]
-        if constants(passed) == default:
-            return True
-        own = passed.id if isinstance(passed, ast.Name) else ""
-        kept = own in _optional(caller.function) and _defaults(caller.function)[own] == default
-        return kept and self._is_left_out(caller, own, seen)
+        given = dict(zip(_positional(called), call.args, strict=False)) | {
+            k.arg: k.value for k in call.keywords if k.arg
+        }
+        default = (
+            _defaults(called.function).get(parameter) if parameter in _parameters(called.function) else need.default
+        )
+        further = [keyword.value for keyword in call.keywords if keyword.arg is None]
+        if further and parameter not in given:
+            if caller is None or not all(_is_handed_on(caller.function, value, parameter) for value in further):
+                return False
+            return self._is_never(caller, parameter, need._replace(default=default), seen)
+        passed = constants(given[parameter]) if parameter in given else default
+        if passed is not None:
+            return not need.allows(passed[0])
+        own = getattr(given.get(parameter), "id", "")
+        if caller is None or own not in _parameters(caller.function):
+            return False
+        return self._is_never(caller, own, need.through(caller.function, own), seen)
 
-    def _calls(self, called: Called) -> list[tuple[Called, ast.Call]] | None:
-        """The calls of a function in the project; None where one may be missing."""
+    def _calls(self, called: Called) -> list[tuple[Called | None, ast.Call]] | None:
+        """The calls of a function in the project, each with the function that has it; None where one may be missing."""
         whole = isinstance(called.holder, ast.ClassDef)
         if whole and called.function.name not in ("forward", "__init__"):
             return None
         made = whole and called.function.name == "forward"
-        found = []
+        found: list[tuple[Called | None, ast.Call]] = []
         for file, mention in self._ways.users(called.file, called.holder.name) or ():
-            if mention.definition is called.holder and file is called.file:
+            user = mention.definition
+            if user is called.holder and file is called.file:
                 continue
-            calls = _calls_by(file, mention, called.holder.name, made=made)
+            if isinstance(user, ast.ClassDef) and mention.method is None and not (mention.called or made):
+                calls = self._calls_of_derived(called, file, user, local_names(file.tree, called.holder.name))
+            else:
+                calls = _calls_by(file, mention, called.holder.name, made=made)
             if calls is None:
                 return None
             found += calls
         return found
+
+    def _calls_of_derived(
+        self, called: Called, file: Source, derived: ast.ClassDef, names: frozenset[str]
+    ) -> list[tuple[Called | None, ast.Call]] | None:
+        """The calls of a constructor by a class that mentions its class, as a base; None where one may be missing."""
+        is_base = any(getattr(base, "id", getattr(base, "attr", "")) in names for base in derived.bases)
+        if not is_base or derived.decorator_list or self._ways.is_exported(file, derived.name):
+            return None
+        maker = next((function for function in _functions(derived) if function.name == "__init__"), None)
+        if maker is None:
+            return self._calls(Called(file, derived, called.function)) or None
+        return [(Called(file, derived, maker), call) for call in nodes_below(maker) if _is_of_base(call)]
+
+
+def _is_of_base(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a node calls the constructor that a class derives."""
+    called = node.func if isinstance(node, ast.Call) else None
+    of = called.value if isinstance(called, ast.Attribute) and called.attr == "__init__" else None
+    return isinstance(of, ast.Call) and getattr(of.func, "id", "") == "super"
+
+
+def _is_handed_on(function: Function, value: ast.expr, parameter: str) -> bool:
+    """Whether what a call passes by ``**`` are the keywords that the function itself gets and has no name for."""
+    keywords = function.args.kwarg.arg if function.args.kwarg is not None else ""
+    if getattr(value, "id", None) != keywords or parameter in _parameters(function):
+        return False
+    mentions = sum(isinstance(node, ast.Name) and node.id == keywords for node in nodes_below(function))
+    read = sum(_only_reads(node, keywords) for node in nodes_below(function))
+    return mentions == read
+
+
+def _only_reads(node: ast.AST, keywords: str) -> bool:
+    """Whether a node mentions the keywords of its function and leaves them as they are, or takes some away."""
+    if isinstance(node, ast.keyword):
+        return node.arg is None and getattr(node.value, "id", "") == keywords
+    if isinstance(node, ast.Compare):
+        return any(getattr(other, "id", "") == keywords for other in node.comparators)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Load) and getattr(node.value, "id", "") == keywords
+    method = node.func if isinstance(node, ast.Call) else None
+    of = getattr(method.value, "id", "") if isinstance(method, ast.Attribute) else ""
+    return isinstance(method, ast.Attribute) and of == keywords and method.attr in ("get", "pop", "keys", "items")
 
 
 def _functions(holder: Definition) -> Iterator[Function]:
     yield from (holder,) if isinstance(holder, Function) else (s for s in holder.body if isinstance(s, Function))
 
 
+def _needed(function: Function, row: int, column: int | None) -> Iterator[tuple[str, Need]]:
+    """What is demanded of the parameters of a function for a place to be run."""
+    at = (each for each in _demanded(function) if each.covers(row, column))
+    yield from ((name, Need(demands).through(function, name)) for name, demands in _by_name(at).items())
+
+
 @once_for_each_node
-def _optional(function: ast.AST) -> dict[str, list[tuple[int, int]]]:
-    """The optional parameters of a function that keep their defaults unless they are passed, each with the lines that
-    are run only where it is something else."""
+def _demanded(function: ast.AST) -> list[Demanded]:
+    """What the tests of a function demand of its parameters."""
     assert isinstance(function, Function)
-    defaults = _defaults(function)
-    found: dict[str, list[tuple[int, int]]] = {name: [] for name in defaults}
+    names = _parameters(function)
 
     def parameter(node: ast.expr) -> str | None:
-        return node.id if isinstance(node, ast.Name) and node.id in defaults else None
+        return node.id if isinstance(node, ast.Name) and node.id in names else None
 
-    for name, demand, first, last in demanded(function.body, parameter) if defaults else ():
-        if not demand.allows(defaults[name][0]):
-            found[name].append((first, last))
-    names = (
-        node for node in nodes_below(function) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    )
-    for stored in names if defaults else ():
-        if not _is_within(stored.lineno, found.get(stored.id, [])):
-            found.pop(stored.id, None)
-    return found
+    return [*demanded(function.body, parameter)]
 
 
-def _chosen(cls: Definition, maker: Function, row: int) -> Iterator[tuple[str, str]]:
-    """The optional parameters of a constructor that a line needs to be something else than their defaults, behind the
-    attributes that hold them and that methods test."""
+def _by_name(found: Iterable[Demanded]) -> dict[str, tuple[Demand, ...]]:
+    by_name: dict[str, tuple[Demand, ...]] = {}
+    for each in found:
+        by_name[each.name] = (*by_name.get(each.name, ()), each.demand)
+    return by_name
+
+
+def _chosen(cls: Definition, maker: Function, row: int, column: int | None) -> Iterator[tuple[str, str, Need]]:
+    """What is demanded of the arguments of a constructor for a place to be run, behind the attributes that hold them
+    and that methods test: attribute, parameter and demands."""
     kept = _kept(cls, maker)
-    defaults = _defaults(maker)
     for method in _functions(cls) if kept else ():
         if method is maker or not method.lineno <= row <= (method.end_lineno or row) or not method.args.args:
             continue
@@ -153,14 +232,13 @@ def _chosen(cls: Definition, maker: Function, row: int) -> Iterator[tuple[str, s
             held = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == own
             return node.attr if held and isinstance(node, ast.Attribute) and node.attr in kept else None
 
-        for attribute, demand, first, last in demanded(method.body, option):
-            if first <= row <= last and not demand.allows(defaults[kept[attribute]][0]):
-                yield attribute, kept[attribute]
+        found = _by_name(each for each in demanded(method.body, option) if each.covers(row, column))
+        for attribute, demands in found.items():
+            yield attribute, kept[attribute], Need(demands).through(maker, kept[attribute])
 
 
 def _kept(cls: Definition, maker: Function) -> dict[str, str]:
-    """By attribute of an object, the optional parameter of its constructor that it holds and nothing in the class
-    changes."""
+    """By attribute of an object, the parameter of its constructor that it holds and nothing in the class changes."""
     own = maker.args.args[0].arg if maker.args.args else ""
     stores = [n for n in nodes_below(cls) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)]
     counts = Counter(node.attr for node in stores)
@@ -170,13 +248,24 @@ def _kept(cls: Definition, maker: Function) -> dict[str, str]:
         if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Attribute):
             continue
         held = statement.value.id if isinstance(statement.value, ast.Name) else ""
-        if counts[target.attr] == 1 and getattr(target.value, "id", "") == own and held in _optional(maker):
+        if counts[target.attr] == 1 and getattr(target.value, "id", "") == own and held in _parameters(maker):
             found[target.attr] = held
     return found
 
 
-def _is_within(row: int, lines: list[tuple[int, int]]) -> bool:
-    return any(first <= row <= last for first, last in lines)
+@once_for_each_node
+def _parameters(function: ast.AST) -> frozenset[str]:
+    assert isinstance(function, Function)
+    spec = function.args
+    return frozenset(parameter.arg for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
+
+
+def _stored(function: Function, name: str) -> Iterator[tuple[Demand, ...]]:
+    """What is demanded of a parameter for each place to be run that stores something else in its variable."""
+    for node in nodes_below(function):
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+            at = (e for e in _demanded(function) if e.covers(node.lineno, node.col_offset))
+            yield _by_name(at).get(name, ())
 
 
 @once_for_each_node
@@ -198,23 +287,26 @@ def _positional(called: Called) -> list[str]:
     return names[1:] if isinstance(called.holder, ast.ClassDef) else names
 
 
-def _calls_by(file: Source, mention: Mention, name: str, *, made: bool) -> list[tuple[Called, ast.Call]] | None:
+def _calls_by(file: Source, mention: Mention, name: str, *, made: bool) -> list[tuple[Called | None, ast.Call]] | None:
     """The calls of a function by what mentions it, or of the objects that it makes of a class; None where one may be
     missing."""
     holder, names = mention.definition, local_names(file.tree, name) | {name}
-    if holder is None or not mention.called:
+    if not mention.called or (holder is None and made):
         return None
+    if holder is None:
+        outside = (s for s in file.tree.body if not isinstance(s, Definition))
+        return [(None, call) for s in outside for call in _named_calls(s, names, name)] or None
     if not made:
         within = mention.method or holder
         functions = [within] if isinstance(within, Function) else []
-        found = [(Called(file, holder, f), call) for f in functions for call in _named_calls(f, names, name)]
-        return found or None
+        named = [(Called(file, holder, f), call) for f in functions for call in _named_calls(f, names, name)]
+        return [*named] or None
     if isinstance(holder, Function):
         return _of_objects(Called(file, holder, holder), names, frozenset())
     kept = frozenset(attribute for attribute, of in made_attributes(holder).items() if not names.isdisjoint(of))
     if any(_is_asked_of_another(node, kept) for node in nodes_below(file.tree)):
         return None
-    found = []
+    found: list[tuple[Called | None, ast.Call]] = []
     for cls in _with_derived(file.tree, holder) if kept else ():
         for function in _functions(cls):
             calls = _of_objects(Called(file, cls, function), frozenset(), kept)
@@ -238,17 +330,20 @@ def _with_derived(tree: ast.Module, cls: ast.ClassDef) -> Iterator[ast.ClassDef]
             yield other
 
 
-def _named_calls(function: Function, names: frozenset[str], name: str) -> Iterator[ast.Call]:
-    for node in nodes_below(function):
+def _named_calls(around: ast.AST, names: frozenset[str], name: str) -> Iterator[ast.Call]:
+    for node in nodes_below(around):
         if isinstance(node, ast.Call):
             called = node.func
             if getattr(called, "id", None) in names or (isinstance(called, ast.Attribute) and called.attr == name):
                 yield node
 
 
-def _of_objects(caller: Called, makers: frozenset[str], kept: frozenset[str]) -> list[tuple[Called, ast.Call]] | None:
+def _of_objects(
+    caller: Called, makers: frozenset[str], kept: frozenset[str]
+) -> list[tuple[Called | None, ast.Call]] | None:
     """The calls, in one function, of what it makes with some names, or of what some attributes of its object hold."""
-    uses, found = _Uses(caller.function), []
+    uses = _Uses(caller.function)
+    found: list[tuple[Called | None, ast.Call]] = []
     own = caller.function.args.args[0].arg if caller.function.args.args else ""
     for node in nodes_below(caller.function):
         made = isinstance(node, ast.Call) and getattr(node.func, "id", "") in makers

@@ -12,6 +12,7 @@ from amplint.infer.names.folders import is_file, root_of, starts
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
+from amplint.project.files import parsed
 from amplint.project.mentions import definitions
 
 if TYPE_CHECKING:
@@ -119,16 +120,8 @@ class File:
 
     def _may_take(self, statement: ast.ImportFrom, file: File) -> bool:
         """Whether what this file imports from may be another: its module has that name, and is no other file."""
-        *parents, name = (statement.module or "").split(".")
-        if name != file.path.stem:
-            return False
-        if statement.level:
-            folders: tuple[Path, ...] = (self.path.parents[min(statement.level, len(self.path.parents)) - 1],)
-        else:
-            folders = starts(root_of(self.path.parent)[0])
-        modules = (folder.joinpath(*parents, f"{name}.py") for folder in folders)
-        found = next((module for module in modules if is_file(module)), None)
-        return found in (None, file.path)
+        module = (statement.module or "").rpartition(".")[2]
+        return module == file.path.stem and imported_from(statement, self.path) in (None, file.path)
 
     def _hands_on(self, alias: ast.alias) -> bool:
         """Whether what is imported is there for others to import: in a package's ``__init__``, or marked so."""
@@ -168,6 +161,30 @@ class File:
             for name in {name for node in nodes for name in named(node)} & found.keys():
                 found[name].append(statement)
         return found
+
+
+def imported_from(statement: ast.ImportFrom, path: Path) -> Path | None:
+    """The file of the project that another one, at ``path``, imports from; None where there is no such file."""
+    if statement.level:
+        folders: tuple[Path, ...] = (path.parents[min(statement.level, len(path.parents)) - 1],)
+    else:
+        folders = starts(root_of(path.parent)[0])
+    *parents, name = (statement.module or "").split(".")
+    modules = (folder.joinpath(*parents, f"{name}.py") for folder in folders)
+    return next((module for module in modules if is_file(module)), None)
+
+
+def has_another(tree: ast.Module, path: Path, file: Path, name: str) -> bool:
+    """Whether a file, at ``path``, imports what a third one defines by a name, and not what ``file`` does."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    taking = [node for node in imports if any(alias.name == name for alias in node.names)]
+    modules = [imported_from(node, path) for node in taking]
+    return bool(modules) and all(module not in (None, file) and _defines(module, name) for module in modules)
+
+
+def _defines(path: Path | None, name: str) -> bool:
+    source = parsed(path) if path is not None else None
+    return source is not None and name in definitions(source.tree)
 
 
 def named(node: ast.AST) -> Iterator[str]:

@@ -239,15 +239,24 @@ def _classes(tree: ast.Module) -> list[ast.ClassDef]:
 def gives(tree: ast.Module, name: str) -> bool:
     """Whether a file sets an attribute of that name, other than a method does of its own object, or has it as a
     string."""
+    if sets(tree, name):
+        return True
+    return any(isinstance(node, ast.Constant) and node.value == name for node in nodes_below(tree))
+
+
+def sets(tree: ast.Module, name: str) -> bool:
+    """Whether a file sets an attribute of that name, other than a method does of its own object."""
     methods = [s for cls in _classes(tree) for s in cls.body if isinstance(s, Function) and s.args.args]
     own = {id(node) for method in methods for node in _asked_of(method, name)}
-    for node in nodes_below(tree):
-        if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
-            if id(node) not in own:
-                return True
-        elif isinstance(node, ast.Constant) and node.value == name:
-            return True
-    return False
+    return any(_sets(node, name) for node in nodes_below(tree) if id(node) not in own)
+
+
+def _sets(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == name and not isinstance(node.ctx, ast.Load)
+    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "setattr":
+        return False
+    return any(getattr(argument, "value", None) == name for argument in node.args)
 
 
 def _mentions(tree: ast.Module, name: str, cls: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from amplint.infer.syntax.behind_constants import left_out
 from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
 from amplint.project.callees import Callees
-from amplint.project.files import mentioning, parsed, spelling
+from amplint.project.files import matching, mentioning, parsed, spelling
 from amplint.project.mentions import (
     Definition,
     Function,
@@ -30,8 +31,10 @@ from amplint.project.mentions import (
     runs_made_of,
     takes,
 )
+from amplint.project.passed import Passed
 from amplint.project.scopes import scope_of
-from amplint.project.unusable import Unusable, gives
+from amplint.project.takers import has_another
+from amplint.project.unusable import Unusable, gives, sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -88,6 +91,7 @@ class Ways:
         self.unusable = Unusable(
             facts.source, facts.torch_version, callees, attributes, self.spelling, facts.classes_around
         )
+        self._passed = Passed(self)
         self._targets = {
             row: d
             for d in definitions(facts.source.tree).values()
@@ -150,10 +154,23 @@ class Ways:
         files = self.spelling(name)
         return files is None or any(gives(file.tree, name) for file in files)
 
+    def is_set(self, name: str) -> bool:
+        """Whether a file sets an attribute of that name of an object that is not its own; so where files are too many
+        to be searched."""
+        word = re.escape(name.encode())
+        pattern = re.compile(rb"\.%b\b[^\n=]*=|\bsetattr\b[^\n]*\b%b\b" % (word, word))
+        paths = matching(*self._scope, contents.age(), pattern)
+        files = (self._parse(path) for path in {self.path, *paths}) if paths is not None else ()
+        return paths is None or any(sets(file.tree, name) for file in files if file is not None)
+
     def leave_out(self, row: int) -> bool:
         """Whether constants of the file leave a line out, and no file sets them."""
         found = [names for first, last, names in left_out(self.file.tree) if first <= row <= last]
         return any(not any(map(self.is_given, names)) for names in found)
+
+    def lack(self, file: Source, row: int, column: int | None = None) -> bool:
+        """Whether no call in the project passes what a place in one of its files needs to be run."""
+        return self._scope.whole and self._passed.lack(file, row, column)
 
     def _read(self, paths: tuple[Path, ...] | None) -> list[Source] | None:
         """The files of these that are no tests; None where they are too many."""
@@ -179,10 +196,14 @@ class Ways:
             return None
         parsed = (self._parse(path) for path in paths if path != file.path)
         others = [other for other in parsed if other is not None and not is_test(other.tree)]
-        if len(others) > MAX_FILES:
+        users = [file, *(other for other in others if not self._means_another(other, file, name))]
+        if len(users) > MAX_FILES + 1:
             return None
-        users = [file, *(other for other in others if name not in definitions(other.tree))]
         return [(user, mention) for user in users for mention in mentions(user.tree).get(name, ())]
+
+    def _means_another(self, user: Source, file: Source, name: str) -> bool:
+        """Whether what a file mentions by a name is its own, or that of a third file."""
+        return name in definitions(user.tree) or has_another(user.tree, user.path, file.path, name)
 
     def is_exported(self, file: Source, name: str) -> bool:
         """Whether the ``__init__`` of a package takes a name of a file, or all of them, for others to use."""
@@ -271,6 +292,7 @@ class _Walk:
             (path, mention): user
             for (path, mention), user in others.items()
             if not self._ways.unusable.holds(user, mention.row)
+            and not self._ways.lack(user, mention.row, mention.column)
         }
         self.ended = self.ended or len(used) < len(others)
         if not others or any(mention.definition is None for _, mention in used):
