@@ -161,7 +161,7 @@ def penalty(model, x):
         if not scenarios:
             return
         backward = facts.training.moments_of(Step.BACKWARD)
-        scales = any(moment.event.gradients != (Gradients.PLAIN,) for moment in backward)
+        scales = any(not {Gradients.PLAIN, Gradients.ENTRY}.issuperset(m.event.gradients) for m in backward)
         if not scales and not facts.training.moments_of(*_TRAINS):
             return
         spoken: set[tuple[int, int]] = set()

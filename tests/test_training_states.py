@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
 from rule_harness import source_of
 
 from amplint.infer.flow.training.steps import Gradients, Step
@@ -41,6 +42,35 @@ def test_paths_that_exclude_each_other_are_told_apart() -> None:
     """)
     (step,) = training.moments_of(Step.OPTIMIZER_STEP)
     assert step.gradients == {Gradients.PLAIN}
+
+
+STEP = """
+    class Trainer:
+        def __init__(self):
+            self.scaler = GradScaler()
+            self.optimizer = torch.optim.SGD([], 1.0)
+
+        def backward(self, loss):
+            BACKWARD
+            self.scaler.step(self.optimizer)
+"""
+
+
+@pytest.mark.parametrize(
+    ("backward", "more", "expected"),
+    [
+        ("loss.backward()", "", Gradients.ENTRY),
+        ("loss = loss / 2\n            loss.backward()", "", Gradients.ENTRY),
+        ("loss.mean().backward()", "", Gradients.ENTRY),
+        ("loss = self.model(loss)\n            loss.backward()", "", Gradients.PLAIN),
+        ("loss.backward()", "        def train(self, x):\n            self.backward(x.mean())\n", Gradients.PLAIN),
+        ("print(self.scaler.scale(loss))\n            loss.backward()", "", Gradients.PLAIN),
+    ],
+)
+def test_who_passes_a_loss_may_have_scaled_it(backward: str, more: str, expected: Gradients) -> None:
+    training = training_of(STEP.replace("BACKWARD", backward) + more)
+    (step,) = training.moments_of(Step.SCALER_STEP)
+    assert step.gradients == {expected}
 
 
 def test_work_is_bounded() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amplint.infer.flow.training.roles import Role
@@ -99,13 +100,42 @@ class Events:
         if isinstance(loss, ast.Call) and self._roles.scaler(loss.func, scope) is not None:
             return (Gradients.SCALED,)  # refused: a scaler cannot be called
         roles = {thing.role for thing in self._roles.of(loss, scope)}
+        if roles <= {Role.OTHER} and self._is_passed_unseen(loss, scope):
+            return (Gradients.ENTRY,)
         if Role.SCALED not in roles:
             return (Gradients.PLAIN,)
         return (Gradients.SCALED,) if roles == {Role.SCALED} else (Gradients.SCALED, Gradients.PLAIN)
 
+    def _is_passed_unseen(self, loss: ast.expr, scope: Scope) -> bool:
+        """Whether a loss is what callers in other files pass, who may have scaled it: the function does not."""
+        name = _root(loss)
+        if name not in {parameter.arg for parameter in scope.parameters()} or id(scope) in self._called:
+            return False
+        given = (value for target, value in scope.assignments if isinstance(target, ast.Name) and target.id == name)
+        if not all(_root(value.left if isinstance(value, ast.BinOp) else value) == name for value in given):
+            return False
+        scaled = (
+            call.args for call in scope.calls if isinstance(call.func, ast.Attribute) and call.func.attr == "scale"
+        )
+        return not any(isinstance(value, ast.Name) and value.id == name for values in scaled for value in values)
+
+    @cached_property
+    def _called(self) -> set[int]:
+        """The functions that the file itself calls, by ``id``."""
+        scopes = self._program.scopes
+        callees = (self._program.callee(call, scope) for scope in scopes for call in scope.calls)
+        return {id(callee) for callee in callees if callee is not None}
+
     def _argument(self, call: ast.Call, scope: Scope) -> Place | None:
         given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "optimizer"), None)
         return self._program.place(given, scope) if given is not None else None
+
+
+def _root(node: ast.expr) -> str | None:
+    """The variable of which an expression is a part, or a method's result."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _is_super(node: ast.expr) -> bool:
