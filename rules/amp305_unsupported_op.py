@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import dtype_of_tensor, is_stable, short_name
-from amplint.claims.refused_operands import INITIALISATION, Refusal, device_of, refusals
+from amplint.claims.refused_operands import Refusal, device_of, refusals
 from amplint.rewriting.casts import result_dtype
 from amplint.rewriting.nodes import find_operand
 from amplint.rule import Applicability, Edit, Example, Rule, Severity, Span, Suspect
@@ -161,12 +161,12 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     message = f"{short_name(worst.use.op)} has no kernel for {given} on {device}: it raises"
     if short_name(worst.use.op) == "numpy":
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
-    elif worst.use.op.startswith(INITIALISATION):
+    elif worst.initialises:
         message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"
     elif worst.last is not None:
         release = f"torch {worst.last[0]}.{worst.last[1]}"
         message = f"{short_name(worst.use.op)} has no kernel for {given} on {device} in {release}: it raises there"
-    cited = worst.last is not None or worst.use.op.startswith(INITIALISATION)
+    cited = worst.last is not None or worst.initialises
     return Suspect(
         span=span,
         node=span,
@@ -182,7 +182,7 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
 
 def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     """The operation in float32, and its result in the operand's dtype again."""
-    if refusal.use.op.startswith(INITIALISATION):
+    if refusal.initialises:
         return _initialised(node, refusal, visit)
     edits = []
     for operand in refusal.operands:

@@ -120,7 +120,16 @@ REPOSITORY = {"pyproject.toml": "", "package/model.py": "", "programs/train.py":
     ("further", "expected"),
     [
         ({}, ["left-over"]),
-        ({"programs/evaluate.py": "from package.layers import Left\n"}, []),
+        ({"programs/evaluate.py": "from package.layers import Left\nLeft()\n"}, []),
+        ({"programs/evaluate.py": "from package.layers import Left\n"}, ["left-over"]),
+        ({"pyproject.toml": "[project]\n", "programs/evaluate.py": "from package.layers import Left\n"}, []),
+        ({"other/__init__.py": "from package.layers import Left\n"}, ["left-over"]),
+        ({"other/__init__.py": "from package.layers import Left\n", "use.py": "import other\nother.Left()\n"}, []),
+        ({"other/__init__.py": "from package.layers import *\n"}, ["left-over"]),
+        ({"other/__init__.py": "from package.layers import *\n", "use.py": "import other\ngetattr(other, x)\n"}, []),
+        ({"setup.py": "", "other/__init__.py": "from package.layers import *\n"}, []),
+        ({"use.py": "from package.layers import Left\nisinstance(x, Left)\n"}, ["left-over"]),
+        ({"use.py": "from package.layers import Left\n\ndef f(x: Left) -> Left:\n    pass\n"}, ["left-over"]),
         ({"programs/model.yaml": "target: package.layers.Left\n"}, []),
     ],
 )
@@ -233,8 +242,11 @@ OTHER = {
     [
         ("from other.layers import Left\n", ["left-over"]),
         ("from .other.layers import Left\n", ["left-over"]),
-        ("from missing.layers import Left\n", []),
-        ("from package.layers import Left\n", []),
+        ("import other.layers as layers\nlayers.Left()\n", ["left-over"]),
+        ("from other import layers\nlayers.Left()\n", ["left-over"]),
+        ("from missing.layers import Left\nLeft()\n", []),
+        ("from package.layers import Left\nLeft()\n", []),
+        ("from package import layers\nlayers.Left()\n", []),
     ],
 )
 def test_what_is_taken_from_another_file_of_that_name_is_another(

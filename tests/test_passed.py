@@ -405,3 +405,11 @@ def test_what_another_file_defines_by_that_name_is_another(tmp_path: Path, modul
     more = f"from .{module} import Scores\n\ndef make():\n    return Scores(kind='low')\n"
     files = {**model("return self.scores(x, mask)"), "scores.py": LOW, "other.py": other, "more.py": more}
     assert is_doubted(tmp_path, files) is expected
+
+
+@pytest.mark.parametrize(("used", "expected"), [("Model", True), ("Model, Left", False)])
+def test_what_only_the_left_over_pass_is_passed_by_none(tmp_path: Path, used: str, expected: bool) -> None:
+    left = MODEL.replace("MADE", "Scores()").replace("PARAMETERS", "x, mask").replace("class Model", "class Left")
+    models = model("return self.scores(x)")["model.py"] + left.replace("CALL", "return self.scores(x, mask)")
+    program = f"from .model import {used}\nprint({used})\n"
+    assert is_doubted(tmp_path, {"model.py": models, "program.py": program}) is expected

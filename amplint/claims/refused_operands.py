@@ -22,6 +22,7 @@ from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import NONE, Const, Number
 from amplint.infer.torch_model.memories import on_host
 from amplint.infer.torch_model.torch_ops import NUMPY, find_op
+from amplint.infer.torch_model.uses import INITIALISATION
 from amplint.judge import doubts
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import FileFacts, Operand, Use
     from amplint.judge.certainty import Standing
 
-INITIALISATION = "torch.nn.init."
 _PROMOTING = ("promote", "float", "complex", "real")
 """Results of operations that bring their operands to one dtype first: a float32 one lets the others in."""
 
@@ -54,6 +54,11 @@ class Refusal:
     def of_handed_weights(self) -> bool:
         """Whether an operand comes of the weights of a model that the code is handed."""
         return any(o.handed for lane in self.lanes for each in self.operands for o in lineage(each.value.origin, lane))
+
+    @property
+    def initialises(self) -> bool:
+        """Whether it fills a parameter of a module that is made."""
+        return self.use.op.startswith(INITIALISATION)
 
     def gives_one_tensor(self, facts: FileFacts) -> bool:
         """Whether the operation gives one tensor in the dtype that it computes in."""
@@ -101,6 +106,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
         lanes = assumed(unproven_doubted(lanes, doubts.OLDER_AND_ASSUMED))
     elif use.op.startswith(INITIALISATION):
         lanes = assumed(lanes)
+        if not use.low_default and not facts.named:
+            lanes = unproven_doubted(lanes, doubts.DEFAULT_UNSEEN)
     return Refusal(use, tuple(o for o, low in operands if low.keys() & lanes.keys()), lanes, last)
 
 

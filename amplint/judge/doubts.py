@@ -107,7 +107,7 @@ UNKNOWN_ON_A_PATH = _likely(
 )
 DEFAULT_UNSEEN = _possible(
     "default-unseen",
-    _OPERANDS,
+    f"{_OPERANDS} AMP305",
     "Only a model that is constructed under a 16-bit default dtype fails, and nothing in the file sets one.",
 )
 NEVER_CONVERTED = _possible(

@@ -19,7 +19,7 @@ from amplint import contents
 from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
 from amplint.project.files import TooLargeError, parsed, read_all, spelling
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
-from amplint.project.scopes import scope_of
+from amplint.project.scopes import is_installed, scope_of
 from amplint.project.takers import ANY, File
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.state.facts import FileFacts
     from amplint.project.mentions import Definition
+    from amplint.source import Source
 
 MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
@@ -40,26 +41,30 @@ class Leftovers:
     def __init__(self, facts: FileFacts) -> None:
         scope = scope_of(facts)
         self._scope = scope.folder if scope.whole else None
-        self._file = File(facts.path, facts.source)
+        self._file = File(facts.path, facts.source, is_installed(facts.path))
         self._files = {facts.path: self._file}
-        self._known: dict[str, bool] = {}
+        self._known: dict[tuple[Path, str], bool] = {}
         self._takes: dict[Path, set[str] | None] = {}
 
     def hold(self, row: int) -> bool:
         """Whether a line stands in a definition that nothing in the project mentions but such, while other files of the
         package, or its own program, take what else the file defines."""
-        if self._scope is None:
-            return False
         target = next((d for d in self._file.found.values() if d.lineno <= row <= (d.end_lineno or row)), None)
-        if target is None:
-            return False
-        if target.name not in self._known:
-            self._known[target.name] = self._is_left(target)
-        return self._known[target.name]
+        return target is not None and self._holds(self._file, target)
 
-    def _is_left(self, target: Definition) -> bool:
+    def hold_of(self, source: Source, definition: Definition) -> bool:
+        """The same of what another file of the project defines."""
+        return self._scope is not None and self._holds(self._of(source.path, source), definition)
+
+    def _holds(self, file: File, target: Definition) -> bool:
+        key = file.path, target.name
+        if key not in self._known:
+            self._known[key] = self._scope is not None and self._is_left(file, target)
+        return self._known[key]
+
+    def _is_left(self, file: File, target: Definition) -> bool:
         """Whether nothing mentions a definition, but itself and others that nothing mentions."""
-        pending, seen = [(self._file, target)], {(self._file.path, target.name)}
+        pending, seen = [(file, target)], {(file.path, target.name)}
         while pending:
             file, definition = pending.pop()
             users = self._users(file, definition)
@@ -101,13 +106,13 @@ class Leftovers:
 
     def _taken(self, file: File, through: tuple[Path, ...] = ()) -> set[str] | None:
         """Names that other files take from a file; None where they may take any."""
-        others = self._spelling(file.path.stem)
-        if others is None or file.by_text or file.path.stem == "__init__":
+        others = self._spelling(file.module)
+        if others is None or file.by_text or _is_exporting(file):
             return None
         taken: set[str] = set()
         for other in others:
             for name in other.taken(file) if other is not file else ():
-                if name is None or other.path.stem == "__init__":
+                if name is None or _is_exporting(other):
                     return None
                 if name != ANY:
                     taken.add(name)
@@ -129,8 +134,17 @@ class Leftovers:
         for path in paths:
             source = parsed(path) if path not in self._files else None
             if source is not None:
-                self._files[path] = File(path, source)
+                self._of(path, source)
         return [self._files[path] for path in paths if path in self._files]
+
+    def _of(self, path: Path, source: Source) -> File:
+        if path not in self._files:
+            self._files[path] = File(path, source, is_installed(path))
+        return self._files[path]
+
+
+def _is_exporting(file: File) -> bool:
+    return file.path.stem == "__init__" and file.installed
 
 
 def _is_named_in_texts(package: Path, name: str) -> bool:

@@ -136,7 +136,7 @@ class Passed:
         found: list[tuple[Called | None, ast.Call]] = []
         for file, mention in self._ways.users(called.file, called.holder.name) or ():
             user = mention.definition
-            if user is called.holder and file is called.file:
+            if (user is called.holder and file is called.file) or self._ways.is_left(file, mention):
                 continue
             if isinstance(user, ast.ClassDef) and mention.method is None and not (mention.called or made):
                 calls = self._calls_of_derived(called, file, user, local_names(file.tree, called.holder.name))

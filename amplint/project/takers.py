@@ -27,13 +27,16 @@ ANY = "*"
 _BY_TEXT = re.compile(rb"\b(?:globals|locals|vars|eval|exec|__getattr__|__subclasses__|getmembers)\b|sys\.modules")
 _BUILTINS = frozenset(("globals", "eval", "exec", "getmembers"))
 _OF_HERE = frozenset(("locals", "vars"))
+_ASKING = frozenset(("isinstance", "issubclass"))
 
 
 class File:
-    """One file of a project."""
+    """One file of a project; ``installed``: for others to import from."""
 
-    def __init__(self, path: Path, source: Source) -> None:
+    def __init__(self, path: Path, source: Source, installed: bool) -> None:
         self.path = path
+        self.installed = installed
+        self.module = path.parent.name if path.stem == "__init__" else path.stem
         self._source = source
         self._tree = source.tree
 
@@ -88,7 +91,7 @@ class File:
         elsewhere = {alias.asname or alias.name for node in strange for alias in node.names}
         known = {id(alias) for node in strange for alias in node.names}
         taking = [alias for alias in self._aliases if alias.name == name and id(alias) not in known]
-        if taking and (any(map(self._hands_on, taking)) or not self._uses_any(file)):
+        if taking and (any(map(self._hands_on, taking)) or (self.installed and not self._uses_any(file))):
             return None
         names = {name, *(alias.asname for alias in taking if alias.asname)}
         own = name in self.found or name in elsewhere
@@ -96,14 +99,16 @@ class File:
         def is_named(node: ast.AST) -> bool:
             if isinstance(node, ast.alias) or (own and isinstance(node, ast.Name) and node.id == name):
                 return False
-            return id(node) not in self._torch and not names.isdisjoint(named(node))
+            if isinstance(node, ast.Attribute) and self._is_anothers(node, file):
+                return False
+            return id(node) not in self._passed_over and not names.isdisjoint(named(node))
 
         return self._defining(s for s in self._tree.body if any(map(is_named, ast.walk(s))))
 
     def taken(self, file: File) -> Iterator[str | None]:
         """Names that this file takes from another, or its own name: :data:`ANY` with all of them, None where it may
         take any."""
-        module = file.path.stem
+        module = file.module
         modules: set[str] = set()
         for node in self._nodes:
             if isinstance(node, ast.ImportFrom) and self._may_take(node, file):
@@ -121,12 +126,13 @@ class File:
     def _may_take(self, statement: ast.ImportFrom, file: File) -> bool:
         """Whether what this file imports from may be another: its module has that name, and is no other file."""
         module = (statement.module or "").rpartition(".")[2]
-        return module == file.path.stem and imported_from(statement, self.path) in (None, file.path)
+        return module == file.module and imported_from(statement, self.path) in (None, file.path)
 
     def _hands_on(self, alias: ast.alias) -> bool:
         """Whether what is imported is there for others to import: in a package's ``__init__``, or marked so."""
         line = self._source.data.splitlines()[alias.lineno - 1]
-        return self.path.stem == "__init__" or self.by_text or alias.asname == alias.name or b"noqa" in line
+        exported = self.path.stem == "__init__" and self.installed
+        return exported or self.by_text or alias.asname == alias.name or b"noqa" in line
 
     def _uses_any(self, file: File) -> bool:
         """Whether anything that is imported from another file is used: else it is all there for others to import."""
@@ -152,12 +158,38 @@ class File:
         return {id(reference.node) for reference in references(self._tree)}
 
     @cached_property
+    def _passed_over(self) -> set[int]:
+        """What uses nothing: torch's own, annotations, and tests of a type."""
+        asked = (n.args[1:] for n in self._nodes if isinstance(n, ast.Call) and getattr(n.func, "id", "") in _ASKING)
+        annotated = (getattr(n, "annotation", None) or getattr(n, "returns", None) for n in self._nodes)
+        outer = [*(part for parts in asked for part in parts), *(node for node in annotated if node is not None)]
+        return self._torch | {id(part) for node in outer for part in ast.walk(node)}
+
+    def _is_anothers(self, node: ast.Attribute, file: File) -> bool:
+        """Whether an attribute is what a third file defines by that name, asked of its module."""
+        path = self._modules.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        return path not in (None, file.path) and _defines(path, node.attr)
+
+    @cached_property
+    def _modules(self) -> dict[str, Path]:
+        """By variable, the file of the module that is imported there."""
+        found: dict[str, Path | None] = {}
+        for node in self._nodes:
+            if isinstance(node, ast.Import):
+                own = ((alias.asname or alias.name, alias.name) for alias in node.names)
+                found |= {name: _file_of(module, 0, self.path) for name, module in own if "." not in name}
+            elif isinstance(node, ast.ImportFrom):
+                own = ((a.asname or a.name, f"{node.module or ''}.{a.name}".strip(".")) for a in node.names)
+                found |= {name: _file_of(module, node.level, self.path) for name, module in own}
+        return {name: path for name, path in found.items() if path is not None}
+
+    @cached_property
     def _mentioning(self) -> dict[str, list[ast.stmt]]:
         """The statements at the top of the file that mention what it defines, by name: not what tries the file out when
         it is run itself."""
         found: dict[str, list[ast.stmt]] = {name: [] for name in self.found}
         for statement in (statement for statement in self._tree.body if not is_script(statement)):
-            nodes = (node for node in nodes_below(statement) if id(node) not in self._torch)
+            nodes = (node for node in nodes_below(statement) if id(node) not in self._passed_over)
             for name in {name for node in nodes for name in named(node)} & found.keys():
                 found[name].append(statement)
         return found
@@ -165,13 +197,19 @@ class File:
 
 def imported_from(statement: ast.ImportFrom, path: Path) -> Path | None:
     """The file of the project that another one, at ``path``, imports from; None where there is no such file."""
-    if statement.level:
-        folders: tuple[Path, ...] = (path.parents[min(statement.level, len(path.parents)) - 1],)
+    return _file_of(statement.module or "", statement.level, path)
+
+
+def _file_of(module: str, level: int, path: Path) -> Path | None:
+    """The file of a module, or a package's ``__init__``, that a file at ``path`` imports."""
+    if level:
+        folders: tuple[Path, ...] = (path.parents[min(level, len(path.parents)) - 1],)
     else:
         folders = starts(root_of(path.parent)[0])
-    *parents, name = (statement.module or "").split(".")
-    modules = (folder.joinpath(*parents, f"{name}.py") for folder in folders)
-    return next((module for module in modules if is_file(module)), None)
+    *parents, name = module.split(".")
+    around = [folder.joinpath(*parents) for folder in folders]
+    files = (file for folder in around for file in (folder / f"{name}.py", folder / name / "__init__.py"))
+    return next((file for file in files if is_file(file)), None)
 
 
 def has_another(tree: ast.Module, path: Path, file: Path, name: str) -> bool:

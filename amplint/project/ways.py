@@ -17,6 +17,7 @@ from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
 from amplint.project.callees import Callees
 from amplint.project.files import matching, mentioning, parsed, spelling
+from amplint.project.leftovers import Leftovers
 from amplint.project.mentions import (
     Definition,
     Function,
@@ -32,7 +33,7 @@ from amplint.project.mentions import (
     takes,
 )
 from amplint.project.passed import Passed
-from amplint.project.scopes import scope_of
+from amplint.project.scopes import is_installed, scope_of
 from amplint.project.takers import has_another
 from amplint.project.unusable import Unusable, gives, sets
 
@@ -92,6 +93,7 @@ class Ways:
             facts.source, facts.torch_version, callees, attributes, self.spelling, facts.classes_around
         )
         self._passed = Passed(self)
+        self._leftovers = Leftovers(facts)
         self._targets = {
             row: d
             for d in definitions(facts.source.tree).values()
@@ -172,6 +174,10 @@ class Ways:
         """Whether no call in the project passes what a place in one of its files needs to be run."""
         return self._scope.whole and self._passed.lack(file, row, column)
 
+    def is_left(self, file: Source, mention: Mention) -> bool:
+        """Whether what mentions a name is left over: nothing in the project uses it."""
+        return mention.definition is not None and self._leftovers.hold_of(file, mention.definition)
+
     def _read(self, paths: tuple[Path, ...] | None) -> list[Source] | None:
         """The files of these that are no tests; None where they are too many."""
         if paths is None or len(paths) > MAX_PARSED:
@@ -207,6 +213,8 @@ class Ways:
 
     def is_exported(self, file: Source, name: str) -> bool:
         """Whether the ``__init__`` of a package takes a name of a file, or all of them, for others to use."""
+        if not is_installed(file.path):
+            return False
         words = (name, file.path.stem)
         paths = {path for word in words for path in mentioning(*self._scope, contents.age(), word.encode()) or ()}
         packages = (self._parse(path) for path in paths if path.name == "__init__.py")
@@ -294,6 +302,7 @@ class _Walk:
             if not self._ways.unusable.holds(user, mention.row)
             and not self._ways.lack(user, mention.row, mention.column)
         }
+        used = {at: user for at, user in used.items() if not self._ways.is_left(user, at[1])} or used
         self.ended = self.ended or len(used) < len(others)
         if not others or any(mention.definition is None for _, mention in used):
             return False

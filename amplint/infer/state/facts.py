@@ -310,7 +310,8 @@ class Use:
 
     ``operands``: its tensors, with the dtypes that the kernel sees after autocast's casts; of a constructor or an
     assignment the tensor that is filled. ``numbers``: extreme Python numbers among the arguments, by parameter.
-    ``arguments`` are the arguments' values by parameter, ``nodes`` their expressions.
+    ``arguments`` are the arguments' values by parameter, ``nodes`` their expressions. ``low_default``: of what only a
+    module that is made in low precision runs there, whether something says that one is.
     """
 
     node: ast.expr | ast.stmt
@@ -322,6 +323,7 @@ class Use:
     live: int = 0
     in_module: bool = False
     function: int = 0
+    low_default: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.values import Const, Limit, Tensor, Trait, Value, extreme_of
 from amplint.infer.state.facts import Operand, Use
+from amplint.infer.torch_model.default_dtype import may_be_low
 from amplint.infer.torch_model.mismatches import refuse
 from amplint.infer.torch_model.ranges import LARGEST, refusing
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from amplint.infer.torch_model.torch_ops import Op
 
 
+INITIALISATION = "torch.nn.init."
+"""What fills the parameters of a module when it is made, before anything is cast."""
 _READ_NUMBERS = ("masked_fill", "index_fill", "where")
 """Operations to whose dtype a 0-dim tensor is converted as a Python number is: run in torch 2.13, ``masked_fill`` and
 ``index_fill`` refuse one out of its range, ``where`` makes it infinite."""
@@ -80,7 +83,8 @@ def _record(
     bound: dict[str, Value],
     nodes: dict[str, ast.expr],
 ) -> None:
-    use = Use(node, name, tuple(operands), numbers, bound, nodes, frame.live, frame.in_module, frame.function)
+    low = not name.startswith(INITIALISATION) or may_be_low(frame.session, frame.namespace)
+    use = Use(node, name, tuple(operands), numbers, bound, nodes, frame.live, frame.in_module, frame.function, low)
     frame.session.recorder.use(frame, use)
 
 
