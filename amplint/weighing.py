@@ -6,11 +6,12 @@ A file of no package may be a part of a program that is shown alone: of what is 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint.claims.autocast_queries import Asked
 from amplint.claims.caught import has_substitute
-from amplint.claims.seen_ways import only_through
+from amplint.claims.seen_ways import only_got, only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
 from amplint.infer.syntax.scripts import asks_for_low_precision
@@ -67,6 +68,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     ways = ways_in(facts, judging)
     scope = scope_of(facts)
     packaged, other = scope.whole, scope.whole and sets_default_dtype(scope)
+    lacking = partial(ways.lack, facts.source)
     weighed = []
     for rule, suspect in suspects:
         row = suspect.span.start.row
@@ -79,7 +81,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
                 doubts.UNANSWERED: ways.unusable.unanswered(row),
                 doubts.FAILS_ANYHOW: ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
                 doubts.PASSED_BY_NONE: packaged and passed_by_none(ways, suspect),
-                doubts.NOT_PASSED: ways.lack(facts.source, row),
+                doubts.NOT_PASSED: lacking(row) or only_got(facts, suspect.span, lacking),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))
         elif suspect.standing.told and ways.unusable.fails(facts.source, row):

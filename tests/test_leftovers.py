@@ -127,7 +127,11 @@ REPOSITORY = {"pyproject.toml": "", "package/model.py": "", "programs/train.py":
         ({"other/__init__.py": "from package.layers import Left\n", "use.py": "import other\nother.Left()\n"}, []),
         ({"other/__init__.py": "from package.layers import *\n"}, ["left-over"]),
         ({"other/__init__.py": "from package.layers import *\n", "use.py": "import other\ngetattr(other, x)\n"}, []),
+        ({"other/__init__.py": "from package.layers import Left\n", "use.py": "import other\ngetattr(other, x)\n"}, []),
+        ({"other/__init__.py": "from package.layers import Left\n", "use.py": "import other\nother.__dict__[x]\n"}, []),
         ({"setup.py": "", "other/__init__.py": "from package.layers import *\n"}, []),
+        ({"use.py": "def f(kind='left'):\n    return kind == 'Left'\n"}, ["left-over"]),
+        ({"use.py": "def f(kind='Left'):\n    return kind\n"}, []),
         ({"use.py": "from package.layers import Left\nisinstance(x, Left)\n"}, ["left-over"]),
         ({"use.py": "from package.layers import Left\n\ndef f(x: Left) -> Left:\n    pass\n"}, ["left-over"]),
         ({"programs/model.yaml": "target: package.layers.Left\n"}, []),
@@ -227,6 +231,25 @@ def test_what_derives_from_the_left_is_left(tmp_path: Path, kept: str, expected:
 def test_what_only_its_own_trial_uses_is_left(tmp_path: Path) -> None:
     tried = f"{LAYERS}\ndef _try():\n    Left()(torch.ones(4))\n\nif __name__ == '__main__':\n    _try()\n"
     assert doubts(tmp_path, TAKEN, tried) == ["left-over"]
+
+
+@pytest.mark.parametrize(
+    ("further", "expected"),
+    [
+        ({}, ["left-over"]),
+        ({"use.py": "from package.base import Base\nBase.__subclasses__()\n"}, []),
+        ({"use.py": "import inspect, package\ninspect.getmembers(package)\n"}, []),
+        ({"setup.py": ""}, []),
+    ],
+)
+def test_what_derives_from_what_is_used_is_found_by_nothing(
+    tmp_path: Path, further: dict[str, str], expected: list[str]
+) -> None:
+    base = "from torch import nn\n\nclass Base(nn.Module):\n    pass\n"
+    derived = LAYERS.replace("(nn.Module):\n    def", "(Base):\n    def").replace(
+        "import nn", "import nn\nfrom .base import Base"
+    )
+    assert doubts(tmp_path, {**REPOSITORY, "package/base.py": base, **further}, derived) == expected
 
 
 OTHER = {

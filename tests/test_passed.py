@@ -52,13 +52,13 @@ def model(call: str, made: str = "Scores()", parameters: str = "x, mask") -> dic
     return {"model.py": MODEL.replace("CALL", call).replace("MADE", made).replace("PARAMETERS", parameters)}
 
 
-def doubts(folder: Path, files: dict[str, str], body: str = MASKED) -> list[str]:
+def doubts(folder: Path, files: dict[str, str], body: str = MASKED, code: str = "AMP301") -> list[str]:
     package = folder / "package"
     package.mkdir()
     for name, text in {"__init__.py": "", "scores.py": SCORES.replace("BODY", body), **files}.items():
         (package / name).write_text(text)
-    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=["AMP301"])
-    found = [f for f in check_file(package / "scores.py", options).findings if f.code == "AMP301"]
+    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=[code])
+    found = [f for f in check_file(package / "scores.py", options).findings if f.code == code]
     assert len(found) == 1
     return [held.doubt.name for held in found[0].doubts]
 
@@ -413,3 +413,40 @@ def test_what_only_the_left_over_pass_is_passed_by_none(tmp_path: Path, used: st
     models = model("return self.scores(x)")["model.py"] + left.replace("CALL", "return self.scores(x, mask)")
     program = f"from .model import {used}\nprint({used})\n"
     assert is_doubted(tmp_path, {"model.py": models, "program.py": program}) is expected
+
+
+GRID = """
+import torch
+from torch import nn
+
+class Scores(nn.Module):
+    def __init__(self, grid=False):
+        super().__init__()
+        self.grid = grid
+        self.query = nn.Linear(4, 4)
+
+    def positions(self):
+        return torch.linspace(0, 1, 4, dtype=torch.float32)
+
+    def forward(self, x):
+        x = self.query(x)
+        if self.grid:
+            x = x + self.positions()
+        CALL
+        return self.query(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "made", "expected"),
+    [
+        ("pass", "Scores(grid=0)", ["not-passed"]),
+        ("pass", "Scores()", ["not-passed"]),
+        ("pass", "Scores(grid=1)", []),
+        ("print(self.positions())", "Scores()", []),
+    ],
+)
+def test_what_is_computed_only_there_is_met_nowhere(tmp_path: Path, call: str, made: str, expected: list[str]) -> None:
+    program = f"from .scores import Scores\n\nmodel = {made}\n"
+    files = {"scores.py": GRID.replace("CALL", call), "program.py": program}
+    assert doubts(tmp_path, files, code="AMP110") == expected

@@ -35,6 +35,14 @@ def only_through(facts: FileFacts, span: Span, shut: Callable[[int], bool]) -> b
     )
 
 
+def only_got(facts: FileFacts, span: Span, shut: Callable[[int], bool]) -> bool:
+    """Whether the operands at ``span`` were seen to disagree, and one of them got its dtype on a line that is ``shut``
+    each time."""
+    met = _Ways.of(facts).met.get(span, ())
+    told = [c.causes for _, m in met if (c := in_context(facts, m)) is not None and c.standing.told]
+    return bool(told) and all(_is_got_there(facts, causes, shut) for causes in told)
+
+
 def _is_got_there(facts: FileFacts, causes: Iterable[Cause], shut: Callable[[int], bool]) -> bool:
     """Whether an operand got its dtype on a line that is shut."""
     return any(cause.filename == facts.path and shut(cause.span.start.row) for cause in causes)

@@ -2,8 +2,9 @@
 mentions this.
 
 A file that no other takes from is the user's to take from, unless it is a program that uses what else it defines; so is
-one that others take whole. A class whose base is not torch's may be found by that base, and what is decorated may be
-registered by it. An import alone uses nothing, but where it hands the name on.
+one that others take whole. A class whose base is not torch's may be found by that base, unless nothing in a project
+that nobody installs finds classes so, and what is decorated may be registered by it. An import alone uses nothing, but
+where it hands the name on.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint import contents
 from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
-from amplint.project.files import TooLargeError, parsed, read_all, spelling
+from amplint.project.files import TooLargeError, matching, parsed, read_all, spelling
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
 from amplint.project.scopes import is_installed, scope_of
 from amplint.project.takers import ANY, File
@@ -33,6 +34,9 @@ MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
 MAX_DEFINITIONS = 24
 """Definitions that are looked at for one."""
+
+
+_BY_BASE = re.compile(rb"\b(?:__subclasses__|__init_subclass__|getmembers|metaclass)\b")
 
 
 class Leftovers:
@@ -77,11 +81,21 @@ class Leftovers:
 
     def _users(self, file: File, definition: Definition) -> list[tuple[File, Definition]] | None:
         """The definitions that mention one, and those that it may be found by; None where anything else may."""
-        own = file.users(definition) if file.is_plain(definition) else None
+        plain = file.is_plain(definition, strict=self._finds_by_base)
+        own = file.users(definition) if plain else None
         others = self._users_elsewhere(file, definition.name) if own is not None else None
         if own is None or others is None or _is_named_in_texts(self._folder, definition.name):
             return None
-        return [*((file, user) for user in (*own, *file.bases(definition))), *others]
+        bases = file.bases(definition) if self._finds_by_base else []
+        return [*((file, user) for user in (*own, *bases)), *others]
+
+    @cached_property
+    def _finds_by_base(self) -> bool:
+        """Whether the project may find classes by what they derive from, as who takes from it may."""
+        if self._file.installed:
+            return True
+        paths = matching(self._folder, True, contents.age(), _BY_BASE)
+        return paths is None or bool(paths)
 
     def _users_elsewhere(self, file: File, name: str) -> list[tuple[File, Definition]] | None:
         """The definitions of other files of the project that mention a name; None where anything else does, or too many
@@ -89,7 +103,7 @@ class Leftovers:
         found = []
         for other in self._spelling(name) or ():
             users = other.users_of(file, name) if other is not file else []
-            if users is None:
+            if users is None or (other.imports(file, name) and self._is_taken_whole(other)):
                 return None
             found += [(other, user) for user in users]
         return found if self._spelling(name) is not None else None
@@ -97,12 +111,15 @@ class Leftovers:
     def _leaves(self, file: File, name: str) -> bool:
         """Whether other files take by its name what a file defines, and none takes all of it or lets its users do so;
         or else the file, as a program, uses what it defines, but not that."""
+        if self._is_taken_whole(file):
+            return False
+        taken = self._takes[file.path] or set()
+        return not taken.isdisjoint(file.found) or (bool(file.tried) and name not in file.tried)
+
+    def _is_taken_whole(self, file: File) -> bool:
         if file.path not in self._takes:
             self._takes[file.path] = self._taken(file)
-        taken = self._takes[file.path]
-        if taken is None:
-            return False
-        return not taken.isdisjoint(file.found) or (bool(file.tried) and name not in file.tried)
+        return self._takes[file.path] is None
 
     def _taken(self, file: File, through: tuple[Path, ...] = ()) -> set[str] | None:
         """Names that other files take from a file; None where they may take any."""

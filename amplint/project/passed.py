@@ -74,13 +74,31 @@ class Passed:
                 called = Called(file, holder, function)
                 if any(self._is_never(called, name, need, set()) for name, need in _needed(function, row, column)):
                     return True
-            maker = next((f for f in _functions(holder) if f.name == "__init__"), None)
-            if maker is not None and any(
-                self._is_never(Called(file, holder, maker), name, need, set()) and not self._ways.is_set(attribute)
-                for attribute, name, need in _chosen(holder, maker, row, column)
-            ):
+            if self._is_chosen_never(file, holder, row, column):
+                return True
+            method = next((f for f in _functions(holder) if f.lineno <= row <= (f.end_lineno or row)), None)
+            if isinstance(holder, ast.ClassDef) and method is not None and self._is_called_never(file, holder, method):
                 return True
         return False
+
+    def _is_chosen_never(self, file: Source, holder: Definition, row: int, column: int | None) -> bool:
+        maker = next((function for function in _functions(holder) if function.name == "__init__"), None)
+        return maker is not None and any(
+            self._is_never(Called(file, holder, maker), name, need, set()) and not self._ways.is_set(attribute)
+            for attribute, name, need in _chosen(holder, maker, row, column)
+        )
+
+    def _is_called_never(self, file: Source, cls: ast.ClassDef, method: Function) -> bool:
+        """Whether only the class itself calls a method of its objects, each time where what it chooses never leads."""
+        if method.decorator_list or method.name == "forward" or method.name.startswith("__"):
+            return False
+        sources = self._ways.spelling(method.name)
+        spelled = [(s, node) for s in sources or () for node in nodes_below(s.tree) if _spells(node, method.name)]
+        calls = {id(call.func) for function in _functions(cls) for call in _calls_of_own(function, method.name)}
+        return bool(spelled) and all(
+            source is file and id(node) in calls and self._is_chosen_never(file, cls, node.lineno, node.col_offset)
+            for source, node in spelled
+        )
 
     def _is_never(self, called: Called, parameter: str, need: Need, seen: set[tuple[int, str]]) -> bool:
         """Whether no call of a function passes for a parameter what is needed."""
@@ -158,6 +176,22 @@ class Passed:
         if maker is None:
             return self._calls(Called(file, derived, called.function)) or None
         return [(Called(file, derived, maker), call) for call in nodes_below(maker) if _is_of_base(call)]
+
+
+def _spells(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
+    return (isinstance(node, ast.Attribute) and node.attr == name) or (
+        isinstance(node, ast.Constant) and node.value == name
+    )
+
+
+def _calls_of_own(function: Function, name: str) -> Iterator[ast.Call]:
+    """The calls of a method of its own object."""
+    own = function.args.args[0].arg if function.args.args else ""
+    for node in nodes_below(function):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr == name and getattr(called.value, "id", "") == own:
+            assert isinstance(node, ast.Call)
+            yield node
 
 
 def _is_of_base(node: ast.AST) -> TypeGuard[ast.Call]:

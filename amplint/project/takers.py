@@ -63,12 +63,12 @@ class File:
         nodes = (node for s in self._tree.body if is_script(s) for node in ast.walk(s))
         return {node.id for node in nodes if isinstance(node, ast.Name)} & self.found.keys()
 
-    def is_plain(self, definition: Definition) -> bool:
-        """Whether a definition is a function or a class all of whose bases are torch's or the file's own, and nothing
-        decorates it."""
+    def is_plain(self, definition: Definition, *, strict: bool) -> bool:
+        """Whether a definition is a function or a class, all of whose bases are torch's or the file's own if
+        ``strict``, and nothing decorates it."""
         if definition.decorator_list:
             return False
-        if not isinstance(definition, ast.ClassDef):
+        if not isinstance(definition, ast.ClassDef) or (not strict and not definition.keywords):
             return True
         others = [base for base in definition.bases if id(base) not in self._torch]
         return not definition.keywords and len(self.bases(definition)) == len(others)
@@ -86,11 +86,9 @@ class File:
     def users_of(self, file: File, name: str) -> list[Definition] | None:
         """The definitions that mention what another file calls by a name, other than a variable that this one defines
         or imports from elsewhere; None where anything else does, or hands it on."""
-        imports = [node for node in self._nodes if isinstance(node, ast.ImportFrom)]
-        strange = [node for node in imports if not self._may_take(node, file)]
+        strange = self._strange(file)
         elsewhere = {alias.asname or alias.name for node in strange for alias in node.names}
-        known = {id(alias) for node in strange for alias in node.names}
-        taking = [alias for alias in self._aliases if alias.name == name and id(alias) not in known]
+        taking = self._taking(file, name)
         if taking and (any(map(self._hands_on, taking)) or (self.installed and not self._uses_any(file))):
             return None
         names = {name, *(alias.asname for alias in taking if alias.asname)}
@@ -104,6 +102,19 @@ class File:
             return id(node) not in self._passed_over and not names.isdisjoint(named(node))
 
         return self._defining(s for s in self._tree.body if any(map(is_named, ast.walk(s))))
+
+    def imports(self, file: File, name: str) -> bool:
+        """Whether this file may import what another calls by a name."""
+        return bool(self._taking(file, name))
+
+    def _taking(self, file: File, name: str) -> list[ast.alias]:
+        known = {id(alias) for node in self._strange(file) for alias in node.names}
+        return [alias for alias in self._aliases if alias.name == name and id(alias) not in known]
+
+    def _strange(self, file: File) -> list[ast.ImportFrom]:
+        """What imports from elsewhere than from another file."""
+        imports = (node for node in self._nodes if isinstance(node, ast.ImportFrom))
+        return [node for node in imports if not self._may_take(node, file)]
 
     def taken(self, file: File) -> Iterator[str | None]:
         """Names that this file takes from another, or its own name: :data:`ANY` with all of them, None where it may
@@ -120,7 +131,7 @@ class File:
                 yield None
         yield from (None if "." in name else name for name in modules)
         attributes = (node for node in self._nodes if isinstance(node, ast.Attribute))
-        asked_of = {id(node.value): node.attr for node in attributes} if modules else {}
+        asked_of = {id(n.value): n.attr for n in attributes if n.attr != "__dict__"} if modules else {}
         yield from (asked_of.get(id(node)) for node in self._nodes if isinstance(node, ast.Name) and node.id in modules)
 
     def _may_take(self, statement: ast.ImportFrom, file: File) -> bool:
@@ -159,11 +170,13 @@ class File:
 
     @cached_property
     def _passed_over(self) -> set[int]:
-        """What uses nothing: torch's own, annotations, and tests of a type."""
+        """What uses nothing: torch's own, annotations, and tests of a type or for a text."""
         asked = (n.args[1:] for n in self._nodes if isinstance(n, ast.Call) and getattr(n.func, "id", "") in _ASKING)
+        compared = (part for n in self._nodes if isinstance(n, ast.Compare) for part in (n.left, *n.comparators))
+        texts = {id(part) for part in compared if isinstance(part, ast.Constant)}
         annotated = (getattr(n, "annotation", None) or getattr(n, "returns", None) for n in self._nodes)
         outer = [*(part for parts in asked for part in parts), *(node for node in annotated if node is not None)]
-        return self._torch | {id(part) for node in outer for part in ast.walk(node)}
+        return self._torch | texts | {id(part) for node in outer for part in ast.walk(node)}
 
     def _is_anothers(self, node: ast.Attribute, file: File) -> bool:
         """Whether an attribute is what a third file defines by that name, asked of its module."""
