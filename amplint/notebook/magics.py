@@ -21,7 +21,23 @@ _PYTHON_CELLS = frozenset(
 _OTHER_CELLS = frozenset(("fs", "md", "r", "scala", "sh", "sql"))
 """Line magics that make a whole cell another language on hosted notebooks."""
 
+_AUTOMATIC = frozenset(
+    (
+        *("alias", "alias_magic", "autoawait", "autocall", "automagic", "bookmark", "cat", "cd", "clear", "colors"),
+        *("conda", "config", "connect_info", "cp", "debug", "dhist", "dirs", "doctest_mode", "ed", "edit", "env"),
+        *("gui", "hist", "history", "killbgscripts", "ldir", "less", "lf", "lk", "ll", "load", "load_ext"),
+        *("loadpy", "logoff", "logon", "logstart", "logstate", "logstop", "ls", "lsmagic", "lx", "macro", "magic"),
+        *("man", "matplotlib", "mkdir", "more", "mv", "notebook", "page", "pastebin", "pdb", "pdef", "pdoc"),
+        *("pfile", "pinfo", "pinfo2", "pip", "popd", "pprint", "precision", "prun", "psearch", "psource", "pushd"),
+        *("pwd", "pycat", "pylab", "qtconsole", "quickref", "recall", "rehashx", "reload_ext", "rep", "rerun"),
+        *("reset", "reset_selective", "rm", "rmdir", "run", "save", "sc", "set_env", "sx", "system", "tb", "time"),
+        *("timeit", "unalias", "unload_ext", "who", "who_ls", "whos", "xdel", "xmode"),
+    )
+)
+"""Line magics that need no ``%`` where they are all of a cell: ``lsmagic`` of IPython 8.12 and ipykernel."""
+
 _CELL_MAGIC = re.compile(r"%%(?P<name>[\w.]+)[^\r\n?]*(?:\r\n|\r|\n|\Z)")
+_ALONE = re.compile(r"\s*(?P<name>\w+)[ \t]+[^\s=.(\[,][^\r\n]*\s*")
 _LINE_MAGIC = re.compile(r"(?:\s*\n)?%(?P<name>\w+)\b")
 _ESCAPED = re.compile(r"[ \t]*(?=[%!?,;/])")
 _REST = re.compile(r"(?:[^\r\n]*\\(?:\r\n|\r|\n))*[^\r\n]*")
@@ -62,6 +78,9 @@ def read_magics(text: str) -> Reading:
     """Find the magics of a cell."""
     if _parses(text):
         return Reading()
+    alone = _ALONE.fullmatch(text)
+    if alone is not None and alone["name"] in _AUTOMATIC:
+        return Reading(tuple(_lines(text, 0, len(text))))
     position = len(text) - len(text.lstrip())
     magics: list[Magic] = []
     while (cell := _CELL_MAGIC.match(text, position)) is not None:
