@@ -106,6 +106,11 @@ def test_a_caller_of_the_same_file_is_seen(tmp_path: Path) -> None:
     assert certainties(tmp_path, codebook=in_one_file("self.encode(x)")) == ["proven"]
 
 
+def test_a_caller_of_the_same_file_that_passes_what_is_unknown_passes_no_low_precision(tmp_path: Path) -> None:
+    loading = "\n\ndef call(dim, path):\n    return Codebook(dim)(torch.from_numpy(path).unsqueeze(0))\n"
+    assert certainties(tmp_path, codebook=CODEBOOK + loading) == ["possible"]
+
+
 @pytest.mark.parametrize(("passed", "raises"), [("x", False), ("self.encode(x)", True)])
 def test_only_low_precision_raises(passed: str, raises: bool) -> None:
     namespace: dict[str, type[nn.Module]] = {}

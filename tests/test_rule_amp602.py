@@ -359,3 +359,38 @@ def test_it_is_possible_where_all_regions_of_the_project_are_of_cuda(tmp_path: P
     (tmp_path / "regions.py").write_text(f"import torch\n\ndef region(on):\n    return {region}\n")
     (tmp_path / "saved.py").write_text(QUERY)
     assert ("AMP602" in amplint("check", str(tmp_path / "saved.py")).stdout) is told
+
+
+RECOMPUTED = """
+import torch
+
+
+class Recomputed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, x):
+        ctx.run, ctx.x = run, x
+        ctx.state = {"enabled": torch.is_autocast_enabled(), "dtype": torch.get_autocast_gpu_dtype()}
+        with torch.no_grad():
+            return run(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad(), REGION:
+            out = ctx.run(ctx.x)
+        return None, torch.autograd.grad(out, ctx.x, grad)[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("region", "expected"),
+    [
+        ("torch.cuda.amp.autocast(**ctx.state)", []),
+        ('torch.autocast("cuda", **ctx.state)', []),
+        ('torch.autocast("cpu", **ctx.state)', [9]),
+        ("torch.autocast(ctx.x.device.type, **ctx.state)", [9]),
+        ('torch.autocast("cuda", **ctx.state), torch.autocast("cpu", **ctx.state)', [9]),
+        ("contextlib.nullcontext()", [9]),
+    ],
+)
+def test_what_is_kept_for_cudas_region_asks_for_that(region: str, expected: list[int]) -> None:
+    assert sorted({*rows(RULE, RECOMPUTED.replace("REGION", region))}) == expected

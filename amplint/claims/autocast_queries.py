@@ -84,7 +84,7 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
         and id(query.function) not in of_cuda
         and not around.version_guarded(query.call)
         and not on_cuda(query.call, around)
-        and not _feeds_cuda(query.call, around, names)
+        and not _feeds_cuda(query.call, facts.source.tree, around, names)
     ]
 
 
@@ -183,14 +183,25 @@ def _opens_cuda(call: ast.Call, names: dict[int, str]) -> bool:
     return name.startswith("torch.cuda.amp.") or (name in _AUTOCASTS and _is_cuda(_first(call)))
 
 
-def _feeds_cuda(call: ast.Call, around: Surroundings, names: dict[int, str]) -> bool:
-    """Whether the answer goes straight into CUDA's own autocast."""
+def _feeds_cuda(call: ast.Call, tree: ast.Module, around: Surroundings, names: dict[int, str]) -> bool:
+    """Whether the answer goes into CUDA's own autocast, straight or by an attribute that is read nowhere else."""
     for ancestor in around.ancestors(call):
+        if isinstance(ancestor, ast.Assign) and isinstance(ancestor.targets[0], ast.Attribute):
+            attribute = ancestor.targets[0].attr
+            named = (n for n in nodes_of_kind(tree, ast.Attribute) if n.attr == attribute)
+            read = [node for node in named if isinstance(node.ctx, ast.Load)]
+            return bool(read) and all(_is_given_to_cuda(node, around, names) for node in read)
         if isinstance(ancestor, ast.stmt):
             return False
         if isinstance(ancestor, ast.Call) and _opens_cuda(ancestor, names):
             return True
     return False
+
+
+def _is_given_to_cuda(node: ast.expr, around: Surroundings, names: dict[int, str]) -> bool:
+    keyword = around.parent(node)
+    call = around.parent(keyword) if isinstance(keyword, ast.keyword) else None
+    return isinstance(call, ast.Call) and _opens_cuda(call, names)
 
 
 def _first(call: ast.Call) -> ast.expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from amplint.finding import Place
@@ -96,8 +97,14 @@ def conflict_of(
         led_by=found.led_by,
         cited=found.cited,
         elsewhere=found.elsewhere,
-        by_callers=bool(found.strengths) and all(s is Strength.CALLER for s in found.strengths),
+        by_callers=bool(found.strengths) and all(map(partial(_is_passed, pair), found.lanes, found.strengths)),
     )
+
+
+def _is_passed(pair: tuple[Operand, Operand], lane: int, strength: Strength) -> bool:
+    """Whether dtypes differ in a scenario only for what a caller may pass, or is taken to on a path to here."""
+    followed = any(operand.value.dtypes[lane].assumed for operand in pair)
+    return strength is Strength.CALLER or (strength is Strength.PATH and followed)
 
 
 def _culprit(found: Mismatch, lane: int) -> Place | None:
