@@ -153,6 +153,23 @@ def test_a_round_of_repositories_that_lie_unpacked(rounds: Path, tmp_path: Path)
     assert (rounds / "drawn.txt").read_text() == "first ann/steps==1a2b\nfirst bob/writes==3c4d\n"
 
 
+def test_what_is_told_no_longer_is_marked(rounds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trees = tmp_path / "trees"
+    for name in ("ann__steps-1a2b", "bob__steps-3c4d"):
+        (trees / name).mkdir(parents=True)
+        (trees / name / "train.py").write_text(OLD)
+    drawn(rounds, tmp_path, "--unpacked", str(trees), count=2)
+    capsys.readouterr()
+    assert fresh(rounds, "--again", str(trees)) == 0
+    assert capsys.readouterr().out == "first: 0 of 2 findings are told no longer\n"
+    assert [one.gone for one in Rounds(rounds).load("first")] == ["", ""]
+    (trees / "ann__steps-1a2b" / "train.py").write_text(OLD.replace("cuda.amp.autocast()", 'autocast("cuda")'))
+    (trees / "bob__steps-3c4d").rename(trees / "elsewhere")
+    assert fresh(rounds, "--again", str(trees)) == 0
+    assert capsys.readouterr().out == "first: 1 of 1 findings are told no longer\n"
+    assert [bool(one.gone) for one in Rounds(rounds).load("first")] == [True, False]
+
+
 def test_a_kind_is_back_for_where_it_holds_and_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = Kind("AMP104", True, "likely", 0.2, 9)
     monkeypatch.setattr(kinds, "of_rule", lambda code: [kind] if code == "AMP104" else [])

@@ -107,3 +107,10 @@ def judged(name: str, right: int, wrong: int) -> list[Drawn]:
 )
 def test_what_is_kept_back_stays_until_its_share_is_enough(rounds: list[list[Drawn]], back: list[float]) -> None:
     assert [kind.right for kind in kept_back(rounds)] == back
+
+
+@pytest.mark.parametrize(("gone", "back"), [(0, [0.125]), (4, [0.125]), (5, [])])
+def test_what_is_hardly_told_any_more_is_to_be_judged_anew(gone: int, back: list[float]) -> None:
+    rows = judged("a", 1, 7)
+    rows = [replace(one, gone="0.2.0") for one in rows[:gone]] + rows[gone:]
+    assert [kind.right for kind in kept_back([rows])] == back

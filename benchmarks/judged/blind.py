@@ -5,6 +5,7 @@
                                       [--extend-select RULES]... [--preview N] [--only RULES]...
                                       [--unpacked FOLDER] [--figures]
     python benchmarks/judged --fresh --import JUDGED.jsonl READER [--drawn NAME]
+    python benchmarks/judged --fresh --again FOLDER [--drawn NAME]
     python benchmarks/judged --fresh --kinds
 
 ``--draw`` makes a round, named by the day: packages of ``pool.txt`` that no list of the project has used
@@ -31,6 +32,8 @@ in packages.
 
 ``--kinds`` writes which kinds of findings ``amplint check`` keeps in preview from then on: see ``kinds.py``.
 
+``--again`` checks the releases of the rounds that lie in FOLDER once more, and marks what is told of them no longer.
+
 ``--import`` takes a reader's rows into the round. Without either, the figures of all rounds are printed: by reader,
 and pooled by certainty, severity and rule. Pooled, a finding counts for each verdict with the share of its readers who
 gave it: with two readers, the mean of both.
@@ -47,12 +50,14 @@ from typing import TYPE_CHECKING
 from ecosystem import table
 from figures.results import save, today
 
-from judged import kinds, pool, tally
+from judged import again, kinds, pool, tally
 from judged.rounds import HERE, Rounds, judged_by, read_verdicts
 from judged.rows import RowsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from judged.rounds import Drawn
 
 COMMAND = "python benchmarks/judged --fresh --figures"
 ABOUT = (
@@ -81,6 +86,8 @@ def main(arguments: Sequence[str]) -> int:
             return _import(rounds, Path(chosen.judged[0]), chosen.judged[1], chosen.drawn)
         names = [chosen.drawn] if chosen.drawn else rounds.names()
         found = {name: rounds.load(name) for name in names}
+        if chosen.again is not None:
+            return _again(rounds, found, chosen)
     except RowsError as error:
         print(error, file=sys.stderr)
         return 2
@@ -109,6 +116,7 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="judged --fresh", description="Findings in packages never used, judged.")
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--draw", type=Path, metavar="FOLDER", help="make a round, with its packages in FOLDER")
+    asked.add_argument("--again", type=Path, metavar="FOLDER", help="mark what is told no longer of what lies there")
     asked.add_argument("--kinds", action="store_true", help="write which kinds of findings amplint keeps in preview")
     asked.add_argument(
         "--import", nargs=2, dest="judged", metavar=("JUDGED.jsonl", "READER"), help="take a reader's verdicts"
@@ -186,6 +194,18 @@ def _draw(rounds: Rounds, chosen: argparse.Namespace) -> int:
     if chosen.figures:
         shown = {title: figure for title, figure in table.figures(drawn.checked).items() if title != "releases"}
         save("ecosystem-fresh", DRAW_COMMAND, about=DRAW_ABOUT, first_sight={"packages": len(drawn.checked), **shown})
+    return 0
+
+
+def _again(rounds: Rounds, found: Mapping[str, Sequence[Drawn]], chosen: argparse.Namespace) -> int:
+    every = [one for rows in found.values() for one in rows]
+    told = again.checked(every, chosen.again.resolve(), chosen.jobs, chosen.seconds)
+    for name, rows in found.items():
+        marked = [again.marked(one, told) for one in rows]
+        rounds.save(name, marked)
+        lying = [one for one in marked if (one.place.package, one.place.release) in told]
+        if lying:
+            print(f"{name}: {sum(bool(one.gone) for one in lying)} of {len(lying)} findings are told no longer")
     return 0
 
 

@@ -4,7 +4,9 @@ A kind is what a rule finds proven, or likely, that holds with half weights only
 newest fresh rounds until there are enough of it, each finding with the share of its readers who called it right, and
 each package once: what is wrong with one finding is often wrong with its neighbours.
 
-Back is kept what is clearly below, until it is below no longer: round after round, so that the rounds alone say it. Two
+Back is kept what is clearly below, until it is below no longer: round after round, so that the rounds alone say it. A
+kind of which hardly any judged finding is told now (``--again``) is no longer what was judged: it is told until it is
+judged anew. Two
 rounds were drawn with all kept back that was below by any measure: no more of what was left was right (62% and 63%, 63%
 before), and a third of the bugs in the lists was no longer found.
 """
@@ -51,8 +53,14 @@ def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
         for kind, judged in latest.items():
             if len({other.place.package for other in groups[kind]}) < JUDGED:
                 groups[kind] += judged
-    shares = {kind: _shares(judged) for kind, judged in sorted(groups.items())}
-    return [Kind(*kind, round(sum(of) / len(of), 3), len(of)) for kind, of in shares.items() if len(of) >= FEWEST]
+    judged_now = {kind: judged for kind, judged in sorted(groups.items()) if _packages(judged) >= FEWEST}
+    shares = {kind: _shares(judged) for kind, judged in judged_now.items()}
+    return [Kind(*kind, round(sum(of) / len(of), 3), len(of)) for kind, of in shares.items()]
+
+
+def _packages(judged: Iterable[Drawn]) -> int:
+    """In how many packages amplint still tells what was judged."""
+    return len({one.place.package for one in judged if not one.gone})
 
 
 def is_back(code: str, scenarios: Iterable[str], certainty: str) -> bool:

@@ -32,7 +32,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A finding of a round, as the ``amplint`` of its draw reported it, and the verdicts by reader."""
+    """A finding of a round, as the ``amplint`` of its draw reported it, and the verdicts by reader. ``gone``: the first
+    that was seen to tell it no longer."""
 
     place: Place
     code: str
@@ -41,6 +42,7 @@ class Drawn:
     scenarios: tuple[str, ...]
     amplint: str
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    gone: str = ""
 
     @property
     def key(self) -> tuple[Place, str]:
@@ -55,12 +57,13 @@ class Drawn:
     def from_json(cls, row: dict[str, Any]) -> Drawn:
         verdicts = {reader: Verdict(**said) for reader, said in row["verdicts"].items()}
         rest = {key: row[key] for key in ("code", "severity", "certainty", "amplint")}
-        return cls(_place(row), scenarios=tuple(row["scenarios"]), verdicts=verdicts, **rest)
+        return cls(_place(row), scenarios=tuple(row["scenarios"]), verdicts=verdicts, gone=row.get("gone", ""), **rest)
 
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
         place: dict[str, Any] = data.pop("place")
-        return place | data
+        gone = data.pop("gone")
+        return place | data | ({"gone": gone} if gone else {})
 
 
 class Rounds:
