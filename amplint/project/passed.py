@@ -14,30 +14,19 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.project.calls import Called, calls_by, calls_of_own, functions, is_of_base
 from amplint.project.demands import Demand, Demanded, constants, demanded
-from amplint.project.mentions import Definition, Function, definitions, local_names, made_attributes
+from amplint.project.mentions import Function, definitions, local_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amplint.project.mentions import Mention
+    from amplint.project.mentions import Definition
     from amplint.project.ways import Ways
     from amplint.source import Source
 
 MAX_FUNCTIONS = 12
 """Functions that hand on a parameter, of which it is asked who calls them."""
-_PASSING = ("enumerate", "zip", "reversed", "list", "iter")
-"""Builtins that give the items of what they get."""
-_ASKING = ("len", "isinstance", "id", "type", "hasattr", "print")
-"""Builtins that call nothing of what they get."""
-
-
-class Called(NamedTuple):
-    """A function of a file, within the definition at its top level that holds it: itself, or its class."""
-
-    file: Source
-    holder: Definition
-    function: Function
 
 
 class Need(NamedTuple):
@@ -70,19 +59,19 @@ class Passed:
         for holder in definitions(file.tree).values():
             if not holder.lineno <= row <= (holder.end_lineno or row):
                 continue
-            for function in _functions(holder):
+            for function in functions(holder):
                 called = Called(file, holder, function)
                 if any(self._is_never(called, name, need, set()) for name, need in _needed(function, row, column)):
                     return True
             if self._is_chosen_never(file, holder, row, column):
                 return True
-            method = next((f for f in _functions(holder) if f.lineno <= row <= (f.end_lineno or row)), None)
+            method = next((f for f in functions(holder) if f.lineno <= row <= (f.end_lineno or row)), None)
             if isinstance(holder, ast.ClassDef) and method is not None and self._is_called_never(file, holder, method):
                 return True
         return False
 
     def _is_chosen_never(self, file: Source, holder: Definition, row: int, column: int | None) -> bool:
-        maker = next((function for function in _functions(holder) if function.name == "__init__"), None)
+        maker = next((function for function in functions(holder) if function.name == "__init__"), None)
         return maker is not None and any(
             self._is_never(Called(file, holder, maker), name, need, set()) and not self._ways.is_set(attribute)
             for attribute, name, need in _chosen(holder, maker, row, column)
@@ -94,7 +83,7 @@ class Passed:
             return False
         sources = self._ways.spelling(method.name)
         spelled = [(s, node) for s in sources or () for node in nodes_below(s.tree) if _spells(node, method.name)]
-        calls = {id(call.func) for function in _functions(cls) for call in _calls_of_own(function, method.name)}
+        calls = {id(call.func) for function in functions(cls) for call in calls_of_own(function, method.name)}
         return bool(spelled) and all(
             source is file and id(node) in calls and self._is_chosen_never(file, cls, node.lineno, node.col_offset)
             for source, node in spelled
@@ -159,7 +148,7 @@ class Passed:
             if isinstance(user, ast.ClassDef) and mention.method is None and not (mention.called or made):
                 calls = self._calls_of_derived(called, file, user, local_names(file.tree, called.holder.name))
             else:
-                calls = _calls_by(file, mention, called.holder.name, made=made)
+                calls = calls_by(file, mention, called.holder.name, made=made)
             if calls is None:
                 return None
             found += calls
@@ -172,33 +161,16 @@ class Passed:
         is_base = any(getattr(base, "id", getattr(base, "attr", "")) in names for base in derived.bases)
         if not is_base or derived.decorator_list or self._ways.is_exported(file, derived.name):
             return None
-        maker = next((function for function in _functions(derived) if function.name == "__init__"), None)
+        maker = next((function for function in functions(derived) if function.name == "__init__"), None)
         if maker is None:
             return self._calls(Called(file, derived, called.function)) or None
-        return [(Called(file, derived, maker), call) for call in nodes_below(maker) if _is_of_base(call)]
+        return [(Called(file, derived, maker), call) for call in nodes_below(maker) if is_of_base(call)]
 
 
 def _spells(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
     return (isinstance(node, ast.Attribute) and node.attr == name) or (
         isinstance(node, ast.Constant) and node.value == name
     )
-
-
-def _calls_of_own(function: Function, name: str) -> Iterator[ast.Call]:
-    """The calls of a method of its own object."""
-    own = function.args.args[0].arg if function.args.args else ""
-    for node in nodes_below(function):
-        called = node.func if isinstance(node, ast.Call) else None
-        if isinstance(called, ast.Attribute) and called.attr == name and getattr(called.value, "id", "") == own:
-            assert isinstance(node, ast.Call)
-            yield node
-
-
-def _is_of_base(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether a node calls the constructor that a class derives."""
-    called = node.func if isinstance(node, ast.Call) else None
-    of = called.value if isinstance(called, ast.Attribute) and called.attr == "__init__" else None
-    return isinstance(of, ast.Call) and getattr(of.func, "id", "") == "super"
 
 
 def _is_handed_on(function: Function, value: ast.expr, parameter: str) -> bool:
@@ -222,10 +194,6 @@ def _only_reads(node: ast.AST, keywords: str) -> bool:
     method = node.func if isinstance(node, ast.Call) else None
     of = getattr(method.value, "id", "") if isinstance(method, ast.Attribute) else ""
     return isinstance(method, ast.Attribute) and of == keywords and method.attr in ("get", "pop", "keys", "items")
-
-
-def _functions(holder: Definition) -> Iterator[Function]:
-    yield from (holder,) if isinstance(holder, Function) else (s for s in holder.body if isinstance(s, Function))
 
 
 def _needed(function: Function, row: int, column: int | None) -> Iterator[tuple[str, Need]]:
@@ -257,7 +225,7 @@ def _chosen(cls: Definition, maker: Function, row: int, column: int | None) -> I
     """What is demanded of the arguments of a constructor for a place to be run, behind the attributes that hold them
     and that methods test: attribute, parameter and demands."""
     kept = _kept(cls, maker)
-    for method in _functions(cls) if kept else ():
+    for method in functions(cls) if kept else ():
         if method is maker or not method.lineno <= row <= (method.end_lineno or row) or not method.args.args:
             continue
         own = method.args.args[0].arg
@@ -319,113 +287,3 @@ def _positional(called: Called) -> list[str]:
     spec = called.function.args
     names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
     return names[1:] if isinstance(called.holder, ast.ClassDef) else names
-
-
-def _calls_by(file: Source, mention: Mention, name: str, *, made: bool) -> list[tuple[Called | None, ast.Call]] | None:
-    """The calls of a function by what mentions it, or of the objects that it makes of a class; None where one may be
-    missing."""
-    holder, names = mention.definition, local_names(file.tree, name) | {name}
-    if not mention.called or (holder is None and made):
-        return None
-    if holder is None:
-        outside = (s for s in file.tree.body if not isinstance(s, Definition))
-        return [(None, call) for s in outside for call in _named_calls(s, names, name)] or None
-    if not made:
-        within = mention.method or holder
-        functions = [within] if isinstance(within, Function) else []
-        named = [(Called(file, holder, f), call) for f in functions for call in _named_calls(f, names, name)]
-        return [*named] or None
-    if isinstance(holder, Function):
-        return _of_objects(Called(file, holder, holder), names, frozenset())
-    kept = frozenset(attribute for attribute, of in made_attributes(holder).items() if not names.isdisjoint(of))
-    if any(_is_asked_of_another(node, kept) for node in nodes_below(file.tree)):
-        return None
-    found: list[tuple[Called | None, ast.Call]] = []
-    for cls in _with_derived(file.tree, holder) if kept else ():
-        for function in _functions(cls):
-            calls = _of_objects(Called(file, cls, function), frozenset(), kept)
-            if calls is None:
-                return None
-            found += calls
-    return found or None
-
-
-def _is_asked_of_another(node: ast.AST, kept: frozenset[str]) -> bool:
-    """Whether an expression calls what such an attribute holds, of another object than a variable is."""
-    called = node.func if isinstance(node, ast.Call) else None
-    return isinstance(called, ast.Attribute) and called.attr in kept and not isinstance(called.value, ast.Name)
-
-
-def _with_derived(tree: ast.Module, cls: ast.ClassDef) -> Iterator[ast.ClassDef]:
-    """A class, and those at the top of its file that derive from it."""
-    for other in definitions(tree).values():
-        bases = other.bases if isinstance(other, ast.ClassDef) else []
-        if isinstance(other, ast.ClassDef) and (other is cls or any(getattr(b, "id", "") == cls.name for b in bases)):
-            yield other
-
-
-def _named_calls(around: ast.AST, names: frozenset[str], name: str) -> Iterator[ast.Call]:
-    for node in nodes_below(around):
-        if isinstance(node, ast.Call):
-            called = node.func
-            if getattr(called, "id", None) in names or (isinstance(called, ast.Attribute) and called.attr == name):
-                yield node
-
-
-def _of_objects(
-    caller: Called, makers: frozenset[str], kept: frozenset[str]
-) -> list[tuple[Called | None, ast.Call]] | None:
-    """The calls, in one function, of what it makes with some names, or of what some attributes of its object hold."""
-    uses = _Uses(caller.function)
-    found: list[tuple[Called | None, ast.Call]] = []
-    own = caller.function.args.args[0].arg if caller.function.args.args else ""
-    for node in nodes_below(caller.function):
-        made = isinstance(node, ast.Call) and getattr(node.func, "id", "") in makers
-        held = isinstance(node, ast.Attribute) and node.attr in kept and getattr(node.value, "id", "") == own
-        if made or (held and isinstance(getattr(node, "ctx", None), ast.Load)):
-            calls = uses.calls(node)
-            if calls is None:
-                return None
-            found += [(caller, call) for call in calls]
-    return found
-
-
-class _Uses:
-    """What a function does with its objects."""
-
-    def __init__(self, function: Function) -> None:
-        self._nodes = nodes_below(function)
-        self._parents = {id(child): node for node in self._nodes for child in ast.iter_child_nodes(node)}
-
-    def calls(self, node: ast.AST) -> list[ast.Call] | None:
-        """The calls of what an expression gives, or of its items; None where it may be called elsewhere."""
-        parent = self._parents.get(id(node))
-        if isinstance(parent, ast.Call):
-            if parent.func is node:
-                return [parent]
-            name = getattr(parent.func, "id", "")
-            return self.calls(parent) if name in _PASSING else [] if name in _ASKING else None
-        if isinstance(parent, ast.Attribute):
-            return self.calls(parent) if parent.attr in ("forward", "__call__") else []
-        if isinstance(parent, (ast.Subscript, ast.IfExp)) and node is not getattr(parent, "slice", None):
-            return self.calls(parent) if node is not getattr(parent, "test", None) else []
-        if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
-            return self._of_variables(parent.target)
-        if isinstance(parent, ast.Assign) and parent.value is node:
-            return self._of_variables(*parent.targets)
-        return [] if isinstance(parent, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If)) else None
-
-    def _of_variables(self, *targets: ast.expr) -> list[ast.Call] | None:
-        parts = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.expr)]
-        if not all(isinstance(part, (ast.Name, ast.Tuple, ast.List)) for part in parts):
-            return None
-        names = {part.id for part in parts if isinstance(part, ast.Name)}
-        loads = [n for n in self._nodes if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
-        called = {load.id for load in loads if getattr(self._parents.get(id(load)), "func", None) is load}
-        found: list[ast.Call] = []
-        for load in loads if called else ():
-            calls = self.calls(load) if load.id in called else []
-            if calls is None:
-                return None
-            found += calls
-        return found or None
