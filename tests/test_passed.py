@@ -438,15 +438,19 @@ class Scores(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("call", "made", "expected"),
+    ("call", "made", "ask", "expected"),
     [
-        ("pass", "Scores(grid=0)", ["not-passed"]),
-        ("pass", "Scores()", ["not-passed"]),
-        ("pass", "Scores(grid=1)", []),
-        ("print(self.positions())", "Scores()", []),
+        ("pass", "Scores(grid=0)", "self", ["not-passed"]),
+        ("pass", "Scores()", "self", ["not-passed"]),
+        ("pass", "Scores()", "self.other", []),
+        ("pass", "Scores(grid=1)", "self", []),
+        ("print(self.positions())", "Scores()", "self", []),
     ],
 )
-def test_what_is_computed_only_there_is_met_nowhere(tmp_path: Path, call: str, made: str, expected: list[str]) -> None:
+def test_what_is_computed_only_there_is_met_nowhere(
+    tmp_path: Path, call: str, made: str, ask: str, expected: list[str]
+) -> None:
     program = f"from .scores import Scores\n\nmodel = {made}\n"
-    files = {"scores.py": GRID.replace("CALL", call), "program.py": program}
+    other = f"class Other:\n    def positions(self):\n        pass\n\n    def use(self):\n        {ask}.positions()\n"
+    files = {"scores.py": GRID.replace("CALL", call), "program.py": program, "other.py": other}
     assert doubts(tmp_path, files, code="AMP110") == expected

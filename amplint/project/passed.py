@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.project.calls import Called, calls_by, calls_of_own, functions, is_of_base
 from amplint.project.demands import Demand, Demanded, constants, demanded
 from amplint.project.mentions import Function, definitions, local_names
+from amplint.project.unusable import spellings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -82,7 +83,7 @@ class Passed:
         if method.decorator_list or method.name == "forward" or method.name.startswith("__"):
             return False
         sources = self._ways.spelling(method.name)
-        spelled = [(s, node) for s in sources or () for node in nodes_below(s.tree) if _spells(node, method.name)]
+        spelled = [(s, node) for s in sources or () for node in spellings_of(s.tree, method.name, cls.name)]
         calls = {id(call.func) for function in functions(cls) for call in calls_of_own(function, method.name)}
         return bool(spelled) and all(
             source is file and id(node) in calls and self._is_chosen_never(file, cls, node.lineno, node.col_offset)
@@ -165,12 +166,6 @@ class Passed:
         if maker is None:
             return self._calls(Called(file, derived, called.function)) or None
         return [(Called(file, derived, maker), call) for call in nodes_below(maker) if is_of_base(call)]
-
-
-def _spells(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
-    return (isinstance(node, ast.Attribute) and node.attr == name) or (
-        isinstance(node, ast.Constant) and node.value == name
-    )
 
 
 def _is_handed_on(function: Function, value: ast.expr, parameter: str) -> bool:

@@ -116,9 +116,9 @@ class Unusable:
     def _is_run_on(self, cls: Class, name: str, lines: list[Rows]) -> bool:
         """Whether all mentions of a method lie on some lines of the file."""
         own, *others = self._named(name) or (None,)
-        if own is None or any(_mentions(other.tree, name, cls.name) for other in others):
+        if own is None or any(spellings_of(other.tree, name, cls.name) for other in others):
             return False
-        rows = _mentions(own.tree, name, cls.name)
+        rows = [node.lineno for node in spellings_of(own.tree, name, cls.name)]
         return bool(rows) and all(_is_on(row, lines) for row in rows)
 
     def _found(self, file: Source) -> list[Rows]:
@@ -259,9 +259,9 @@ def _sets(node: ast.AST, name: str) -> bool:
     return any(getattr(argument, "value", None) == name for argument in node.args)
 
 
-def _mentions(tree: ast.Module, name: str, cls: str) -> list[int]:
-    """The lines that spell a method of a class as an attribute: not where another class, which does not derive from
-    it by name, asks its own object for a method of that name that it defines itself."""
+def spellings_of(tree: ast.Module, name: str, cls: str) -> list[ast.expr]:
+    """Where a file spells a method of a class, as an attribute or a text: not where another class, which does not
+    derive from it by name, asks its own object for a method of that name that it defines itself."""
     elsewhere: set[int] = set()
     for other in _classes(tree):
         methods = [s for s in other.body if isinstance(s, Function) and s.args.args]
@@ -270,7 +270,7 @@ def _mentions(tree: ast.Module, name: str, cls: str) -> list[int]:
             elsewhere |= {id(node) for method in methods for node in _asked_of(method, name)}
     kinds = (ast.Attribute, ast.Constant)
     spelled = (node for node in nodes_below(tree) if isinstance(node, kinds) and id(node) not in elsewhere)
-    return [node.lineno for node in spelled if (node.attr if isinstance(node, ast.Attribute) else node.value) == name]
+    return [node for node in spelled if (node.attr if isinstance(node, ast.Attribute) else node.value) == name]
 
 
 def _asked_of(method: Function, name: str) -> Iterator[ast.Attribute]:
