@@ -103,13 +103,13 @@ def test_the_words_of_the_program_are_none_of_a_cell() -> None:
     assert len(program.source.tree.body) == 1
 
 
-@pytest.mark.parametrize("cell", ["cd folder", "  ls -l\n", "pip install torch", "\nrm -rf folder\n"])
+@pytest.mark.parametrize("cell", ["cd folder", "cd ../src/", "  ls -l\n", "pip install torch", "\nrm -rf folder\n"])
 def test_a_magic_that_is_all_of_a_cell_needs_no_mark(cell: str) -> None:
     reading = read_magics(cell)
     assert not reading.other
     assert not stood_in(cell, list(reading.magics)).strip()
 
 
-@pytest.mark.parametrize("cell", ["cd folder\nx = 1", "folder cd", "ls = =", "cd(", "x = cd folder"])
+@pytest.mark.parametrize("cell", ["cd folder\nx = 1", "folder cd", "ls = =", "cd, folder =", "cd(", "x = cd folder"])
 def test_other_cells_with_its_name_are_not_python(cell: str) -> None:
     assert read_magics(cell).magics == ()

@@ -37,7 +37,7 @@ _AUTOMATIC = frozenset(
 """Line magics that need no ``%`` where they are all of a cell: ``lsmagic`` of IPython 8.12 and ipykernel."""
 
 _CELL_MAGIC = re.compile(r"%%(?P<name>[\w.]+)[^\r\n?]*(?:\r\n|\r|\n|\Z)")
-_ALONE = re.compile(r"\s*(?P<name>\w+)[ \t]+[^\s=.(\[,][^\r\n]*\s*")
+_ALONE = re.compile(r"\s*(?P<name>\w+)[ \t]+[^\s=,][^\r\n]*\s*")
 _LINE_MAGIC = re.compile(r"(?:\s*\n)?%(?P<name>\w+)\b")
 _ESCAPED = re.compile(r"[ \t]*(?=[%!?,;/])")
 _REST = re.compile(r"(?:[^\r\n]*\\(?:\r\n|\r|\n))*[^\r\n]*")
