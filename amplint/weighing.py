@@ -84,8 +84,12 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
                 doubts.NOT_PASSED: lacking(row) or only_got(facts, suspect.span, lacking),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))
-        elif suspect.standing.told and ways.unusable.fails(facts.source, row):
-            weighed.append((rule, suspect.doubted(doubts.FAILS_ANYHOW)))
+        elif suspect.standing.told:
+            held = {
+                doubts.FAILS_ANYHOW: ways.unusable.fails(facts.source, row),
+                doubts.NOT_PASSED: rule.code in doubts.NOT_PASSED.codes and lacking(row),
+            }
+            weighed.append((rule, suspect.doubted(*holding(held))))
         else:
             weighed.append((rule, suspect))
     followed |= ways.asked

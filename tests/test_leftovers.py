@@ -105,7 +105,10 @@ def test_what_anybody_may_take_is_not(tmp_path: Path, files: dict[str, str]) -> 
         LAYERS + "\ndef make(name):\n    return globals()[name]()\n",
         LAYERS + "\ndef make(name):\n    return getattr(sys.modules[__name__], name)()\n",
         LAYERS.replace("class Left", "def register(cls):\n    return cls\n\n@register\nclass Left"),
-        LAYERS.replace("class Left(nn.Module)", "class Left(Kept)"),
+        LAYERS.replace("class Left(nn.Module)", "class Left(Kept)") + "\nKINDS = Kept.__subclasses__()\n",
+        LAYERS.replace("class Left(nn.Module)", "class Left(library.Layer)").replace(
+            "import nn", "import nn\nimport library"
+        ),
         LAYERS.replace("class Left(nn.Module)", "class Left(nn.Module, key='left')"),
     ],
 )
@@ -131,7 +134,10 @@ REPOSITORY = {"pyproject.toml": "", "package/model.py": "", "programs/train.py":
         ({"other/__init__.py": "from package.layers import Left\n", "use.py": "import other\nother.__dict__[x]\n"}, []),
         ({"setup.py": "", "other/__init__.py": "from package.layers import *\n"}, []),
         ({"use.py": "def f(kind='left'):\n    return kind == 'Left'\n"}, ["left-over"]),
-        ({"use.py": "def f(kind='Left'):\n    return kind\n"}, []),
+        ({"use.py": "def f(kind='Left'):\n    return kind\n"}, ["left-over"]),
+        ({"use.py": "def f(kind='package.layers.Left'):\n    return kind\n"}, []),
+        ({"setup.py": "", "use.py": "def f(kind='Left'):\n    return kind\n"}, []),
+        ({"use.py": "import package.layers as p\n\ndef f(kind='Left'):\n    return getattr(p, kind)\n"}, []),
         ({"use.py": "from package.layers import Left\nisinstance(x, Left)\n"}, ["left-over"]),
         ({"use.py": "from package.layers import Left\n\ndef f(x: Left) -> Left:\n    pass\n"}, ["left-over"]),
         ({"programs/model.yaml": "target: package.layers.Left\n"}, []),
@@ -202,6 +208,8 @@ OTHERS_OWN = (
     "from .layers import Kept\n\nclass Left:\n    pass\n\ndef make():\n    return Left()\n",
     "from .layers import Kept\nfrom elsewhere import Left\n\ndef make():\n    return Left()\n",
     "from .layers import Kept\nfrom elsewhere import Other as Left\n\ndef make():\n    return Left()\n",
+    "from .layers import Kept as Left\n\ndef make():\n    return Left()\n",
+    "from .layers import Kept\n\ndef make():\n    return Left()  # a name that is not there\n",
 )
 
 
@@ -222,10 +230,18 @@ def test_a_name_that_another_file_takes_and_defines_is_taken(tmp_path: Path) -> 
     assert doubts(tmp_path, {"package/model.py": OTHERS_OWN[0] + "\nmake.layers.Left()\n"}) == []
 
 
-@pytest.mark.parametrize(("kept", "expected"), [("Kept", ["left-over"]), ("Base", [])])
-def test_what_derives_from_the_left_is_left(tmp_path: Path, kept: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("kept", "finding", "expected"),
+    [
+        ("Kept", "", ["left-over"]),
+        ("Base", "", ["left-over"]),
+        ("Kept", "Other.__subclasses__()", ["left-over"]),
+        ("Base", "Other.__subclasses__()", []),
+    ],
+)
+def test_what_derives_from_the_left_is_left(tmp_path: Path, kept: str, finding: str, expected: list[str]) -> None:
     layers = LAYERS.replace("class Left(nn.Module)", "class Base(nn.Module):\n    pass\n\nclass Left(Base)")
-    assert doubts(tmp_path, {"package/model.py": f"from .layers import Kept, {kept}\n"}, layers) == expected
+    assert doubts(tmp_path, {"package/model.py": f"from .layers import Kept, {kept}\n{finding}\n"}, layers) == expected
 
 
 def test_what_only_its_own_trial_uses_is_left(tmp_path: Path) -> None:
@@ -239,7 +255,7 @@ def test_what_only_its_own_trial_uses_is_left(tmp_path: Path) -> None:
         ({}, ["left-over"]),
         ({"use.py": "from package.base import Base\nBase.__subclasses__()\n"}, []),
         ({"use.py": "import inspect, package\ninspect.getmembers(package)\n"}, []),
-        ({"setup.py": ""}, []),
+        ({"setup.py": ""}, ["left-over"]),
     ],
 )
 def test_what_derives_from_what_is_used_is_found_by_nothing(

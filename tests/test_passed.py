@@ -454,3 +454,85 @@ def test_what_is_computed_only_there_is_met_nowhere(
     other = f"class Other:\n    def positions(self):\n        pass\n\n    def use(self):\n        {ask}.positions()\n"
     files = {"scores.py": GRID.replace("CALL", call), "program.py": program, "other.py": other}
     assert doubts(tmp_path, files, code="AMP110") == expected
+
+
+SAMPLED = """
+import torch
+from torch import nn
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(4, 4)
+
+    def sample(self, wide=False):
+        if wide:
+            return self.query(torch.randn(4, device=self.query.weight.device))
+
+    def forward(self, x):
+        return self.query(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("marked", "more", "expected"),
+    [
+        (".git/HEAD", "", True),
+        (".git/HEAD", "model.sample()\n", False),
+        (".git/HEAD", "getattr(model, 'sample')()\n", False),
+        ("setup.py", "", False),
+    ],
+)
+def test_a_method_that_nobody_calls(tmp_path: Path, marked: str, more: str, expected: bool) -> None:
+    (tmp_path / marked).parent.mkdir(exist_ok=True)
+    (tmp_path / marked).touch()
+    program = f"from .scores import Scores\n\nmodel = Scores()\n{more}"
+    assert ("not-passed" in doubts(tmp_path, {"scores.py": SAMPLED, "program.py": program}, code="AMP103")) is expected
+
+
+CHOSEN = f"""
+import torch
+from torch import nn
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(4, 4)
+
+    def fill(self, scores, x, mask=None):
+        if mask is not None:
+            {FILL}
+        return scores
+
+    def forward(self, x, mask=None):
+        return self.fill(self.query(x), x, mask)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "more", "expected"),
+    [
+        ("return self.scores(x)", "", True),
+        ("return self.scores(x, mask)", "", False),
+        ("return self.scores(x)", "model.scores.fill(x, x, x)\n", False),
+    ],
+)
+def test_a_method_that_only_its_class_calls(tmp_path: Path, call: str, more: str, expected: bool) -> None:
+    assert is_doubted(tmp_path, {**model(call), "scores.py": CHOSEN, "more.py": more}) is expected
+
+
+QUERY = """
+import torch
+
+def scale(x, fast=False):
+    if fast:
+        with torch.autocast(x.device.type, enabled=torch.is_autocast_enabled()):
+            return x * 2
+    return x
+"""
+
+
+@pytest.mark.parametrize(("passed", "expected"), [("x", ["not-passed"]), ("x, fast=True", [])])
+def test_so_are_claims_of_what_is_run(tmp_path: Path, passed: str, expected: list[str]) -> None:
+    program = f"from .scores import scale\n\ndef use(x):\n    return scale({passed})\n"
+    assert doubts(tmp_path, {"scores.py": QUERY, "program.py": program}, code="AMP602") == expected

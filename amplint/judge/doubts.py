@@ -77,7 +77,7 @@ UNANSWERED = _possible(
 )
 NOT_PASSED = _possible(
     "not-passed",
-    f"{_OPERANDS} {_LOW_PRECISION} AMP304",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
     "The line is run only with an argument that no call in the project passes.",
 )
 FAILS_ANYHOW = _possible(

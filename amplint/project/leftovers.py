@@ -2,9 +2,9 @@
 mentions this.
 
 A file that no other takes from is the user's to take from, unless it is a program that uses what else it defines; so is
-one that others take whole. A class whose base is not torch's may be found by that base, unless nothing in a project
-that nobody installs finds classes so, and what is decorated may be registered by it. An import alone uses nothing, but
-where it hands the name on.
+one that others take whole. A class may be found by its base where something in the project finds classes so, or where
+the base is of another library that others install it beside; what is decorated may be registered by it. An import alone
+uses nothing, but where it hands the name on.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from amplint.project.scopes import is_installed, scope_of
 from amplint.project.takers import ANY, File
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from amplint.infer.state.facts import FileFacts
@@ -44,7 +45,7 @@ class Leftovers:
 
     def __init__(self, facts: FileFacts) -> None:
         scope = scope_of(facts)
-        self._scope = scope.folder if scope.whole else None
+        self._scope = (project_around(scope.folder / "_") or scope.folder) if scope.whole else None
         self._file = File(facts.path, facts.source, is_installed(facts.path))
         self._files = {facts.path: self._file}
         self._known: dict[tuple[Path, str], bool] = {}
@@ -59,6 +60,10 @@ class Leftovers:
     def hold_of(self, source: Source, definition: Definition) -> bool:
         """The same of what another file of the project defines."""
         return self._scope is not None and self._holds(self._of(source.path, source), definition)
+
+    def is_of_torch(self, cls: ast.ClassDef) -> bool:
+        """Whether a class of the file derives from torch's alone."""
+        return self._file.is_of_torch(cls)
 
     def _holds(self, file: File, target: Definition) -> bool:
         key = file.path, target.name
@@ -81,7 +86,7 @@ class Leftovers:
 
     def _users(self, file: File, definition: Definition) -> list[tuple[File, Definition]] | None:
         """The definitions that mention one, and those that it may be found by; None where anything else may."""
-        plain = file.is_plain(definition, strict=self._finds_by_base)
+        plain = file.is_plain(definition, by_base=self._finds_by_base)
         own = file.users(definition) if plain else None
         others = self._users_elsewhere(file, definition.name) if own is not None else None
         if own is None or others is None or _is_named_in_texts(self._folder, definition.name):
@@ -91,9 +96,7 @@ class Leftovers:
 
     @cached_property
     def _finds_by_base(self) -> bool:
-        """Whether the project may find classes by what they derive from, as who takes from it may."""
-        if self._file.installed:
-            return True
+        """Whether the project may find classes by what they derive from."""
         paths = matching(self._folder, True, contents.age(), _BY_BASE)
         return paths is None or bool(paths)
 

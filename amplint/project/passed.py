@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.torch_model.modules import of_every_module
 from amplint.project.calls import Called, calls_by, calls_of_own, functions, is_of_base
 from amplint.project.demands import Demand, Demanded, constants, demanded
 from amplint.project.mentions import Function, definitions, local_names
+from amplint.project.scopes import is_installed
 from amplint.project.unusable import spellings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amplint.project.mentions import Definition
-    from amplint.project.ways import Ways
+    from amplint.project.mentions import Definition, Mention
     from amplint.source import Source
 
 MAX_FUNCTIONS = 12
@@ -48,11 +49,44 @@ class Need(NamedTuple):
         return self._replace(stored=(*self.stored, *_stored(function, parameter)))
 
 
+class Asked(Protocol):
+    """What is asked of the files of a project."""
+
+    @property
+    def file(self) -> Source:
+        """The one that is judged."""
+        ...
+
+    def users(self, file: Source, name: str) -> list[tuple[Source, Mention]] | None:
+        """The mentions of what a file defines; None where they are too many."""
+        ...
+
+    def spelling(self, word: str) -> list[Source] | None:
+        """The files that have a word; None where they are too many."""
+        ...
+
+    def is_exported(self, file: Source, name: str) -> bool:
+        """Whether a package has what a file defines for others to use."""
+        ...
+
+    def is_left(self, file: Source, mention: Mention) -> bool:
+        """Whether nothing in the project uses what mentions a name."""
+        ...
+
+    def is_set(self, name: str) -> bool:
+        """Whether something sets an attribute of an object that is not its own."""
+        ...
+
+    def is_module(self, file: Source, cls: ast.ClassDef) -> bool:
+        """Whether a class is a module, and of torch's own classes alone."""
+        ...
+
+
 class Passed:
     """What a project passes to the functions of one file."""
 
-    def __init__(self, ways: Ways) -> None:
-        self._ways = ways
+    def __init__(self, project: Asked) -> None:
+        self._project = project
 
     def lack(self, file: Source, row: int, column: int | None = None) -> bool:
         """Whether a place is run only where a function, or the constructor of its object, gets an argument that none of
@@ -74,21 +108,32 @@ class Passed:
     def _is_chosen_never(self, file: Source, holder: Definition, row: int, column: int | None) -> bool:
         maker = next((function for function in functions(holder) if function.name == "__init__"), None)
         return maker is not None and any(
-            self._is_never(Called(file, holder, maker), name, need, set()) and not self._ways.is_set(attribute)
+            self._is_never(Called(file, holder, maker), name, need, set()) and not self._project.is_set(attribute)
             for attribute, name, need in _chosen(holder, maker, row, column)
         )
 
     def _is_called_never(self, file: Source, cls: ast.ClassDef, method: Function) -> bool:
-        """Whether only the class itself calls a method of its objects, each time where what it chooses never leads."""
-        if method.decorator_list or method.name == "forward" or method.name.startswith("__"):
+        """Whether only the class itself calls a method of its objects, each time where what it chooses never leads; or
+        nothing at all does, and nobody else can, as in programs."""
+        if method.decorator_list or of_every_module(method.name) or method.name.startswith("__"):
             return False
-        sources = self._ways.spelling(method.name)
-        spelled = [(s, node) for s in sources or () for node in spellings_of(s.tree, method.name, cls.name)]
-        calls = {id(call.func) for function in functions(cls) for call in calls_of_own(function, method.name)}
-        return bool(spelled) and all(
-            source is file and id(node) in calls and self._is_chosen_never(file, cls, node.lineno, node.col_offset)
-            for source, node in spelled
+        calls = self._calls_of_method(file, cls, method)
+        if calls == []:
+            return not is_installed(file.path) and self._project.is_module(file, cls)
+        return calls is not None and all(
+            self._is_chosen_never(file, cls, call.lineno, call.col_offset) for _, call in calls
         )
+
+    def _calls_of_method(
+        self, file: Source, cls: ast.ClassDef, method: Function
+    ) -> list[tuple[Called, ast.Call]] | None:
+        """The calls of a method, if only the class itself calls it, of its own object; None where others may."""
+        sources = self._project.spelling(method.name)
+        spelled = [(s, node) for s in sources or () for node in spellings_of(s.tree, method.name, cls.name)]
+        calls = [(Called(file, cls, f), call) for f in functions(cls) for call in calls_of_own(f, method.name)]
+        own = {id(call.func) for _, call in calls}
+        known = all(source is file and id(node) in own for source, node in spelled)
+        return calls if sources is not None and known else None
 
     def _is_never(self, called: Called, parameter: str, need: Need, seen: set[tuple[int, str]]) -> bool:
         """Whether no call of a function passes for a parameter what is needed."""
@@ -97,7 +142,7 @@ class Passed:
             return True
         seen.add(key)
         holder = called.holder
-        if len(seen) > MAX_FUNCTIONS or holder.decorator_list or self._ways.is_exported(called.file, holder.name):
+        if len(seen) > MAX_FUNCTIONS or holder.decorator_list or self._project.is_exported(called.file, holder.name):
             return False
         calls = self._calls(called)
         if not calls:
@@ -138,13 +183,14 @@ class Passed:
     def _calls(self, called: Called) -> list[tuple[Called | None, ast.Call]] | None:
         """The calls of a function in the project, each with the function that has it; None where one may be missing."""
         whole = isinstance(called.holder, ast.ClassDef)
-        if whole and called.function.name not in ("forward", "__init__"):
-            return None
+        if isinstance(called.holder, ast.ClassDef) and called.function.name not in ("forward", "__init__"):
+            found_own = self._calls_of_method(called.file, called.holder, called.function)
+            return [*found_own] if found_own else None
         made = whole and called.function.name == "forward"
         found: list[tuple[Called | None, ast.Call]] = []
-        for file, mention in self._ways.users(called.file, called.holder.name) or ():
+        for file, mention in self._project.users(called.file, called.holder.name) or ():
             user = mention.definition
-            if (user is called.holder and file is called.file) or self._ways.is_left(file, mention):
+            if (user is called.holder and file is called.file) or self._project.is_left(file, mention):
                 continue
             if isinstance(user, ast.ClassDef) and mention.method is None and not (mention.called or made):
                 calls = self._calls_of_derived(called, file, user, local_names(file.tree, called.holder.name))
@@ -160,7 +206,7 @@ class Passed:
     ) -> list[tuple[Called | None, ast.Call]] | None:
         """The calls of a constructor by a class that mentions its class, as a base; None where one may be missing."""
         is_base = any(getattr(base, "id", getattr(base, "attr", "")) in names for base in derived.bases)
-        if not is_base or derived.decorator_list or self._ways.is_exported(file, derived.name):
+        if not is_base or derived.decorator_list or self._project.is_exported(file, derived.name):
             return None
         maker = next((function for function in functions(derived) if function.name == "__init__"), None)
         if maker is None:

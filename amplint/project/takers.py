@@ -8,7 +8,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from amplint.infer.names.folders import is_file, root_of, starts
+from amplint.infer.names.folders import is_file, project_around, root_of, starts
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
@@ -63,15 +63,37 @@ class File:
         nodes = (node for s in self._tree.body if is_script(s) for node in ast.walk(s))
         return {node.id for node in nodes if isinstance(node, ast.Name)} & self.found.keys()
 
-    def is_plain(self, definition: Definition, *, strict: bool) -> bool:
-        """Whether a definition is a function or a class, all of whose bases are torch's or the file's own if
-        ``strict``, and nothing decorates it."""
+    def is_plain(self, definition: Definition, *, by_base: bool) -> bool:
+        """Whether nothing but its name leads to a definition: nothing decorates it, and no base of a class does.
+
+        ``by_base``: the project finds classes by what they derive from, so that only torch's bases and those of the
+        file itself are known not to lead there. Of what others install, a base of another library may do so.
+        """
         if definition.decorator_list:
             return False
-        if not isinstance(definition, ast.ClassDef) or (not strict and not definition.keywords):
+        if not isinstance(definition, ast.ClassDef):
             return True
-        others = [base for base in definition.bases if id(base) not in self._torch]
-        return not definition.keywords and len(self.bases(definition)) == len(others)
+        if by_base:
+            return not definition.keywords and all(map(self._is_torchs_or_own, definition.bases))
+        return not definition.keywords and (not self.installed or all(map(self._is_known_base, definition.bases)))
+
+    def _is_torchs_or_own(self, base: ast.expr) -> bool:
+        return id(base) in self._torch or (isinstance(base, ast.Name) and base.id in self.found)
+
+    def _is_known_base(self, base: ast.expr) -> bool:
+        """Whether a base is torch's, the file's own, or another file's of the project."""
+        if self._is_torchs_or_own(base):
+            return True
+        if isinstance(base, ast.Attribute):
+            return isinstance(base.value, ast.Name) and base.value.id in self._modules
+        name = base.id if isinstance(base, ast.Name) else ""
+        imports = (node for node in self._nodes if isinstance(node, ast.ImportFrom))
+        taking = (node for node in imports if any((a.asname or a.name) == name for a in node.names))
+        return any(imported_from(node, self.path) is not None for node in taking)
+
+    def is_of_torch(self, cls: ast.ClassDef) -> bool:
+        """Whether a class derives from torch's alone."""
+        return bool(cls.bases) and all(id(base) in self._torch for base in cls.bases)
 
     def bases(self, definition: Definition) -> list[Definition]:
         """The classes of the file that one derives from."""
@@ -88,11 +110,12 @@ class File:
         or imports from elsewhere; None where anything else does, or hands it on."""
         strange = self._strange(file)
         elsewhere = {alias.asname or alias.name for node in strange for alias in node.names}
+        elsewhere |= {alias.asname for alias in self._aliases if alias.asname and alias.asname != alias.name}
         taking = self._taking(file, name)
         if taking and (any(map(self._hands_on, taking)) or (self.installed and not self._uses_any(file))):
             return None
         names = {name, *(alias.asname for alias in taking if alias.asname)}
-        own = name in self.found or name in elsewhere
+        own = name in self.found or name in elsewhere or not (taking or ANY in {a.name for a in self._aliases})
 
         def is_named(node: ast.AST) -> bool:
             if isinstance(node, ast.alias) or (own and isinstance(node, ast.Name) and node.id == name):
@@ -170,10 +193,12 @@ class File:
 
     @cached_property
     def _passed_over(self) -> set[int]:
-        """What uses nothing: torch's own, annotations, and tests of a type or for a text."""
+        """What uses nothing: torch's own, annotations, tests of a type or for a text; and words, where nobody else may
+        look for what they name."""
         asked = (n.args[1:] for n in self._nodes if isinstance(n, ast.Call) and getattr(n.func, "id", "") in _ASKING)
         compared = (part for n in self._nodes if isinstance(n, ast.Compare) for part in (n.left, *n.comparators))
-        texts = {id(part) for part in compared if isinstance(part, ast.Constant)}
+        read = self._nodes if not self.installed else compared
+        texts = {id(part) for part in read if isinstance(part, ast.Constant) and not _is_path(part.value)}
         annotated = (getattr(n, "annotation", None) or getattr(n, "returns", None) for n in self._nodes)
         outer = [*(part for parts in asked for part in parts), *(node for node in annotated if node is not None)]
         return self._torch | texts | {id(part) for node in outer for part in ast.walk(node)}
@@ -215,10 +240,13 @@ def imported_from(statement: ast.ImportFrom, path: Path) -> Path | None:
 
 def _file_of(module: str, level: int, path: Path) -> Path | None:
     """The file of a module, or a package's ``__init__``, that a file at ``path`` imports."""
+    root, package = root_of(path.parent)
     if level:
         folders: tuple[Path, ...] = (path.parents[min(level, len(path.parents)) - 1],)
+    elif project_around(path) is None and module.partition(".")[0] != package.partition(".")[0]:
+        return None
     else:
-        folders = starts(root_of(path.parent)[0])
+        folders = starts(root)
     *parents, name = module.split(".")
     around = [folder.joinpath(*parents) for folder in folders]
     files = (file for folder in around for file in (folder / f"{name}.py", folder / name / "__init__.py"))
@@ -248,6 +276,11 @@ def named(node: ast.AST) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value.rpartition(".")[2].rpartition(":")[2].rpartition("/")[2]
+
+
+def _is_path(value: object) -> bool:
+    """Whether a text may name something within a module."""
+    return isinstance(value, str) and not value.isidentifier()
 
 
 def _finds(node: ast.AST) -> bool:

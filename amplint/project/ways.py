@@ -178,6 +178,10 @@ class Ways:
         """Whether what mentions a name is left over: nothing in the project uses it."""
         return mention.definition is not None and self._leftovers.hold_of(file, mention.definition)
 
+    def is_module(self, file: Source, cls: ast.ClassDef) -> bool:
+        """Whether a class of the file that is judged is a module, and of torch's own classes alone."""
+        return file is self.file and self._in_module(cls.lineno) and self._leftovers.is_of_torch(cls)
+
     def _read(self, paths: tuple[Path, ...] | None) -> list[Source] | None:
         """The files of these that are no tests; None where they are too many."""
         if paths is None or len(paths) > MAX_PARSED:

@@ -31,6 +31,7 @@ from amplint.infer.state.facts import (
     Use,
     Used,
 )
+from amplint.infer.syntax.scripts import program_rows
 from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
@@ -99,8 +100,9 @@ class Recorder:
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
 
     def began(self, frame: Activation, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        """Note that the body of a function of the file that is checked is followed."""
-        if self.concerns(frame):
+        """Note that the body of a function of the file that is checked is followed; not where what runs only where the
+        file is the program leads to it, whose objects are its own."""
+        if self.concerns(frame) and not _is_of_program(frame):
             self.activations.setdefault(node.lineno, []).append(frame.number)
             if frame.caller is None or not frame.caller.function:
                 self.entered.add(id(node))
@@ -363,6 +365,17 @@ def _event(frame: Activation, what: Mismatch | Refused | Unmoved | Used | Branch
         left = left[0].left
     file = frame.namespace
     return Event(what, tuple(chain), tuple(callers), bool(frame.block), frame.autocast, file.own, file.path)
+
+
+def _is_of_program(frame: Activation) -> bool:
+    """Whether a block that runs only where its file is the program leads to an activation."""
+    outermost = frame
+    while outermost.caller is not None:
+        outermost = outermost.caller
+    statement = outermost.statement if not outermost.function else None
+    return statement is not None and any(
+        first <= statement.lineno <= last for first, last in program_rows(outermost.namespace.tree)
+    )
 
 
 def _row(statement: ast.stmt | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.references import references
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ def run_in_full_precision(tree: ast.Module) -> tuple[tuple[int, int], ...]:
 def is_script(statement: ast.stmt) -> bool:
     """Whether a statement at the top of a file is what runs only where the file is the program."""
     return isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test)
+
+
+@once_for_each_node
+def program_rows(tree: ast.Module) -> list[tuple[int, int]]:
+    """First and last lines of what runs only where a file is the program."""
+    return [(s.lineno, s.end_lineno or s.lineno) for s in tree.body if is_script(s)]
 
 
 def asks_for_low_precision(tree: ast.Module) -> bool:
