@@ -20,7 +20,7 @@ from amplint.judge.certainty import holding
 from amplint.project.autocast_devices import only_of_cuda
 from amplint.project.helpers import helps_tests
 from amplint.project.imports import cannot_be_imported
-from amplint.project.leftovers import Leftovers
+from amplint.project.leftovers import leftovers_of
 from amplint.project.passing import passed_by_none
 from amplint.project.precision import asks_anywhere
 from amplint.project.scopes import package_of, scope_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from amplint.finding import Doubt
     from amplint.infer.state.facts import FileFacts
     from amplint.project.ends import Judging
+    from amplint.project.leftovers import Leftovers
     from amplint.rule_base import Rule
 
 Suspects: TypeAlias = "list[tuple[Rule, Suspect]]"
@@ -109,7 +110,7 @@ def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
         doubts.RUN_IN_FULL_PRECISION: helps_tests(facts.path, tree),
         doubts.NOT_IMPORTABLE: cannot_be_imported(tree, *facts.root, facts.torch_version),
     }
-    left = Leftovers(facts)
+    left = leftovers_of(facts)
     weighed = []
     for rule, suspect in suspects:
         if suspect.standing.told:

@@ -88,8 +88,10 @@ class Leftovers:
         """The definitions that mention one, and those that it may be found by; None where anything else may."""
         plain = file.is_plain(definition, by_base=self._finds_by_base)
         own = file.users(definition) if plain else None
-        others = self._users_elsewhere(file, definition.name) if own is not None else None
-        if own is None or others is None or _is_named_in_texts(self._folder, definition.name):
+        if own is None or _is_named_in_texts(self._folder, definition.name):
+            return None
+        others = self._users_elsewhere(file, definition.name)
+        if others is None:
             return None
         bases = file.bases(definition) if self._finds_by_base else []
         return [*((file, user) for user in (*own, *bases)), *others]
@@ -103,13 +105,13 @@ class Leftovers:
     def _users_elsewhere(self, file: File, name: str) -> list[tuple[File, Definition]] | None:
         """The definitions of other files of the project that mention a name; None where anything else does, or too many
         spell it."""
-        found = []
-        for other in self._spelling(name) or ():
+        others, found = self._spelling(name), []
+        for other in others or ():
             users = other.users_of(file, name) if other is not file else []
             if users is None or (other.imports(file, name) and self._is_taken_whole(other)):
                 return None
             found += [(other, user) for user in users]
-        return found if self._spelling(name) is not None else None
+        return found if others is not None else None
 
     def _leaves(self, file: File, name: str) -> bool:
         """Whether other files take by its name what a file defines, and none takes all of it or lets its users do so;
@@ -161,6 +163,10 @@ class Leftovers:
         if path not in self._files:
             self._files[path] = File(path, source, is_installed(path))
         return self._files[path]
+
+
+leftovers_of = lru_cache(maxsize=2)(Leftovers)
+"""What a file leaves, once for all that ask."""
 
 
 def _is_exporting(file: File) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -103,7 +104,8 @@ class File:
 
     def users(self, definition: Definition) -> list[Definition] | None:
         """The other definitions of the file that mention one; None where anything else in it does."""
-        return self._defining(s for s in self._mentioning[definition.name] if s is not definition)
+        mentioning = {id(s): s for s, _ in self._naming.get(definition.name, ()) if s is not definition}
+        return self._defining(s for s in mentioning.values() if not is_script(s))
 
     def users_of(self, file: File, name: str) -> list[Definition] | None:
         """The definitions that mention what another file calls by a name, other than a variable that this one defines
@@ -117,14 +119,13 @@ class File:
         names = {name, *(alias.asname for alias in taking if alias.asname)}
         own = name in self.found or name in elsewhere or not (taking or ANY in {a.name for a in self._aliases})
 
-        def is_named(node: ast.AST) -> bool:
-            if isinstance(node, ast.alias) or (own and isinstance(node, ast.Name) and node.id == name):
-                return False
-            if isinstance(node, ast.Attribute) and self._is_anothers(node, file):
-                return False
-            return id(node) not in self._passed_over and not names.isdisjoint(named(node))
-
-        return self._defining(s for s in self._tree.body if any(map(is_named, ast.walk(s))))
+        named_so = ((statement, node) for each in names for statement, node in self._naming.get(each, ()))
+        return self._defining(
+            statement
+            for statement, node in named_so
+            if not (own and isinstance(node, ast.Name) and node.id == name)
+            and not (isinstance(node, ast.Attribute) and self._is_anothers(node, file))
+        )
 
     def imports(self, file: File, name: str) -> bool:
         """Whether this file may import what another calls by a name."""
@@ -175,7 +176,7 @@ class File:
 
     def _defining(self, statements: Iterator[ast.stmt]) -> list[Definition] | None:
         """Statements, where each is a definition at the top of the file."""
-        users = [*statements]
+        users = [*dict.fromkeys(statements)]
         found = [self.found.get(getattr(statement, "name", "")) for statement in users]
         return [d for d in found if d is not None] if all(map(operator.is_, found, users)) else None
 
@@ -222,14 +223,14 @@ class File:
         return {name: path for name, path in found.items() if path is not None}
 
     @cached_property
-    def _mentioning(self) -> dict[str, list[ast.stmt]]:
-        """The statements at the top of the file that mention what it defines, by name: not what tries the file out when
-        it is run itself."""
-        found: dict[str, list[ast.stmt]] = {name: [] for name in self.found}
-        for statement in (statement for statement in self._tree.body if not is_script(statement)):
-            nodes = (node for node in nodes_below(statement) if id(node) not in self._passed_over)
-            for name in {name for node in nodes for name in named(node)} & found.keys():
-                found[name].append(statement)
+    def _naming(self) -> dict[str, list[tuple[ast.stmt, ast.AST]]]:
+        """What names something, by the name, with the statement at the top of the file; imports name nothing yet."""
+        found: dict[str, list[tuple[ast.stmt, ast.AST]]] = defaultdict(list)
+        for statement in self._tree.body:
+            for node in nodes_below(statement):
+                if id(node) not in self._passed_over:
+                    for name in _named(node):
+                        found[name].append((statement, node))
         return found
 
 
@@ -266,14 +267,12 @@ def _defines(path: Path | None, name: str) -> bool:
     return source is not None and name in definitions(source.tree)
 
 
-def named(node: ast.AST) -> Iterator[str]:
-    """What a node names, if it is a name, an attribute, an import or a string that ends in one."""
+def _named(node: ast.AST) -> Iterator[str]:
+    """What a node names, if it is a name, an attribute, or a string that ends in one."""
     if isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, ast.Attribute):
         yield node.attr
-    elif isinstance(node, ast.alias):
-        yield node.name
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value.rpartition(".")[2].rpartition(":")[2].rpartition("/")[2]
 

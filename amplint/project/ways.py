@@ -17,7 +17,7 @@ from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
 from amplint.project.callees import Callees
 from amplint.project.files import matching, mentioning, parsed, spelling
-from amplint.project.leftovers import Leftovers
+from amplint.project.leftovers import leftovers_of
 from amplint.project.mentions import (
     Definition,
     Function,
@@ -93,7 +93,7 @@ class Ways:
             facts.source, facts.torch_version, callees, attributes, self.spelling, facts.classes_around
         )
         self._passed = Passed(self)
-        self._leftovers = Leftovers(facts)
+        self._leftovers = leftovers_of(facts)
         self._targets = {
             row: d
             for d in definitions(facts.source.tree).values()
