@@ -119,6 +119,10 @@ def test_what_its_file_uses_or_may_register_is_not(tmp_path: Path, layers: str) 
 REPOSITORY = {"pyproject.toml": "", "package/model.py": "", "programs/train.py": "from package.layers import Kept\n"}
 
 
+EXTENSION = "from setuptools import Extension, setup\n\nsetup(ext_modules=[Extension('fast', ['fast.c'])])\n"
+PACKAGES = EXTENSION.replace("setup(", "setup(packages=['package'], ")
+
+
 @pytest.mark.parametrize(
     ("further", "expected"),
     [
@@ -133,6 +137,11 @@ REPOSITORY = {"pyproject.toml": "", "package/model.py": "", "programs/train.py":
         ({"other/__init__.py": "from package.layers import Left\n", "use.py": "import other\ngetattr(other, x)\n"}, []),
         ({"other/__init__.py": "from package.layers import Left\n", "use.py": "import other\nother.__dict__[x]\n"}, []),
         ({"setup.py": "", "other/__init__.py": "from package.layers import *\n"}, []),
+        (
+            {"use.py": "from package import layers\n\ndef f(layers):\n    return layers\n\nlayers.Kept()\n"},
+            ["left-over"],
+        ),
+        ({"use.py": "from package import layers\n\ndef f(x):\n    return layers\n\nlayers.Kept()\n"}, []),
         ({"use.py": "def f(kind='left'):\n    return kind == 'Left'\n"}, ["left-over"]),
         ({"use.py": "def f(kind='Left'):\n    return kind\n"}, ["left-over"]),
         ({"use.py": "def f(kind='package.layers.Left'):\n    return kind\n"}, []),
@@ -150,6 +159,12 @@ def test_a_repository_of_programs_is_looked_through_whole(
     plain = {**REPOSITORY, "package/__init__.py": None, **further}
     assert doubts(tmp_path / "project", plain) == expected
     assert doubts(tmp_path / "part", {**plain, "pyproject.toml": None}) == []
+
+
+@pytest.mark.parametrize(("setup", "expected"), [("", []), (PACKAGES, []), (EXTENSION, ["left-over"]), ("setup()", [])])
+def test_what_builds_extensions_alone_installs_no_module(tmp_path: Path, setup: str, expected: list[str]) -> None:
+    files = {**REPOSITORY, "setup.py": setup, "other/__init__.py": "from package.layers import *\n"}
+    assert doubts(tmp_path, files) == expected
 
 
 HELPED = LAYERS.replace("class Left", "class Helper").replace(

@@ -455,6 +455,26 @@ CASES = {
                     loss.backward()
                     self.optimizer.step()
     """,
+    "an optimizer that steps with the scaler it is given": """
+        def train(model, optimizer, loader, every):
+            scaler = GradScaler()
+            for n, x in enumerate(loader):
+                scaler.scale(model(x).mean()).backward()
+                if n % every == 0:
+                    scaler.unscale_(optimizer.inner)
+                    clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step_with(scaler)
+                scaler.update()
+    """,
+    "the same where nothing steps": """
+        def train(model, optimizer: torch.optim.Optimizer, loader, every):
+            scaler = GradScaler()
+            for n, x in enumerate(loader):
+                scaler.scale(model(x).mean()).backward()
+                if n % every == 0:
+                    scaler.step(optimizer)
+                scaler.update()  # AMP402
+    """,
     "entered by and": """
         def train(model, x):
             with torch.no_grad() and torch.autocast(torch.float16):  # AMP405, AMP405

@@ -115,6 +115,8 @@ def _update(facts: FileFacts, moment: Moment) -> _Judgement:
     scaler = moment.event.scaler
     if moment.event.sets_scale or (scaler is not None and facts.training.stepped_by_others(scaler)):
         return None
+    if scaler is not None and facts.training.given_away(scaler, moment.event.scope):
+        return None
 
     def idle(state: State) -> bool:
         return scaler in state.updated and not state.steps

@@ -156,7 +156,19 @@ class File:
         yield from (None if "." in name else name for name in modules)
         attributes = (node for node in self._nodes if isinstance(node, ast.Attribute))
         asked_of = {id(n.value): n.attr for n in attributes if n.attr != "__dict__"} if modules else {}
-        yield from (asked_of.get(id(node)) for node in self._nodes if isinstance(node, ast.Name) and node.id in modules)
+        named = (node for node in self._nodes if isinstance(node, ast.Name) and node.id in modules)
+        yield from (asked_of.get(id(node)) for node in named if id(node) not in self._local)
+
+    @cached_property
+    def _local(self) -> set[int]:
+        """The names, by ``id``, of variables that functions have of their own."""
+        found: set[int] = set()
+        for function in (node for node in self._nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
+            names = [node for node in nodes_below(function) if isinstance(node, ast.Name)]
+            own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+            own |= {node.arg for node in nodes_below(function) if isinstance(node, ast.arg)}
+            found |= {id(node) for node in names if node.id in own}
+        return found
 
     def _may_take(self, statement: ast.ImportFrom, file: File) -> bool:
         """Whether what this file imports from may be another: its module has that name, and is no other file."""

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.lattice.dtypes import BITS, FLOAT32, INTEGERS, LOW, Symbol
+from amplint.infer.lattice.dtypes import BITS, FLOAT32, INTEGERS, LOW, Symbol, category
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
@@ -89,7 +89,7 @@ def check(
             record(frame, found)
             return (*found.lanes, *unmet)
     _note_callers(frame, node, op, operands)
-    return (*unmet, *_wide_parameters(frame, node, op, operands))
+    return (*unmet, *_wide_parameters(frame, node, op, operands), *_complex_apart(frame, node, pairs))
 
 
 def record(frame: Frame, found: Mismatch) -> None:
@@ -199,6 +199,26 @@ def _wide_parameters(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: 
     if lanes:
         frame.session.recorder.happened(frame, Refused(node, lanes))
     return lanes
+
+
+def _complex_apart(frame: Frame, node: ast.expr | ast.stmt, pairs: list[tuple[Operand, Operand]]) -> tuple[int, ...]:
+    """Note complex operands that disagree, such as a transform of float16 beside weights that no conversion changes:
+    torch raises there as of floating ones, and nothing behind it is reached."""
+    lanes = tuple(
+        number
+        for number in range(len(frame.session.scenarios))
+        if frame.live >> number & 1 and any(_are_complex_apart(pair, number) for pair in pairs)
+    )
+    if lanes:
+        frame.session.recorder.happened(frame, Refused(node, lanes))
+    return lanes
+
+
+def _are_complex_apart(pair: tuple[Operand, Operand], number: int) -> bool:
+    if any(operand.value.maybe or operand.value.unsure or operand.value.optional for operand in pair):
+        return False
+    left, right = (operand.value.dtypes[number] for operand in pair)
+    return left.exact and right.exact and category(left.mask) == category(right.mask) == 3 and left.mask != right.mask
 
 
 def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:

@@ -62,6 +62,11 @@ class Training:
         given = {id(function) for scope in self.program.scopes for function in self._functions_given(scope)}
         return any(id(moment.event.scope) in given for moment in self.moments_of(Step.SCALER_STEP, scaler=scaler))
 
+    def given_away(self, place: Place, scope: Scope) -> bool:
+        """Whether a scope passes what is at a place to a function that is not of the file, which may do anything."""
+        calls = (call for call in scope.calls if self.program.callee(call, scope) is None)
+        return self._gives(scope, [value for call in calls for value in _arguments(call)], place)
+
     def _functions_given(self, scope: Scope) -> Iterator[Scope]:
         """The functions and methods of the file that a scope passes as arguments."""
         for value in (argument for call in scope.calls for argument in _arguments(call)):

@@ -1,0 +1,63 @@
+"""Behind complex operands of two dtypes nothing is reached: torch raises there, as of floating ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from amplint.engine import Options, check_file
+from amplint.infer.lattice.scenarios import find_scenario
+from amplint.plugins import load_rules
+from amplint.source import Source
+
+CODE = """\
+import torch
+from torch import nn
+
+
+class Spectral(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(4, 4, dtype={dtype}))
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        y = torch.fft.rfft(self.inner(x))
+        mixed = torch.einsum("bi,io->bo", y, self.weight)
+        return self.inner(torch.ones(2, 4, device=x.device)), mixed
+"""
+RULES = tuple(rule for rule in load_rules() if rule.code == "AMP103")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scenario", "expected"),
+    [
+        ("torch.cfloat", "fp16", ["fails-before"]),
+        ("torch.cfloat", "bf16", []),
+        ("torch.complex32", "fp16", []),
+        ("torch.float32", "fp16", []),
+    ],
+)
+def test_what_stands_behind_them_is_not_reached(dtype: str, scenario: str, expected: list[str]) -> None:
+    """A transform of float16 is complex32, one of bfloat16 complex64; to convert a module leaves complex weights."""
+    chosen = find_scenario(scenario)
+    assert chosen is not None
+    source = Source(Path("/project/net.py"), CODE.format(dtype=dtype).encode())
+    options = Options(RULES, (chosen,), "cuda", (2, 15), pedantic=True)
+    (finding,) = check_file(source, options).findings
+    assert [held.doubt.name for held in finding.doubts] == expected
+
+
+def test_torch_wants_one_dtype_of_complex_operands() -> None:
+    single, double = torch.zeros(2, 2, dtype=torch.complex64), torch.zeros(2, 2, dtype=torch.complex128)
+    for product in (torch.mm, torch.matmul, lambda a, b: torch.einsum("bi,io->bo", a, b)):
+        with pytest.raises(RuntimeError, match="dtype|scalar type"):
+            product(single, double)
+
+
+def test_a_conversion_leaves_complex_weights() -> None:
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(torch.zeros(2, dtype=torch.complex64))
+    assert module.half().weight.dtype is torch.complex64
