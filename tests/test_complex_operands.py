@@ -53,7 +53,7 @@ def test_what_stands_behind_them_is_not_reached(dtype: str, scenario: str, expec
 def test_torch_wants_one_dtype_of_complex_operands() -> None:
     single, double = torch.zeros(2, 2, dtype=torch.complex64), torch.zeros(2, 2, dtype=torch.complex128)
     for product in (torch.mm, torch.matmul, lambda a, b: torch.einsum("bi,io->bo", a, b)):
-        with pytest.raises(RuntimeError, match="dtype|scalar type"):
+        with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
             product(single, double)
 
 

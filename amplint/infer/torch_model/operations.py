@@ -75,7 +75,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         session.changes.update(op.changes(session.device))
     if op.together:
         memories.compare(frame, node, op, arguments, bound)
-    if op.watched is not None and session.recorder.concerns(frame):
+    if op.watched is not None and (session.recorder.concerns(frame) or frame.left is not None):
         _watch(frame, op, arguments, bound, node)
     if op.passes and "out" not in bound:
         first = bound.get(op.params[0])

@@ -50,11 +50,15 @@ def note(
     bound: dict[str, Value],
     arguments: Arguments,
 ) -> None:
-    """Note an operation for the rules, where an operand may be low precision in a live scenario.
+    """Note an operation for the rules, where an operand may be low precision in a live scenario; in another file than
+    the one that is checked, only that it raises.
 
     A constructor, and what it calls, runs before anything converts the module.
     """
     if frame.making or frame.constructing is not None or not _may_be_low(frame, operands):
+        return
+    if not frame.session.recorder.concerns(frame):
+        _refuse(frame, node, op, operands[0].value, bound)
         return
     nodes = {name: written for i, name in enumerate(op.params) if (written := arguments.node(i, name)) is not None}
     nodes.update((key, written) for key, written in arguments.nodes.items() if isinstance(key, str))
