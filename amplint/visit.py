@@ -152,8 +152,13 @@ class Visit:
         return self._lossless.parent(node)
 
     def replace(self, node: cst.CSTNode, new: str | cst.CSTNode) -> Edit:
-        """Replace a node; parentheses around it stay."""
-        return Edit(self.span(node), new if isinstance(new, str) else self._lossless.code_for(new))
+        """Replace a node; parentheses around it stay, and words beside it stay apart from it: ``(a)else b``."""
+        span, text = self.span(node), new if isinstance(new, str) else self._lossless.code_for(new)
+        before = self.source.line(span.start.row)[span.start.column - 2 : span.start.column - 1]
+        after = self.source.line(span.end.row)[span.end.column - 1 : span.end.column]
+        left = " " if _is_of_word(before) and _is_of_word(text[:1]) else ""
+        right = " " if _is_of_word(after) and _is_of_word(text[-1:]) else ""
+        return Edit(span, f"{left}{text}{right}")
 
     def append(self, node: cst.CSTNode, text: str) -> Edit:
         """Put a trailer such as ``.to(x.dtype)`` after an expression, in parentheses where it needs them.
@@ -269,6 +274,10 @@ class Visit:
             return Edit(Span(span.start, self.span(siblings[index + 1]).start), "")
         start = self.span(siblings[index - 1]).end if index else span.start
         return Edit(Span(start, span.end), "")
+
+
+def _is_of_word(text: str) -> bool:
+    return text.isalnum() or text == "_"
 
 
 def _items(parent: cst.CSTNode | None) -> list[cst.CSTNode]:

@@ -252,6 +252,22 @@ def test_replace_keeps_parentheses() -> None:
     assert applied(visit, visit.replace(operation, cst.Name("n"))) == "x = (n).c\n"
 
 
+@pytest.mark.parametrize(
+    ("before", "new", "after"),
+    [
+        ("x = a if b in (1, 2)else c\n", "n", "x = a if n else c\n"),
+        ("x = a if(b)in (1, 2)else c\n", "n", "x = a if n else c\n"),
+        ("x = a if(b)in (1, 2)else c\n", "(n,)", "x = a if(n,)else c\n"),
+        ("x = a if b in (1, 2) else c\n", "n", "x = a if n else c\n"),
+        ("b in (1, 2)\n", "n", "n\n"),
+    ],
+)
+def test_words_stay_apart_from_what_replaces(before: str, new: str, after: str) -> None:
+    visit = visit_of(before)
+    assert applied(visit, visit.replace(first(visit, m.Comparison()), new)) == after
+    ast.parse(after)
+
+
 def test_parent() -> None:
     visit = visit_of("f(g(x))\n")
     inner = first(visit, m.Call(m.Name("g")))
