@@ -59,9 +59,9 @@ def by_memory(suspects: Suspects, facts: FileFacts) -> Suspects:
 
 def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed: set[Path]) -> Suspects:
     """The suspects, doubted where a constant leaves them out (see :mod:`amplint.infer.syntax.behind_constants`), where
-    all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody
-    uses what they stand in (see :mod:`amplint.project.unusable`), where the project never passes the argument that they
-    stand behind (see :mod:`amplint.project.passed`), or where nothing in it passes what makes them fail (see
+    all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody uses what they stand in (see
+    :mod:`amplint.project.unusable`), where the project never passes the argument that they or what they are about
+    stand behind (see :mod:`amplint.project.passed`), where nothing in it passes what makes them fail (see
     :mod:`amplint.project.passing`), or where it sets another default dtype (see
     :mod:`amplint.project.torch_defaults`)."""
     if not any(s.standing.told for _, s in suspects):

@@ -60,6 +60,7 @@ def doubts(
         'from .layers import Kept\n# Left is not taken\n"""Left would do as well."""\n',
         "from .layers import Kept, Left\nKept()\n",
         "from .layers import Kept, Left as Other\nKept()\n",
+        "from .layers import Kept, Left  # noqa: F401\nKept()\n",
         "from .layers import *\nKept().eval()\n",
     ],
 )
@@ -73,7 +74,6 @@ def test_what_the_project_leaves_is_doubted(tmp_path: Path, taking: str) -> None
     [
         {},
         {"package/model.py": "from .layers import Kept, Left\n"},
-        {"package/model.py": "from .layers import Kept, Left  # noqa: F401\nKept()\n"},
         {"package/model.py": "from .layers import Kept, Left as Left\nKept()\n"},
         {"package/model.py": "from .layers import Kept, Left as Other\nKept(), Other()\n"},
         {"package/model.py": "from .layers import Kept, Left\nKept()\n__all__ = ['Left']\n"},

@@ -184,13 +184,14 @@ def _opens_cuda(call: ast.Call, names: dict[int, str]) -> bool:
 
 
 def _feeds_cuda(call: ast.Call, tree: ast.Module, around: Surroundings, names: dict[int, str]) -> bool:
-    """Whether the answer goes into CUDA's own autocast, straight or by an attribute that is read nowhere else."""
+    """Whether the answer goes into CUDA's own autocast, straight or by an attribute or a variable that nothing else
+    reads."""
     for ancestor in around.ancestors(call):
-        if isinstance(ancestor, ast.Assign) and isinstance(ancestor.targets[0], ast.Attribute):
-            attribute = ancestor.targets[0].attr
-            named = (n for n in nodes_of_kind(tree, ast.Attribute) if n.attr == attribute)
-            read = [node for node in named if isinstance(node.ctx, ast.Load)]
-            return bool(read) and all(_is_given_to_cuda(node, around, names) for node in read)
+        if isinstance(ancestor, ast.Assign):
+            kept = [_named(target) for target in ancestor.targets]
+            named = (node for node in nodes_of_kind(tree, ast.Attribute, ast.Name) if _named(node) in kept)
+            read = [node for node in named if isinstance(node, ast.expr) and isinstance(node.ctx, ast.Load)]
+            return None not in kept and bool(read) and all(_is_given_to_cuda(node, around, names) for node in read)
         if isinstance(ancestor, ast.stmt):
             return False
         if isinstance(ancestor, ast.Call) and _opens_cuda(ancestor, names):

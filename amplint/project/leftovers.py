@@ -35,9 +35,8 @@ MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
 MAX_DEFINITIONS = 24
 """Definitions that are looked at for one."""
-
-
 _BY_BASE = re.compile(rb"\b(?:__subclasses__|__init_subclass__|getmembers|metaclass)\b")
+"""What may find classes by what they derive from."""
 
 
 class Leftovers:

@@ -49,7 +49,7 @@ class Need(NamedTuple):
         return self._replace(stored=(*self.stored, *_stored(function, parameter)))
 
 
-class Asked(Protocol):
+class ProjectFiles(Protocol):
     """What is asked of the files of a project."""
 
     @property
@@ -85,7 +85,7 @@ class Asked(Protocol):
 class Passed:
     """What a project passes to the functions of one file."""
 
-    def __init__(self, project: Asked) -> None:
+    def __init__(self, project: ProjectFiles) -> None:
         self._project = project
 
     def lack(self, file: Source, row: int, column: int | None = None) -> bool:
@@ -161,12 +161,10 @@ class Passed:
         """Whether what a call passes for a parameter, or its default, is not what is needed."""
         if any(isinstance(a, ast.Starred) for a in call.args):
             return False
-        given = dict(zip(_positional(called), call.args, strict=False)) | {
-            k.arg: k.value for k in call.keywords if k.arg
-        }
-        default = (
-            _defaults(called.function).get(parameter) if parameter in _parameters(called.function) else need.default
-        )
+        given = dict(zip(_positional(called), call.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        declared = parameter in _parameters(called.function)
+        default = _defaults(called.function).get(parameter) if declared else need.default
         further = [keyword.value for keyword in call.keywords if keyword.arg is None]
         if further and parameter not in given:
             if caller is None or not all(_is_handed_on(caller.function, value, parameter) for value in further):
@@ -182,11 +180,10 @@ class Passed:
 
     def _calls(self, called: Called) -> list[tuple[Called | None, ast.Call]] | None:
         """The calls of a function in the project, each with the function that has it; None where one may be missing."""
-        whole = isinstance(called.holder, ast.ClassDef)
-        if isinstance(called.holder, ast.ClassDef) and called.function.name not in ("forward", "__init__"):
-            found_own = self._calls_of_method(called.file, called.holder, called.function)
-            return [*found_own] if found_own else None
-        made = whole and called.function.name == "forward"
+        cls = called.holder if isinstance(called.holder, ast.ClassDef) else None
+        if cls is not None and called.function.name not in ("forward", "__init__"):
+            return [*(self._calls_of_method(called.file, cls, called.function) or ())] or None
+        made = cls is not None and called.function.name == "forward"
         found: list[tuple[Called | None, ast.Call]] = []
         for file, mention in self._project.users(called.file, called.holder.name) or ():
             user = mention.definition

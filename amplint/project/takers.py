@@ -9,7 +9,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from amplint.infer.names.folders import is_file, project_around, root_of, starts
+from amplint.infer.names.folders import module_file, root_of, starts_of
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
@@ -176,10 +176,10 @@ class File:
         return module == file.module and imported_from(statement, self.path) in (None, file.path)
 
     def _hands_on(self, alias: ast.alias) -> bool:
-        """Whether what is imported is there for others to import: in a package's ``__init__``, or marked so."""
-        line = self._source.data.splitlines()[alias.lineno - 1]
+        """Whether what is imported is there for others to import: in a package's ``__init__``, or under its own name
+        once more, which says so (PEP 484)."""
         exported = self.path.stem == "__init__" and self.installed
-        return exported or self.by_text or alias.asname == alias.name or b"noqa" in line
+        return exported or self.by_text or alias.asname == alias.name
 
     def _uses_any(self, file: File) -> bool:
         """Whether anything that is imported from another file is used: else it is all there for others to import."""
@@ -253,17 +253,8 @@ def imported_from(statement: ast.ImportFrom, path: Path) -> Path | None:
 
 def _file_of(module: str, level: int, path: Path) -> Path | None:
     """The file of a module, or a package's ``__init__``, that a file at ``path`` imports."""
-    root, package = root_of(path.parent)
-    if level:
-        folders: tuple[Path, ...] = (path.parents[min(level, len(path.parents)) - 1],)
-    elif project_around(path) is None and module.partition(".")[0] != package.partition(".")[0]:
-        return None
-    else:
-        folders = starts(root)
-    *parents, name = module.split(".")
-    around = [folder.joinpath(*parents) for folder in folders]
-    files = (file for folder in around for file in (folder / f"{name}.py", folder / name / "__init__.py"))
-    return next((file for file in files if is_file(file)), None)
+    folders = (path.parents[min(level, len(path.parents)) - 1],) if level else starts_of(module, *root_of(path.parent))
+    return module_file(folders, module)
 
 
 def has_another(tree: ast.Module, path: Path, file: Path, name: str) -> bool:

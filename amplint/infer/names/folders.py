@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint import contents
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
@@ -56,3 +57,22 @@ def starts(root: Path) -> tuple[Path, ...]:
         return (root,)
     above = tuple(root.parents)
     return (root, *above[: above.index(project) + 1]) if project in above else (root,)
+
+
+def starts_of(module: str, root: Path, package: str) -> tuple[Path, ...]:
+    """Where the absolute import of a module may start, in a file of a package (empty: of none) below a root; nowhere
+    where it is of another installed library."""
+    if module.partition(".")[0] == package.partition(".")[0]:
+        return (root,)
+    return () if root.name in LIBRARY_FOLDERS else starts(root)
+
+
+def module_file(folders: Iterable[Path], module: str) -> Path | None:
+    """The file of a module in the first of some folders that has it: of a package, which goes before a module of its
+    name as it does for Python, the ``__init__``; of no module, that of the folder itself."""
+    for folder in folders:
+        path = folder.joinpath(*module.split("."))
+        for file in (path / "__init__.py", path.with_suffix(".py")) if module else (path / "__init__.py",):
+            if is_file(file):
+                return file
+    return None

@@ -17,7 +17,7 @@ from amplint.frozen import dataclass
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
-from amplint.infer.names.folders import LIBRARY_FOLDERS, is_file, root_of, starts
+from amplint.infer.names.folders import module_file, root_of, starts_of
 from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, star_imports
@@ -430,15 +430,9 @@ class Project:
         if not name or name == "torch" or name.startswith("torch."):
             return None
         root, package = self.root_of(importer.path)
-        parts = name.split(".")
-        own = package.split(".")[0] if package else ""
-        if parts[0] != own and root.name in LIBRARY_FOLDERS:
-            return None
         key = (name, root)
         if key not in self._found:
-            paths = [start.joinpath(*parts) for start in ((root,) if parts[0] == own else starts(root))]
-            candidates = (c for path in paths for c in (path.with_name(path.name + ".py"), path / "__init__.py"))
-            self._found[key] = next((c for c in candidates if is_file(c)), None)
+            self._found[key] = module_file(starts_of(name, root, package), name)
         found = self._found[key]
         if found is None:
             return None
