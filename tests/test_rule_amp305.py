@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch import nn
 
+from amplint.config import Config
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
+from amplint.judging import judging_options
 from amplint.plugins import load_rules
 from amplint.source import Source
 
@@ -291,3 +293,40 @@ def test_what_raises_before_counts_for_each_call_by_itself(given: str, rows: lis
     source = Source(tmp_path / "module.py", HELPED.format(given=given).encode())
     found = check_file(source, replace(HALF, pedantic=False, asked=frozenset(["AMP305"]))).findings
     assert [finding.span.start.row for finding in found] == rows
+
+
+INITIALISED = """\
+import torch
+from torch import nn
+
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.apply(self.reset)
+
+    def reset(self, module: nn.Module):
+        if isinstance(module, nn.Linear):
+            nn.init.orthogonal_(module.weight)
+
+    def forward(self, x: torch.Tensor):
+        return self.inner(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "named", "doubted"),
+    [
+        ("", [], True),
+        ("", ["bf16"], False),
+        ("\nmodel = Cell()\n", [], True),
+        ("\ntorch.set_default_dtype(torch.bfloat16)\n", [], False),
+    ],
+)
+def test_parameters_are_made_in_low_precision_by_a_default_dtype_alone(
+    default: str, named: list[str], doubted: bool, tmp_path: Path
+) -> None:
+    options = judging_options(Config(), load_rules(), pedantic=True, select=["AMP305"], scenario=named)
+    (finding,) = check_file(Source(tmp_path / "module.py", (INITIALISED + default).encode()), options).findings
+    assert ("default-unseen" in [held.doubt.name for held in finding.doubts]) is doubted
