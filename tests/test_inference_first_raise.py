@@ -484,3 +484,16 @@ def test_what_never_begins_hides_no_end() -> None:
     source = Source(Path("/project/net.py"), LAYERED.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     assert early_ends(facts)[6] == {"fp16": 7, "bf16": 7, "bf16-mixed-params": 7}
+
+
+@pytest.mark.parametrize(
+    ("block", "early"),
+    [
+        ("if __name__ == '__main__':", {"fp16", "bf16", "bf16-mixed-params"}),
+        ("if torch.cuda.is_available():", set()),
+    ],
+)
+def test_what_runs_as_a_program_alone_hides_no_end(block: str, early: set[str]) -> None:
+    source = Source(Path("/project/net.py"), f"{LAYERED}\n\n{block}\n    Block()(torch.ones(8, 8))\n".encode())
+    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
+    assert early_ends(facts)[6].keys() == early
