@@ -145,6 +145,17 @@ def test_a_constructor_converts_before_the_whole_model_is(tmp_path: Path) -> Non
     assert rows(tmp_path, code) == []
 
 
+def test_a_part_that_a_constructor_converts_is_converted_again(tmp_path: Path) -> None:
+    code = text("def forward(self, x):\n    return self.wide(x.float())\n", "self.wide = Part().float()\n")
+    code = code.replace("return self.fc(x)\n", "return self.fc(x)  # expect\n", 1)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        net(code).half()(torch.ones(2, 4, dtype=torch.float16))
+    assert rows(tmp_path, code) == [row for row, line in enumerate(code.splitlines(), 1) if "# expect" in line]
+    code = text("def forward(self, x):\n    return self.wide(x)\n", "self.wide = Part().float()\n")
+    assert net(code).half()(torch.ones(2, 4, dtype=torch.float16)) is not None
+    assert rows(tmp_path, code) == []
+
+
 def test_a_model_converted_where_it_was_made(tmp_path: Path) -> None:
     code = text("def forward(self, x):\n    return self.fc(x)\n") + textwrap.dedent(
         """

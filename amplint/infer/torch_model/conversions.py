@@ -34,6 +34,7 @@ def convert(frame: Frame, module: Value, dtype: DTypeValue, node: ast.expr) -> V
         return made
     if isinstance(module, Instance):
         _convert_attributes(frame, at, module, dtype)
+        return module if _is_converted_again(frame) else UNKNOWN
     return UNKNOWN
 
 
@@ -153,11 +154,16 @@ def _is_floating(tensor: Tensor) -> bool:
     return any(lane.mask & FLOATS or not lane.mask for lane in tensor.dtypes)
 
 
+def _is_converted_again(frame: Frame) -> bool:
+    """Whether what is converted here is a part of a module that is being made, and is converted with it later."""
+    return frame.in_module and not made_later(frame)
+
+
 def _converted(frame: Frame, tensor: Tensor, dtype: DTypeValue) -> Tensor:
     """A tensor of a module that is converted; a model that is made in low precision is converted after its parts."""
     if not _is_floating(tensor):
         return tensor
-    before = frame.in_module and not made_later(frame)
+    before = _is_converted_again(frame)
     lanes = []
     for scenario, lane, wanted in zip(frame.session.scenarios, tensor.dtypes, dtype.dtypes, strict=True):
         follows = before and scenario.parameters != "float32" and not scenario.keeps_explicit
