@@ -63,11 +63,11 @@ def mentions(tree: ast.Module) -> dict[str, list[Mention]]:
     imported, unnamed = _bound(tree)
     for statement in tree.body:
         definition = statement if isinstance(statement, Definition) else None
-        methods = definition.body if isinstance(definition, ast.ClassDef) else []
+        methods = {id(s) for s in definition.body} if isinstance(definition, ast.ClassDef) else set()
         if _lists_exports(statement):
             continue
         for part in ast.iter_child_nodes(statement) if definition is not None else (statement,):
-            method = part if part in methods and isinstance(part, Function) else None
+            method = part if isinstance(part, Function) and id(part) in methods else None
             for name, called, node in _names(part, imported, unnamed):
                 mention = Mention(definition, method, called, node.lineno, node.col_offset)
                 found.setdefault(name, []).append(mention)

@@ -18,8 +18,11 @@ def printable(text: str) -> str:
 
 def shown(line: str) -> str:
     """A line of source as printed: tabs as spaces, control characters harmless."""
+    line = line.rstrip("\r\n")
+    if line.isascii() and line.isprintable():
+        return line
     out, column = [], 0
-    for character in line.rstrip("\r\n"):
+    for character in line:
         text = " " * (TAB - column % TAB) if character == "\t" else character if character.isprintable() else "?"
         if unicodedata.category(character) in ("Mn", "Me"):
             text = character
@@ -30,6 +33,8 @@ def shown(line: str) -> str:
 
 def columns(text: str) -> int:
     """How many terminal columns text takes at the start of a line."""
+    if text.isascii() and "\t" not in text:
+        return len(text)
     column = 0
     for character in text:
         column += width(character, column)
