@@ -11,7 +11,7 @@ from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.frozen import dataclass, quick_libraries
 from amplint.garbage import collect_after_file, collect_seldom
-from amplint.infer.lattice.scenarios import AUTOCAST_SINCE, CONTROL, DEFAULT_SCENARIOS, Scenario
+from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.narrowing import WHOLE
 from amplint.notebook import is_notebook
 from amplint.rule_base import finding_of
@@ -71,6 +71,10 @@ class Options:
     def judged(self) -> tuple[Scenario, ...]:
         """The scenarios to judge under."""
         return DEFAULT_SCENARIOS if self.scenarios is None else self.scenarios
+
+    def judged_in(self, release: tuple[int, int]) -> tuple[Scenario, ...]:
+        """Those of them that a release of torch can run; all where they are named."""
+        return tuple(one for one in self.judged if self.scenarios or release >= one.since)
 
     def torch_for(self, path: Path) -> TorchRange:
         """The releases of torch that a file is judged for."""
@@ -273,8 +277,7 @@ def _judged(
     from amplint.project.ends import Judging
     from amplint.telling import standing, weighed
 
-    judged = [one for one in options.judged if options.scenarios or release >= AUTOCAST_SINCE or not one.autocast]
-    scenarios = (CONTROL, *(scenario for scenario in judged if scenario != CONTROL))
+    scenarios = (CONTROL, *(scenario for scenario in options.judged_in(release) if scenario != CONTROL))
     oldest = torch.oldest if options.torch_version or torch.stated_in else None
     judging = Judging(scenarios, options.device, release, oldest, options.scenarios is not None)
     try:

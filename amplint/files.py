@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
 from amplint.notebook import SUFFIX as NOTEBOOK
-from amplint.passed_over import EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS, Passed, PassedOver
+from amplint.passed_over import APPLE, EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS, Passed, PassedOver
 from amplint.patterns import GITIGNORE, gitignore
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class _Walk:
         self, path: Path, is_folder: bool, excludes: tuple[Patterns, ...], ignores: tuple[Patterns, ...]
     ) -> Passed | None:
         """Why a path is passed over, if it is."""
-        reason = _skipped(path.name) if is_folder else None
+        reason = _skipped(path.name) if is_folder else APPLE if path.name.startswith("._") else None
         if reason is not None:
             return Passed(path, reason)
         for exclude in excludes:

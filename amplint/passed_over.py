@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from amplint.finding import FileResult
 
 EXCLUDED, HIDDEN, IGNORED, NOTEBOOKS = "excluded", "in hidden folders", "named in .gitignore", "notebooks"
+APPLE = "of macOS's own"
 
 LOOKED_AT = 50_000
 """Entries below passed-over folders to look at; counting more would take longer than a small check."""

@@ -111,7 +111,7 @@ def _stated(folder: Path, names: list[str]) -> TorchRange | None:
         found = _read(folder / name, reader) if name in present else None
         if found is not None:
             return found
-    lists = [n for n in names if n.startswith("requirements") and n.endswith((".txt", ".in")) and n != _USUAL_LIST]
+    lists = [n for n in names if n.startswith("requirement") and n.endswith((".txt", ".in")) and n != _USUAL_LIST]
     environments = [n for n in names if n.startswith("environment") and n.endswith((".yml", ".yaml"))]
     for group, reader in (
         ([_USUAL_LIST] if _USUAL_LIST in present else [], _in_requirements),

@@ -21,6 +21,7 @@ from amplint.project.autocast_devices import only_of_cuda
 from amplint.project.helpers import helps_tests
 from amplint.project.imports import cannot_be_imported
 from amplint.project.leftovers import leftovers_of
+from amplint.project.old_functions import only_called
 from amplint.project.passing import passed_by_none
 from amplint.project.precision import asks_anywhere
 from amplint.project.scopes import package_of, scope_of
@@ -59,10 +60,10 @@ def by_memory(suspects: Suspects, facts: FileFacts) -> Suspects:
 
 def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed: set[Path]) -> Suspects:
     """The suspects, doubted where a constant leaves them out (see :mod:`amplint.infer.syntax.behind_constants`), where
-    all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody uses what they stand in (see
-    :mod:`amplint.project.unusable`), where the project never passes the argument that they or what they are about
-    stand behind (see :mod:`amplint.project.passed`), where nothing in it passes what makes them fail (see
-    :mod:`amplint.project.passing`), or where it sets another default dtype (see
+    all that leads there ends before it (see :mod:`amplint.project.ways`), where nobody can use what they stand in (see
+    :mod:`amplint.project.unusable` and :mod:`amplint.project.old_functions`), where the project never passes the
+    argument that they or what they are about stand behind (see :mod:`amplint.project.passed`), where nothing in it
+    passes what makes them fail (see :mod:`amplint.project.passing`), or where it sets another default dtype (see
     :mod:`amplint.project.torch_defaults`)."""
     if not any(s.standing.told for _, s in suspects):
         return suspects
@@ -73,6 +74,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     weighed = []
     for rule, suspect in suspects:
         row = suspect.span.start.row
+        old = suspect.standing.told and only_called(ways, row, facts.autograd_functions)
         if suspect.standing.told and rule.code in doubts.SWITCHED_OFF.codes and ways.leave_out(row):
             weighed.append((rule, suspect.doubted(doubts.SWITCHED_OFF)))
         elif suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:
@@ -80,14 +82,14 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
                 doubts.OTHER_DEFAULT: other and facts.half_weights_only(suspect.scenarios),
                 doubts.NO_WAY_IN: nowhere(ways, suspect),
                 doubts.UNANSWERED: ways.unusable.unanswered(row),
-                doubts.FAILS_ANYHOW: ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
+                doubts.FAILS_ANYHOW: old or ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
                 doubts.PASSED_BY_NONE: packaged and passed_by_none(ways, suspect),
                 doubts.NOT_PASSED: lacking(row) or only_got(facts, suspect.span, lacking),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))
         elif suspect.standing.told:
             held = {
-                doubts.FAILS_ANYHOW: ways.unusable.fails(facts.source, row),
+                doubts.FAILS_ANYHOW: old or ways.unusable.fails(facts.source, row),
                 doubts.NOT_PASSED: rule.code in doubts.NOT_PASSED.codes and lacking(row),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))

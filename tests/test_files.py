@@ -95,6 +95,7 @@ def test_a_gitignore_takes_no_exclude_back(project: Path) -> None:
 
 def test_what_is_passed_over_is_counted_by_reason(project: Path) -> None:
     make(project, "a.py", "old/a.py", "old/in/b.py", "old/text.md", ".hidden/a.py", ".hidden/.deeper/b.py", "venv/a.py")
+    (project / "._a.py").write_bytes(b"\0\5\x16\7\0\2\0\0Mac OS X")
     make(
         project,
         "__pycache__/a.pyc",
@@ -107,10 +108,10 @@ def test_what_is_passed_over_is_counted_by_reason(project: Path) -> None:
     (project / ".gitignore").write_text("*_pb2.py\n")
     (project / "amplint.toml").write_text('exclude = ["old"]\n')
     found = find_files([".", "./."], Configurations())
-    reasons = {"excluded": 3, "in hidden folders": 3, "in venv": 1, "named in .gitignore": 1}
+    reasons = {"excluded": 3, "in hidden folders": 3, "in venv": 1, "named in .gitignore": 1, "of macOS's own": 1}
     assert {reason: number for reason, number in found.passed_over.reasons.items() if number} == reasons
     assert found.passed_over.summary() == (
-        "8 files were passed over: 3 in hidden folders, 3 excluded, 1 named in .gitignore, 1 in venv."
+        "9 files were passed over: 3 in hidden folders, 3 excluded, 1 of macOS's own, 1 named in .gitignore, 1 in venv."
     )
 
 

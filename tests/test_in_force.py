@@ -153,6 +153,13 @@ def test_verbose_says_what_and_why(project: Path, run: Run) -> None:
     assert "scenarios: bf16; everywhere, as they are named by --scenario; device cuda\n" in said
 
 
+def test_verbose_names_the_scenarios_that_an_old_torch_has(project: Path, run: Run) -> None:
+    (project / "a.py").write_text("x.half()\n")
+    (project / "requirements.txt").write_text("torch==1.9.1\n")
+    which = "those of the default ones that this torch has, each where the code runs so"
+    assert f"scenarios: autocast-fp16, fp16; {which}; device cuda\n" in run("check", "-v").stderr
+
+
 def test_settings_of_each_configuration(project: Path, run: Run) -> None:
     (project / "one").mkdir()
     (project / "base.toml").write_text('device = "cpu"\n[per-file-ignores]\n"tests/" = ["TOY1"]\n')

@@ -307,3 +307,37 @@ def test_what_is_taken_from_another_file_of_that_name_is_another(
     tmp_path: Path, taking: str, expected: list[str]
 ) -> None:
     assert doubts(tmp_path, {**OTHER, "programs/more.py": taking}) == expected
+
+
+ALONE = {
+    "pyproject.toml": "",
+    "package/__init__.py": None,
+    "package/model.py": "import torch\n",
+    "train.py": "from package.model import torch\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("further", "expected"),
+    [
+        ({}, ["left-over"]),
+        ({"package/use.py": "from .layers import Left\n\ndef make():\n    return Left()\n"}, ["left-over"]),
+        ({"package/use.py": "from .layers import Left\n\nLeft()\n"}, []),
+        ({"train.py": "import package\n"}, []),
+        ({"train.py": None}, []),
+        ({"package/use.py": "MODEL = 'layers'\n"}, []),
+        ({"package/use.py": "import importlib\nimportlib.import_module(f'package.{name}')\n"}, []),
+        ({"run.sh": "python -c 'import package.layers'\n"}, []),
+        ({"package/__init__.py": "", "setup.py": ""}, []),
+        ({"pyproject.toml": "[project]\n"}, []),
+    ],
+)
+def test_a_file_that_nobody_imports_and_that_runs_nothing_is_left(
+    tmp_path: Path, further: dict[str, str | None], expected: list[str]
+) -> None:
+    assert doubts(tmp_path, {**ALONE, **further}) == expected
+
+
+@pytest.mark.parametrize("run", ["Left()\n", "for kind in (Left,):\n    kind()\n", "MODEL = Left()\n"])
+def test_a_file_that_runs_something_is_a_program(tmp_path: Path, run: str) -> None:
+    assert doubts(tmp_path, ALONE, LAYERS + run) == []

@@ -113,3 +113,16 @@ def test_a_magic_that_is_all_of_a_cell_needs_no_mark(cell: str) -> None:
 @pytest.mark.parametrize("cell", ["cd folder\nx = 1", "folder cd", "ls = =", "cd, folder =", "cd(", "x = cd folder"])
 def test_other_cells_with_its_name_are_not_python(cell: str) -> None:
     assert read_magics(cell).magics == ()
+
+
+@pytest.mark.parametrize("cell", ["    x = 1\n    y = 2\n", "\tif x:\n\t    y = 2\n", '  x = 1\n\n  y = """a\nb"""\n'])
+def test_a_cell_that_is_indented_as_a_whole_is_left_to_ipython(cell: str) -> None:
+    assert read_magics(cell) == Reading(other=True)
+    program = Program.of(Path("/a.ipynb"), Notebook.read(notebook("x = 0", cell).encode()))
+    assert program.refused == ()
+
+
+@pytest.mark.parametrize("cell", ["  x = (\n", "x = 1\n  y = 2\n"])
+def test_a_cell_that_no_indentation_makes_python_is_refused(cell: str) -> None:
+    program = Program.of(Path("/a.ipynb"), Notebook.read(notebook("x = 0", cell).encode()))
+    assert len(program.refused) == 1

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from torch import nn
 
 from amplint.engine import Options, check_file
+from amplint.infer.torch_model.modules import of_every_module
 from amplint.plugins import load_rules, select_rules
 
 if TYPE_CHECKING:
@@ -290,3 +292,9 @@ def test_fields_of_a_dataclass_are_arguments_of_its_constructor(tmp_path: Path) 
     head = "from dataclasses import dataclass\n\n@dataclass\nclass Options(nn.Module):\n    on: bool = True\n"
     body = f"if not self.on:\n            {INNER}"
     assert told(tmp_path, base="Options", head=head, init="pass", body=body, end="return x")
+
+
+def test_every_module_has_what_torchs_has() -> None:
+    plain = {name for name in (*dir(nn.Module), *vars(nn.Module())) if not name.startswith("_")}
+    assert all(map(of_every_module, plain))
+    assert not any(map(of_every_module, ("get_attention_map", "set_scale", "named_scales", "register")))

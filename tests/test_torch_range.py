@@ -84,6 +84,7 @@ def span(found: TorchRange) -> str:
         ("requirements.txt", "https://host/torch-1.13.1-cp310-cp310-linux_x86_64.whl\n", "1.13"),
         ("requirements.txt", "torch @ git+https://host/torch\n", NEWEST),
         ("requirements-cuda.txt", "torch==2.2.0\n", "2.2"),
+        ("requirement.txt", "torch==1.3.1\n", "1.3"),
         ("pyproject.toml", '[project]\ndependencies = ["torch>=2.1"]\n', f"2.1 - {NEWEST}"),
         ("pyproject.toml", '[project]\ndependencies = ["torch>=2.1,<2.3"]\n[dependency-groups]\nold = ["torch==1.5"]\n',
          "2.1 - 2.2"),
@@ -314,3 +315,36 @@ def test_before_autocast_nobody_runs_under_it(project: Project, requirement: str
     assert finding["scenarios"] == scenarios
     (named,) = _findings("check", str(root), "--select", "AMP301", "--scenario", "autocast-fp16")
     assert named["scenarios"] == ["autocast-fp16"]
+
+
+UPCAST = """\
+import torch
+from torch import nn
+
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.proj(x.float())
+"""
+
+
+@pytest.mark.parametrize(
+    ("requirement", "scenarios"),
+    [
+        ("torch==1.9.1", ["fp16"]),
+        ("torch==1.10.0", ["fp16", "bf16", "bf16-mixed-params"]),
+        ("torch>=1.4", ["fp16", "bf16", "bf16-mixed-params"]),
+    ],
+)
+def test_before_bfloat16_ran_on_cuda_nobody_runs_in_it(
+    project: Project, requirement: str, scenarios: list[str]
+) -> None:
+    root = project({"requirements.txt": f"{requirement}\n", "scores.py": UPCAST})
+    (finding,) = _findings("check", str(root), "--select", "AMP102")
+    assert finding["scenarios"] == scenarios
+    (named,) = _findings("check", str(root), "--select", "AMP102", "--scenario", "bf16")
+    assert named["scenarios"] == ["bf16"]

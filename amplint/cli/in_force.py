@@ -42,9 +42,11 @@ class Group:
     def scenarios(self) -> str:
         """The scenarios, and why these."""
         options = self.judged.options
-        names = ", ".join(scenario.name for scenario in options.judged)
+        run = options.judged_in(self.torch.newest)
+        names = ", ".join(scenario.name for scenario in run)
         if options.scenarios is None:
-            return f"{names}; the default ones, each where the code runs so"
+            which = "the default ones" if run == options.judged else "those of the default ones that this torch has"
+            return f"{names}; {which}, each where the code runs so"
         who = "--scenario" if self.arguments.scenario else _stating(self.judged.config, "scenarios")
         return f"{names}; everywhere, as they are named by {who}"
 

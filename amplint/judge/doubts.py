@@ -44,7 +44,7 @@ SWITCHED_OFF = _possible(
 LEFT_OVER = _possible(
     "left-over",
     f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
-    "Nothing in the project uses what this stands in, while it uses by name what else the file defines.",
+    "Nothing in the project uses what this stands in, while it uses what else the file defines, or files beside it.",
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."

@@ -42,6 +42,7 @@ _LINE_MAGIC = re.compile(r"(?:\s*\n)?%(?P<name>\w+)\b")
 _ESCAPED = re.compile(r"[ \t]*(?=[%!?,;/])")
 _REST = re.compile(r"(?:[^\r\n]*\\(?:\r\n|\r|\n))*[^\r\n]*")
 """The rest of a line, with those that a backslash at its end joins to it."""
+_INDENTED = re.compile(r"(?P<blanks>[ \t]+)\S")
 _LINE = re.compile(r"[^\r\n]+")
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _ASSIGNED = re.compile(r"[ \t]*[A-Za-z_][\w.,\[\]\"' \t]*=[ \t]*(?=[%!])")
@@ -68,7 +69,8 @@ class Magic:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a cell is to Python: its magics in order, none where it is plain; ``other`` for one that is no Python."""
+    """What a cell is to Python: its magics in order, none where it is plain; ``other`` for one that is no Python, or
+    that IPython alone can read."""
 
     magics: tuple[Magic, ...] = ()
     other: bool = False
@@ -81,6 +83,8 @@ def read_magics(text: str) -> Reading:
     alone = _ALONE.fullmatch(text)
     if alone is not None and alone["name"] in _AUTOMATIC:
         return Reading(tuple(_lines(text, 0, len(text))))
+    if _is_indented(text):
+        return Reading(other=True)
     position = len(text) - len(text.lstrip())
     magics: list[Magic] = []
     while (cell := _CELL_MAGIC.match(text, position)) is not None:
@@ -93,6 +97,12 @@ def read_magics(text: str) -> Reading:
     if line is not None and line["name"] in _OTHER_CELLS and not _parses(stood_in(text, magics)):
         return Reading(other=True)
     return Reading(tuple(magics))
+
+
+def _is_indented(text: str) -> bool:
+    """Whether a cell is Python once the blanks before its first line are gone from every line, as IPython has it."""
+    indented = _INDENTED.match(text)
+    return indented is not None and _parses(re.sub(rf"^{indented['blanks']}", "", text, flags=re.MULTILINE))
 
 
 def stood_in(text: str, magics: list[Magic]) -> str:

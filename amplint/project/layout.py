@@ -12,7 +12,7 @@ BUILDS = {
 """By file, what says how to build a distribution of the folder, of Python modules and not of extensions alone."""
 SETTINGS = ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build", "Makefile", ".gitignore")
 """What may mention modules that a build generates, in the same folders."""
-TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
+TEXTS = (".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".gin", ".md", ".rst", ".ipynb")
 """Files beside a package's own source that may name what it defines."""
 MAX_TEXT_BYTES = 1_000_000
 """Of a larger one nothing is read: it holds data."""

@@ -1,10 +1,10 @@
 """What a package defines and leaves: its other files take from the same file by name, and nothing in the project
 mentions this.
 
-A file that no other takes from is the user's to take from, unless it is a program that uses what else it defines; so is
-one that others take whole. A class may be found by its base where something in the project finds classes so, or where
-the base is of another library that others install it beside; what is decorated may be registered by it. An import alone
-uses nothing, but where it hands the name on.
+A file that no other takes from is the user's to take from, unless it is a program that uses what else it defines, or
+runs nothing, in a program whose files import its neighbours; so is one that others take whole. A class may be found
+by its base where something in the project finds classes so, or where the base is of another library that others install
+it beside; what is decorated may be registered by it. An import alone uses nothing, but where it hands the name on.
 """
 
 from __future__ import annotations
@@ -33,10 +33,18 @@ if TYPE_CHECKING:
 
 MAX_PARSED = 40
 """Files that spell the name of a module or of what it defines; where more do, nothing is said."""
+MAX_NEIGHBOURS = 12
+"""Files of a folder of which it is asked whether others import them."""
 MAX_DEFINITIONS = 24
 """Definitions that are looked at for one."""
 _BY_BASE = re.compile(rb"\b(?:__subclasses__|__init_subclass__|getmembers|metaclass)\b")
 """What may find classes by what they derive from."""
+
+
+_IMPORTS = re.compile(
+    rb"\b(?:import_module|__import__|spec_from_file_location|pkgutil|SourceFileLoader|run_path|exec)\b"
+)
+"""What may import a module by a name that nobody spells."""
 
 
 class Leftovers:
@@ -114,11 +122,37 @@ class Leftovers:
 
     def _leaves(self, file: File, name: str) -> bool:
         """Whether other files take by its name what a file defines, and none takes all of it or lets its users do so;
-        or else the file, as a program, uses what it defines, but not that."""
+        or else the file, as a program, uses what it defines, but not that, or nobody runs it."""
         if self._is_taken_whole(file):
             return False
         taken = self._takes[file.path] or set()
-        return not taken.isdisjoint(file.found) or (bool(file.tried) and name not in file.tried)
+        if file.tried:
+            return not taken.isdisjoint(file.found) or name not in file.tried
+        return not taken.isdisjoint(file.found) or self._is_idle(file)
+
+    def _is_idle(self, file: File) -> bool:
+        """Whether a file runs nothing, and none imports it, as some do its neighbours: it belongs to nothing that is
+        installed, no text names it, and no file imports what it is told to."""
+        if file.installed or not file.only_defines or self._imports_by_text:
+            return False
+        others = self._spelling(file.module)
+        named = others is None or any(other.names_or_takes(file) for other in others if other is not file)
+        return not named and not _is_named_in_texts(self._folder, file.module) and self._has_neighbours(file)
+
+    def _has_neighbours(self, file: File) -> bool:
+        """Whether some file imports another one of the same folder."""
+        for path in sorted(file.path.parent.glob("*.py"))[:MAX_NEIGHBOURS]:
+            others = self._spelling(path.stem) if path not in (file.path, path.with_stem("__init__")) else None
+            one = self._files.get(path) or ((source := parsed(path)) and self._of(path, source))
+            if others and one and any(True for other in others if other is not one for _ in other.taken(one)):
+                return True
+        return False
+
+    @cached_property
+    def _imports_by_text(self) -> bool:
+        """Whether the project may import modules by names that it is given."""
+        paths = matching(self._folder, True, contents.age(), _IMPORTS)
+        return paths is None or bool(paths)
 
     def _is_taken_whole(self, file: File) -> bool:
         if file.path not in self._takes:

@@ -59,6 +59,13 @@ class File:
         return {node.id for node in self._nodes if isinstance(node, ast.Name)}
 
     @cached_property
+    def only_defines(self) -> bool:
+        """Whether the file runs nothing: it imports, defines, and gives names to what needs no call of its own."""
+        idle = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        named = (s for s in self._tree.body if not isinstance(s, idle) and not _is_text(s))
+        return all(isinstance(s, (ast.Assign, ast.AnnAssign)) and not _calls(s) for s in named)
+
+    @cached_property
     def tried(self) -> set[str]:
         """What of its own the file uses where it is run as a program."""
         nodes = (node for s in self._tree.body if is_script(s) for node in ast.walk(s))
@@ -139,6 +146,12 @@ class File:
         """What imports from elsewhere than from another file."""
         imports = (node for node in self._nodes if isinstance(node, ast.ImportFrom))
         return [node for node in imports if not self._may_take(node, file)]
+
+    def names_or_takes(self, file: File) -> bool:
+        """Whether this file imports another one, or has its name in a text."""
+        word = re.compile(rf"\b{re.escape(file.module)}\b")
+        texts = (n.value for n in self._nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        return any(True for _ in self.taken(file)) or any(map(word.search, texts))
 
     def taken(self, file: File) -> Iterator[str | None]:
         """Names that this file takes from another, or its own name: :data:`ANY` with all of them, None where it may
@@ -278,6 +291,14 @@ def _named(node: ast.AST) -> Iterator[str]:
         yield node.attr
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value.rpartition(".")[2].rpartition(":")[2].rpartition("/")[2]
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _calls(statement: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Call) for node in ast.walk(statement))
 
 
 def _is_path(value: object) -> bool:

@@ -27,6 +27,14 @@ class Scenario:
     keeps_explicit: bool = False
     default: bool = True
 
+    @property
+    def since(self) -> tuple[int, int]:
+        """The release of torch that first runs so on CUDA: 1.6 has autocast, 1.10 takes bfloat16 in it, and the first
+        ``torch.cuda.is_bf16_supported``."""
+        if "bfloat16" in (self.parameters, self.autocast):
+            return (1, 10)
+        return (1, 6) if self.autocast else (0, 0)
+
 
 SCENARIOS = (
     Scenario("fp32", None, "float32", "float32", "float32", default=False),
@@ -42,9 +50,6 @@ CONTROL = SCENARIOS[0]
 """Full precision: a program is taken to run correctly there, so what fails there too is no precision hazard."""
 
 DEFAULT_SCENARIOS = tuple(scenario for scenario in SCENARIOS if scenario.default)
-
-AUTOCAST_SINCE = (1, 6)
-"""The release of torch that first had autocast."""
 
 
 def scenario_names() -> list[str]:

@@ -251,12 +251,27 @@ MODULE_METHODS = (
     )
 )
 _MODULE_FIELDS = frozenset(("training", "forward", "dump_patches", "call_super_init", "extra_repr", "ipu", "mtia"))
-_MODULE_PREFIXES = ("_", "get_", "set_", "named_", "register_")
+_MODULE_RARELY = frozenset(
+    [
+        "T_destination",
+        "get_extra_state",
+        "set_extra_state",
+        "set_submodule",
+        "register_backward_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+        "register_load_state_dict_post_hook",
+        "register_load_state_dict_pre_hook",
+        "register_state_dict_post_hook",
+        "register_state_dict_pre_hook",
+    ]
+)
+"""What else ``torch.nn.Module`` has that begins with no underscore, of which nothing here is known."""
 
 
 def of_every_module(name: str) -> bool:
-    """Whether every module has an attribute of that name, or may have."""
-    return name in MODULE_METHODS | _MODULE_FIELDS or name.startswith(_MODULE_PREFIXES)
+    """Whether every module has an attribute of that name, or may have: torch's own change with its releases."""
+    return name.startswith("_") or name in MODULE_METHODS | _MODULE_FIELDS | _MODULE_RARELY
 
 
 REGISTERING = frozenset(("register_buffer", "register_parameter", "add_module", "register_module"))
