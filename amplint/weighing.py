@@ -14,6 +14,7 @@ from amplint.claims.caught import has_substitute
 from amplint.claims.seen_ways import only_got, only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
+from amplint.infer.lattice.assumptions import NOTHING_SETTLED
 from amplint.infer.syntax.scripts import asks_for_low_precision
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import FileFacts
     from amplint.project.ends import Judging
     from amplint.project.leftovers import Leftovers
+    from amplint.project.ways import Ways
     from amplint.rule_base import Rule
 
 Suspects: TypeAlias = "list[tuple[Rule, Suspect]]"
@@ -95,8 +97,25 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
             weighed.append((rule, suspect.doubted(*holding(held))))
         else:
             weighed.append((rule, suspect))
+    weighed = _as_passed(weighed, facts, judging, ways)
     followed |= ways.asked
     return weighed
+
+
+def _as_passed(suspects: Suspects, facts: FileFacts, judging: Judging, ways: Ways) -> Suspects:
+    """The suspects, doubted where they are none once the parameters that all calls in the project leave at their
+    defaults have no other value (see :mod:`amplint.project.passed`), and nothing else is found there in their stead."""
+    asked = [(rule, s) for rule, s in suspects if s.standing.told and rule.code in doubts.NOT_PASSED.codes]
+    settled = ways.settled() if asked else NOTHING_SETTLED
+    if not settled.parameters:
+        return suspects
+    again = judging.facts(facts.source, settled)
+    for rule in {rule.code: rule for rule, _ in asked}.values():
+        left = {s.span for s in rule.suspects(again) if s.standing.told}
+        new = {ways.target(span.start.row) for span in left - {s.span for r, s in suspects if r is rule}}
+        gone = {s.span for r, s in asked if r is rule and ways.target(s.span.start.row) not in new} - left
+        suspects = [(r, s.doubted(doubts.NOT_PASSED) if r is rule and s.span in gone else s) for r, s in suspects]
+    return suspects
 
 
 def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:

@@ -268,9 +268,10 @@ class Scores(nn.Module):
     [
         ("pass", "Scores(grid=0)", "self", ["not-passed"]),
         ("pass", "Scores()", "self", ["not-passed"]),
-        ("pass", "Scores()", "self.other", []),
+        ("pass", "Scores()", "self.other", ["not-passed"]),
         ("pass", "Scores(grid=1)", "self", []),
-        ("print(self.positions())", "Scores()", "self", []),
+        ("print(self.positions())", "Scores()", "self", ["not-passed"]),
+        ("x = x + self.positions()", "Scores()", "self", []),
     ],
 )
 def test_what_is_computed_only_there_is_met_nowhere(
@@ -362,3 +363,94 @@ def scale(x, fast=False):
 def test_so_are_claims_of_what_is_run(tmp_path: Path, passed: str, expected: list[str]) -> None:
     program = f"from .scores import scale\n\ndef use(x):\n    return scale({passed})\n"
     assert doubts(tmp_path, {"scores.py": QUERY, "program.py": program}, code="AMP602") == expected
+
+
+LAYERED = """
+import torch
+from torch import nn
+
+def attend(query, mask=None):
+    scores = torch.matmul(query, query.transpose(-1, -2))
+    if mask is not None:
+        scores = scores.masked_fill(mask, -1e9)
+    return scores
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(4, 4)
+
+    def forward(self, x, mask=None):
+        return attend(self.query(x), mask)
+
+class Layer(nn.Module):
+    def __init__(self, attention):
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, x, mask):
+        return self.attention(x, mask)
+
+class Scores(nn.Module):
+    def __init__(self, depth=2):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(Attention()) for _ in range(depth)])
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "more", "expected"),
+    [
+        ("return self.scores(x)", "", True),
+        ("return self.scores(x, mask)", "", False),
+        ("return self.scores(x)", "from .scores import attend\n\ndef f(x, m):\n    return attend(x, m)\n", False),
+        ("return self.scores(x)", "from .scores import attend\n\ndef f(x):\n    return attend(x)\n", True),
+        (
+            "return self.scores(x)",
+            "from .scores import Attention\n\ndef f(x, m):\n    return Attention()(x, m)\n",
+            False,
+        ),
+        ("return self.scores(x)", "from .scores import Attention\n\nLAYERS = [Attention]\n", False),
+    ],
+)
+def test_what_the_project_passes_is_followed_through_layers(
+    tmp_path: Path, call: str, more: str, expected: bool
+) -> None:
+    assert is_doubted(tmp_path, {**model(call), "scores.py": LAYERED, "more.py": more}) is expected
+
+
+WIDE = """
+import torch
+from torch import nn
+
+class Scores(nn.Module):
+    def __init__(self, wide=False):
+        super().__init__()
+        self.query = nn.Linear(4, 4)
+        self.wide = wide
+
+    def forward(self, x):
+        if self.wide:
+            x = x.float()
+        return self.query(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "more", "expected"),
+    [
+        ("Scores()", "", ["not-passed"]),
+        ("Scores(wide=False)", "", ["not-passed"]),
+        ("Scores(wide=True)", "", []),
+        ("Scores()", "def f(model):\n    model.scores.wide = True\n", []),
+        ("Scores(**{'wide': True})", "", []),
+    ],
+)
+def test_an_attribute_that_keeps_what_is_passed(tmp_path: Path, made: str, more: str, expected: list[str]) -> None:
+    files = {**model("return self.scores(x)", made), "scores.py": WIDE, "more.py": more}
+    assert doubts(tmp_path, files, code="AMP102") == expected

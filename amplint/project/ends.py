@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint import contents
 from amplint.claims.conflicts import early_ends
 from amplint.infer.entry.analysis import analyse
+from amplint.infer.lattice.assumptions import NOTHING_SETTLED, Settled
 from amplint.infer.lattice.strength import Strength
 from amplint.infer.state.facts import Mismatch
 from amplint.source import Source, SourceError
@@ -33,9 +34,9 @@ class Judging(NamedTuple):
     oldest_torch: tuple[int, int] | None
     named: bool = False
 
-    def facts(self, source: Source) -> FileFacts:
+    def facts(self, source: Source, settled: Settled = NOTHING_SETTLED) -> FileFacts:
         """What the inference says of a file. Raises SourceError where it does not parse."""
-        return analyse(source, **self._asdict())
+        return analyse(source, **self._asdict(), settled=settled)
 
     def ends(self, path: Path) -> Ends:
         """The functions of a file that end early; none of one that cannot be read."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
+from amplint.infer.lattice.assumptions import Settled
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.torch_model.modules import of_every_module
 from amplint.project.calls import Called, calls_by, calls_of_own, functions, is_of_base
@@ -87,6 +88,8 @@ class Passed:
 
     def __init__(self, project: ProjectFiles) -> None:
         self._project = project
+        self._known: dict[int, list[tuple[Called | None, ast.Call]] | None] = {}
+        """By ``id`` of a function, its calls."""
 
     def lack(self, file: Source, row: int, column: int | None = None) -> bool:
         """Whether a place is run only where a function, or the constructor of its object, gets an argument that none of
@@ -104,6 +107,35 @@ class Passed:
             if isinstance(holder, ast.ClassDef) and method is not None and self._is_called_never(file, holder, method):
                 return True
         return False
+
+    def settled(self, file: Source) -> Settled:
+        """The parameters of the functions of a file that all calls of these leave at a constant, or pass that, one call
+        of each being seen; and the attributes that hold them, which nothing sets to anything else."""
+        found, others, kept = set(), set(), Counter[str]()
+        for holder in definitions(file.tree).values():
+            for function in functions(holder):
+                called = Called(file, holder, function)
+                if self._is_for_others(called):
+                    others.add(function.lineno)
+                for name, default in _defaults(function).items():
+                    need = Need((Demand(ast.IsNot, default[0], holds=True),))
+                    if self._is_never(called, name, need, set()):
+                        found.add((function.lineno, name))
+                if function.name == "__init__":
+                    kept.update(a for a, of in _kept(holder, function).items() if (function.lineno, of) in found)
+        stored = Counter(node.attr for node in nodes_below(file.tree) if _is_stored(node)) if kept else {}
+        held = (name for name, number in kept.items() if stored[name] == number and not self._project.is_set(name))
+        return Settled(frozenset(found), frozenset(held), frozenset(others))
+
+    def _is_for_others(self, called: Called) -> bool:
+        """Whether other files may call a function, or a method of a class."""
+        holder, name = called.holder, called.function.name
+        if isinstance(holder, ast.ClassDef) and name not in ("forward", "__init__"):
+            sources = self._project.spelling(name)
+            others = (source for source in sources or () if source is not called.file)
+            return sources is None or any(spellings_of(other.tree, name, holder.name) for other in others)
+        users = self._project.users(called.file, holder.name)
+        return users is None or any(user is not called.file for user, _ in users)
 
     def _is_chosen_never(self, file: Source, holder: Definition, row: int, column: int | None) -> bool:
         maker = next((function for function in functions(holder) if function.name == "__init__"), None)
@@ -144,7 +176,9 @@ class Passed:
         holder = called.holder
         if len(seen) > MAX_FUNCTIONS or holder.decorator_list or self._project.is_exported(called.file, holder.name):
             return False
-        calls = self._calls(called)
+        if id(called.function) not in self._known:
+            self._known[id(called.function)] = self._calls(called)
+        calls = self._known[id(called.function)]
         if not calls:
             return False
         return all(self._passes_none(caller, call, called, parameter, need, seen) for caller, call in calls)
@@ -280,8 +314,7 @@ def _chosen(cls: Definition, maker: Function, row: int, column: int | None) -> I
 def _kept(cls: Definition, maker: Function) -> dict[str, str]:
     """By attribute of an object, the parameter of its constructor that it holds and nothing in the class changes."""
     own = maker.args.args[0].arg if maker.args.args else ""
-    stores = [n for n in nodes_below(cls) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)]
-    counts = Counter(node.attr for node in stores)
+    counts = Counter(node.attr for node in nodes_below(cls) if _is_stored(node))
     found = {}
     for statement in maker.body:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
@@ -291,6 +324,10 @@ def _kept(cls: Definition, maker: Function) -> dict[str, str]:
         if counts[target.attr] == 1 and getattr(target.value, "id", "") == own and held in _parameters(maker):
             found[target.attr] = held
     return found
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
 
 
 @once_for_each_node

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from amplint import contents
 from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
+from amplint.infer.lattice.assumptions import NOTHING_SETTLED, Settled
 from amplint.infer.state.facts import Kind
 from amplint.infer.syntax.behind_constants import left_out
 from amplint.infer.syntax.scripts import is_test
@@ -173,6 +174,10 @@ class Ways:
     def lack(self, file: Source, row: int, column: int | None = None) -> bool:
         """Whether no call in the project passes what a place in one of its files needs to be run."""
         return self._scope.whole and self._passed.lack(file, row, column)
+
+    def settled(self) -> Settled:
+        """The parameters of the file that all calls in the project leave at their defaults."""
+        return self._passed.settled(self.file) if self._scope.whole else NOTHING_SETTLED
 
     def is_left(self, file: Source, mention: Mention) -> bool:
         """Whether what mentions a name is left over: nothing in the project uses it."""

@@ -13,7 +13,7 @@ from amplint.infer.entry.functions import autograd_facts, confirm
 from amplint.infer.entry.lookups import looked_up
 from amplint.infer.entry.roots import roots
 from amplint.infer.entry.weight_reach import WeightReach
-from amplint.infer.lattice.assumptions import ANY_CALLER, Assumptions
+from amplint.infer.lattice.assumptions import ANY_CALLER, NOTHING_SETTLED, Assumptions, Settled
 from amplint.infer.lattice.decorators import Decorated
 from amplint.infer.lattice.dtypes import forget_derived
 from amplint.infer.lattice.keying import forget_identities
@@ -79,12 +79,14 @@ def analyse(
     named: bool = False,
     recorder: Recorder | None = None,
     assumptions: Assumptions = ANY_CALLER,
+    settled: Settled = NOTHING_SETTLED,
 ) -> FileFacts:
     """All facts about one file. Raises SourceError where it does not parse.
 
     ``scenarios`` starts with the float32 control; ``named``: these are meant, whatever the code shows.
     ``torch_version`` is the release to infer by; ``oldest_torch`` the oldest that the file has to run with, by default
     the same. ``recorder`` is one of the caller's own, for what facts do not keep; which one it is changes nothing else.
+    What is ``settled`` is entered with its default alone.
     Ends within a bound of work: what lies beyond it stays unknown.
     """
     forget_derived()
@@ -93,7 +95,7 @@ def analyse(
     namespace = project.begin(source)
     source = namespace.source
     recorder = recorder or Recorder()
-    session = Session(scenarios, device, torch_version, project, recorder, oldest_torch, assumptions)
+    session = Session(scenarios, device, torch_version, project, recorder, oldest_torch, assumptions, settled)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
     while True:
@@ -329,7 +331,8 @@ def _enter(
     runs other methods than its base's."""
     session = top.session
     assert not isinstance(function.node, ast.Lambda)
-    if not inherits and (id(function.node) in session.ran or id(function.node) in session.told):
+    seen = id(function.node) in session.ran or id(function.node) in session.told
+    if seen and not inherits and function.node.lineno not in session.settled.open:
         return
     receiver = holder.instance() if isinstance(holder, _Made) else holder
     ambient = session.no_autocast if not module and drives(function, session.drivers) else session.ambient

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from amplint.frozen import dataclass
 
 
@@ -20,6 +22,20 @@ class Assumptions:
     usual: bool = False
     idle: bool = False
 
+
+class Settled(NamedTuple):
+    """What every caller of the file that is analysed is known to leave as it is: the parameters that stay at their
+    defaults, by the line of the function and by name, and the attributes that hold them for good, by name.
+
+    ``open``: the functions, by line, that other files may call, with other arguments than the file itself.
+    """
+
+    parameters: frozenset[tuple[int, str]] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    open: frozenset[int] = frozenset()
+
+
+NOTHING_SETTLED = Settled()
 
 ANY_CALLER = Assumptions()
 """For findings: they hold whatever callers choose. A loop hardly ever has nothing to run over."""

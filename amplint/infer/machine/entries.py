@@ -72,6 +72,12 @@ def _argument(frame: Frame, function: Function, parameter: ast.arg, default: ast
     outer = Frame(frame.session, function.namespace, closure=function.closure, in_module=frame.in_module)
     if default is None and comm_hooks.takes_bucket(function, parameter):
         return comm_hooks.BUCKET
+    if (
+        default is not None
+        and function.namespace.own
+        and (function.node.lineno, parameter.arg) in frame.session.settled.parameters
+    ):
+        return evaluate(outer, default)
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
         kind = PYTHON_NUMBERS.get(type(default.value).__name__)
         if kind:

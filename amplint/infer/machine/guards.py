@@ -73,12 +73,13 @@ def split(frame: Frame, test: ast.expr) -> tuple[int, int]:
 def settled(frame: Frame, node: ast.expr) -> bool:
     """Whether a constant that an expression gives decides branches.
 
-    An attribute may be set from outside, and what the file that is analysed then does counts too; in other files one
-    that no method sets is what the constructor made it.
+    An attribute may be set from outside, and what the file that is analysed then does counts too, unless it is known
+    to be settled; in other files one that no method sets is what the constructor made it.
     """
     if not isinstance(node, ast.Attribute):
         return True
-    return not frame.namespace.own and stays(frame, node)
+    known = not frame.namespace.own or node.attr in frame.session.settled.attributes
+    return known and stays(frame, node)
 
 
 def truth(frame: Frame, value: Value, test: ast.expr) -> tuple[int, int]:

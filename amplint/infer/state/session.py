@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from amplint.infer.lattice.assumptions import ANY_CALLER, Assumptions
+from amplint.infer.lattice.assumptions import ANY_CALLER, NOTHING_SETTLED, Assumptions, Settled
 from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
     BITS,
@@ -118,8 +118,10 @@ class Session:
         recorder: Recorder,
         oldest_torch: tuple[int, int] | None = None,
         assumptions: Assumptions = ANY_CALLER,
+        settled: Settled = NOTHING_SETTLED,
     ) -> None:
         self.assumptions = assumptions
+        self.settled = settled
         self.scenarios = scenarios
         self.device = device
         self.torch_version = torch_version
