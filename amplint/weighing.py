@@ -107,7 +107,7 @@ def _as_passed(suspects: Suspects, facts: FileFacts, judging: Judging, ways: Way
     defaults have no other value (see :mod:`amplint.project.passed`), and nothing else is found there in their stead."""
     asked = [(rule, s) for rule, s in suspects if s.standing.told and rule.code in doubts.NOT_PASSED.codes]
     settled = ways.settled() if asked else NOTHING_SETTLED
-    if not settled.parameters:
+    if not settled.parameters and not settled.attributes:
         return suspects
     again = judging.facts(facts.source, settled)
     for rule in {rule.code: rule for rule, _ in asked}.values():

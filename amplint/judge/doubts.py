@@ -78,7 +78,7 @@ UNANSWERED = _possible(
 NOT_PASSED = _possible(
     "not-passed",
     f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
-    "The line is run only with an argument that no call in the project passes.",
+    "It takes an argument, or an attribute, that nothing in the project gives.",
 )
 FAILS_ANYHOW = _possible(
     "fails-anyhow",

@@ -110,7 +110,8 @@ class Passed:
 
     def settled(self, file: Source) -> Settled:
         """The parameters of the functions of a file that all calls of these leave at a constant, or pass that, one call
-        of each being seen; and the attributes that hold them, which nothing sets to anything else."""
+        of each being seen; and the attributes that hold them, or in a program any that a test asks for, which nothing
+        but methods of their own object sets."""
         found, others, kept = set(), set(), Counter[str]()
         for holder in definitions(file.tree).values():
             for function in functions(holder):
@@ -124,8 +125,10 @@ class Passed:
                 if function.name == "__init__":
                     kept.update(a for a, of in _kept(holder, function).items() if (function.lineno, of) in found)
         stored = Counter(node.attr for node in nodes_below(file.tree) if _is_stored(node)) if kept else {}
-        held = (name for name, number in kept.items() if stored[name] == number and not self._project.is_set(name))
-        return Settled(frozenset(found), frozenset(held), frozenset(others))
+        held = {name for name, number in kept.items() if stored[name] == number}
+        held |= _tested(file.tree) if not is_installed(file.path) else set()
+        attributes = frozenset(name for name in held if not self._project.is_set(name))
+        return Settled(frozenset(found), attributes, frozenset(others))
 
     def _is_for_others(self, called: Called) -> bool:
         """Whether other files may call a function, or a method of a class."""
@@ -328,6 +331,12 @@ def _kept(cls: Definition, maker: Function) -> dict[str, str]:
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+
+
+def _tested(tree: ast.Module) -> set[str]:
+    """The attributes of which tests ask whether they are true, or what they are."""
+    tests = (node.test for node in nodes_below(tree) if isinstance(node, (ast.If, ast.IfExp, ast.While)))
+    return {node.attr for test in tests for node in nodes_below(test) if isinstance(node, ast.Attribute)}
 
 
 @once_for_each_node

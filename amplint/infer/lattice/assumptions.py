@@ -25,7 +25,7 @@ class Assumptions:
 
 class Settled(NamedTuple):
     """What every caller of the file that is analysed is known to leave as it is: the parameters that stay at their
-    defaults, by the line of the function and by name, and the attributes that hold them for good, by name.
+    defaults, by the line of the function and by name, and the attributes that only their own objects set, by name.
 
     ``open``: the functions, by line, that other files may call, with other arguments than the file itself.
     """
