@@ -109,7 +109,7 @@ def _as_passed(suspects: Suspects, facts: FileFacts, judging: Judging, ways: Way
     settled = ways.settled() if asked else NOTHING_SETTLED
     if not settled.parameters and not settled.attributes:
         return suspects
-    again = judging.facts(facts.source, settled)
+    again = judging.facts_where(settled, facts.source)
     for rule in {rule.code: rule for rule, _ in asked}.values():
         left = {s.span for s in rule.suspects(again) if s.standing.told}
         new = {ways.target(span.start.row) for span in left - {s.span for r, s in suspects if r is rule}}

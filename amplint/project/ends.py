@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint import contents
 from amplint.claims.conflicts import early_ends
 from amplint.infer.entry.analysis import analyse
-from amplint.infer.lattice.assumptions import NOTHING_SETTLED, Settled
 from amplint.infer.lattice.strength import Strength
 from amplint.infer.state.facts import Mismatch
 from amplint.source import Source, SourceError
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from amplint.infer.lattice.assumptions import Settled
     from amplint.infer.lattice.scenarios import Scenario
     from amplint.infer.state.facts import FileFacts
 
@@ -34,8 +34,12 @@ class Judging(NamedTuple):
     oldest_torch: tuple[int, int] | None
     named: bool = False
 
-    def facts(self, source: Source, settled: Settled = NOTHING_SETTLED) -> FileFacts:
+    def facts(self, source: Source) -> FileFacts:
         """What the inference says of a file. Raises SourceError where it does not parse."""
+        return analyse(source, **self._asdict())
+
+    def facts_where(self, settled: Settled, source: Source) -> FileFacts:
+        """The same where callers leave some things as they are."""
         return analyse(source, **self._asdict(), settled=settled)
 
     def ends(self, path: Path) -> Ends:
