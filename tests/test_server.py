@@ -29,6 +29,8 @@ USES_TABLE = (
     "    def __init__(self):\n        super().__init__()\n        self.layer = nn.Linear(3, 3)\n\n"
     "    def forward(self, x):\n        y = self.layer(x)\n        return y @ table, y.mv(table)\n"
 )
+KEPT_BACK = 'extend-select = ["AMP103"]\n'
+"""Tells what is in preview, too."""
 WHOLE = types.Range(types.Position(0, 0), types.Position(1000, 0))
 BAD_PACK = 'plugins = ["server_rules"]\n'
 
@@ -76,6 +78,7 @@ async def test_a_finding_is_shown_as_check_tells_it(project: Path) -> None:
 
 @driven
 async def test_places_in_other_files_and_of_the_same_cause_are_related(editor: Editor, project: Path) -> None:
+    file_with(project, KEPT_BACK, "amplint.toml")
     file_with(project, "import torch\n\n'😋'; table = torch.zeros(3)\n", "tables.py")
     path = file_with(project, USES_TABLE)
     (told,) = json.loads(amplint("check", str(path), "--output-format", "json").stdout)
@@ -266,6 +269,7 @@ async def test_a_configuration_that_is_not_valid_is_said_once(editor: Editor, pr
 
 @driven
 async def test_what_another_document_holds_unsaved_counts(editor: Editor, project: Path) -> None:
+    file_with(project, KEPT_BACK, "amplint.toml")
     path, other = file_with(project, USES_TABLE), file_with(project, "table = None\n", "tables.py")
     uri = editor.open(path)
     assert await editor.codes(uri) == []
