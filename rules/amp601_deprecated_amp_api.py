@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.legacy_names import DEPRECATED_SINCE, LEGACY, Legacy
-from amplint.claims.legacy_uses import legacy_uses, root_of
+from amplint.claims.legacy_uses import legacy_uses
 from amplint.claims.refused_calls import RefusedCall, refused_calls
 from amplint.claims.surroundings import Surroundings
 from amplint.rewriting.legacy_imports import Group, groups_of, unused_imports
@@ -140,15 +140,14 @@ def train(model, batch, use_amp):
 
     def _deprecated(self, facts: FileFacts, around: Surroundings, refused: set[int]) -> Iterable[Suspect]:
         uses = legacy_uses(facts, around)
-        groups = groups_of(facts, uses)
+        group_of = {id(use): group for group in groups_of(facts, uses).values() for use in group.uses}
         for use in uses:
             if use.form == "annotation" or id(use.node) in refused:
                 continue
             old = use.reference.name
             message = f"{old} is deprecated since torch 2.4: use {_successor(use.legacy, facts)}"
             span = facts.source.span(use.node)
-            group = groups.get(root_of(use.reference), Group([use]))
-            data = (use, group if use in group.uses else Group([use]))
+            data = (use, group_of.get(id(use)) or Group([use]))
             likely = use.form == "value" or not _is_replaceable(use.legacy, facts)
             yield Suspect(span, span, message, facts.all_scenarios(), Standing(forced=not likely), data=data)
         for alias, name, exported in unused_imports(facts, around):

@@ -52,7 +52,7 @@ class _Fixes:
         if not fix.edits:
             return None
         edits, other = self._shown.setdefault((finding.filename, len(fix.edits), fix.edits[0]), (fix.edits, finding))
-        return other if other is not finding and edits == fix.edits else None
+        return other if other is not finding and (edits is fix.edits or edits == fix.edits) else None
 
 
 def _finding(finding: Finding, context: Context, fixes: _Fixes) -> Iterator[Line]:
