@@ -3,7 +3,8 @@
 From the file's folder upwards, up to the root of a checkout (a folder with ``.git``), the first folder decides in
 which a file says what is required of torch: pyproject.toml (standard tables, then Poetry's), setup.cfg or setup.py,
 before requirements files, before a conda environment. For a package that is installed, or lies unpacked, its own
-metadata decides: that of the distribution beside it which lists it. In pyproject.toml, setup.cfg and metadata the
+metadata decides: that of the distribution beside it which lists it. Where nothing is required of torch itself, a pinned
+torchvision or torchaudio says which one it is. In pyproject.toml, setup.cfg and metadata the
 project's own dependencies count before extras and groups; ``requirements.txt`` counts before its likes. Where several
 requirements count alike, such as markers for several Pythons, all of what they allow is supported.
 
@@ -22,6 +23,7 @@ Python that the project, as the same folder or metadata states it, runs on (``py
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -34,7 +36,7 @@ from amplint.data import read_table
 from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from packaging.requirements import Requirement
 
@@ -46,6 +48,9 @@ _PATCHES = range(4)
 _PYTHON_PATCHES = range(20)
 _NAMES = ("torch",)
 _CONDA_NAMES = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
+_FIRST_VISION, _VISION_OF_2, _FIRST_AUDIO = 8, 15, 7
+"""The minor releases of torchvision for torch 1.7 and 2.0, and of torchaudio for 1.7."""
+_MINOR = re.compile(r"(\d+)\.(\d+)")
 _LOWER_BOUNDS = (">=", ">", "==", "===", "~=")
 _LARGEST = 1_000_000
 
@@ -208,7 +213,7 @@ def _in_setup_cfg(path: Path) -> list[Requirement]:
 
 def _in_setup_py(path: Path) -> list[Requirement]:
     text = _text(path)
-    return list(_of_torch(requirement_files.setup_py_requirements(text))) if text else []
+    return _of_torch(requirement_files.setup_py_requirements(text)) if text else []
 
 
 def _in_metadata(path: Path) -> list[Requirement]:
@@ -232,17 +237,19 @@ def _in_requirements(path: Path) -> list[Requirement]:
 
 def _in_environment(path: Path) -> list[Requirement]:
     text = _text(path)
-    return list(_of_torch(requirement_files.conda_requirements(text), _CONDA_NAMES)) if text else []
+    return _of_torch(requirement_files.conda_requirements(text), _CONDA_NAMES) if text else []
 
 
 def _own_first(groups: Iterable[tuple[str, list[str]]]) -> list[Requirement]:
     """The requirements on torch of the project itself, else those of its extras and groups."""
-    read = [(name, list(_of_torch(texts))) for name, texts in groups]
+    read = [(name, _of_torch(texts)) for name, texts in groups]
     own = [requirement for name, found in read if not name for requirement in found]
     return own or [requirement for _, found in read for requirement in found]
 
 
-def _of_torch(texts: Iterable[str], names: tuple[str, ...] = _NAMES) -> Iterator[Requirement]:
+def _of_torch(texts: Iterable[str], names: tuple[str, ...] = _NAMES) -> list[Requirement]:
+    """What is required of torch; where nothing is, what a companion of one release stands for."""
+    own, implied = [], []
     for text in texts:
         if "torch" not in text:
             continue
@@ -253,7 +260,26 @@ def _of_torch(texts: Iterable[str], names: tuple[str, ...] = _NAMES) -> Iterator
         except InvalidRequirement:
             continue
         if requirement.name.lower() in names:
-            yield requirement
+            own.append(requirement)
+        elif (release := _companions_release(requirement)) is not None:
+            implied.append(Requirement(f"torch=={release[0]}.{release[1]}.*"))
+    return own or implied
+
+
+def _companions_release(requirement: Requirement) -> Release | None:
+    """The release of torch that a pinned torchvision or torchaudio is built for and asks for, as their own metadata
+    say: torchvision 0.8 to 0.14 for 1.7 to 1.13, 0.15 and on for 2.0 and on; torchaudio 0.7 to 0.13, then as torch."""
+    pins = [one.version for one in requirement.specifier if one.operator in ("==", "===")]
+    found = _MINOR.match(pins[0]) if pins else None
+    if found is None:
+        return None
+    major, minor = int(found[1]), int(found[2])
+    name = requirement.name.lower()
+    if name == "torchvision" and major == 0 and minor >= _FIRST_VISION:
+        return (2, minor - _VISION_OF_2) if minor >= _VISION_OF_2 else (1, minor - 1)
+    if name == "torchaudio" and (major == 2 or (major == 0 and _FIRST_AUDIO <= minor <= _LAST_OF_1)):
+        return (2, minor) if major else (1, minor)
+    return None
 
 
 def _named(text: str) -> str:

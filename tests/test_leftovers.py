@@ -338,6 +338,23 @@ def test_a_file_that_nobody_imports_and_that_runs_nothing_is_left(
     assert doubts(tmp_path, {**ALONE, **further}) == expected
 
 
-@pytest.mark.parametrize("run", ["Left()\n", "for kind in (Left,):\n    kind()\n", "MODEL = Left()\n"])
+IDLE = """
+SIZES = dict(a=1)
+try:
+    import apex
+except ImportError:
+    apex = None
+if apex:
+    fused = apex.fused()
+"""
+
+
+def test_a_file_that_only_names_and_imports_runs_nothing(tmp_path: Path) -> None:
+    assert doubts(tmp_path, ALONE, LAYERS + IDLE) == ["left-over"]
+
+
+@pytest.mark.parametrize(
+    "run", ["Left()\n", "for kind in (Left,):\n    kind()\n", "MODEL = Left()\n", "if torch:\n    MODEL = Left()\n"]
+)
 def test_a_file_that_runs_something_is_a_program(tmp_path: Path, run: str) -> None:
     assert doubts(tmp_path, ALONE, LAYERS + run) == []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ANY = "*"
 """What a file takes that imports all names of another."""
+_IDLE = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)
 _BY_TEXT = re.compile(rb"\b(?:globals|locals|vars|eval|exec|__getattr__|__subclasses__|getmembers)\b|sys\.modules")
 _BUILTINS = frozenset(("globals", "eval", "exec", "getmembers"))
 _OF_HERE = frozenset(("locals", "vars"))
@@ -60,10 +61,20 @@ class File:
 
     @cached_property
     def only_defines(self) -> bool:
-        """Whether the file runs nothing: it imports, defines, and gives names to what needs no call of its own."""
-        idle = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        named = (s for s in self._tree.body if not isinstance(s, idle) and not _is_text(s))
-        return all(isinstance(s, (ast.Assign, ast.AnnAssign)) and not _calls(s) for s in named)
+        """Whether the file runs nothing of its own: it imports, defines, and gives names to what it does not define."""
+        pending, own = [*self._tree.body], self.found.keys()
+        while pending:
+            statement = pending.pop()
+            if isinstance(statement, (ast.Try, ast.If)) and not is_script(statement):
+                parts = [*ast.iter_child_nodes(statement)]
+                pending += [part for part in parts if isinstance(part, ast.stmt)]
+                pending += [s for part in parts if isinstance(part, ast.ExceptHandler) for s in part.body]
+            elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+                if any(isinstance(node, ast.Name) and node.id in own for node in ast.walk(statement)):
+                    return False
+            elif not isinstance(statement, _IDLE) and not _is_text(statement):
+                return False
+        return True
 
     @cached_property
     def tried(self) -> set[str]:
@@ -295,10 +306,6 @@ def _named(node: ast.AST) -> Iterator[str]:
 
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def _calls(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Call) for node in ast.walk(statement))
 
 
 def _is_path(value: object) -> bool:
