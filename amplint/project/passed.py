@@ -152,14 +152,14 @@ class Passed:
         nothing at all does, and nobody else can, as in programs."""
         if method.decorator_list or of_every_module(method.name) or method.name.startswith("__"):
             return False
-        calls = self._calls_of_method(file, cls, method)
+        calls = self.calls_of_method(file, cls, method)
         if calls == []:
             return not is_installed(file.path) and self._project.is_module(file, cls)
         return calls is not None and all(
             self._is_chosen_never(file, cls, call.lineno, call.col_offset) for _, call in calls
         )
 
-    def _calls_of_method(
+    def calls_of_method(
         self, file: Source, cls: ast.ClassDef, method: Function
     ) -> list[tuple[Called, ast.Call]] | None:
         """The calls of a method, if only the class itself calls it, of its own object; None where others may."""
@@ -219,7 +219,7 @@ class Passed:
         """The calls of a function in the project, each with the function that has it; None where one may be missing."""
         cls = called.holder if isinstance(called.holder, ast.ClassDef) else None
         if cls is not None and called.function.name not in ("forward", "__init__"):
-            return [*(self._calls_of_method(called.file, cls, called.function) or ())] or None
+            return [*(self.calls_of_method(called.file, cls, called.function) or ())] or None
         made = cls is not None and called.function.name == "forward"
         found: list[tuple[Called | None, ast.Call]] = []
         for file, mention in self._project.users(called.file, called.holder.name) or ():

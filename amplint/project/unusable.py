@@ -261,8 +261,8 @@ def _sets(node: ast.AST, name: str) -> bool:
 
 def spellings_of(tree: ast.Module, name: str, cls: str) -> list[ast.expr]:
     """Where a file spells a method of a class, as an attribute or a text: not where another class, which does not
-    derive from it by name, asks its own object for a method of that name that it defines itself."""
-    elsewhere: set[int] = set()
+    derive from it by name, asks its own object for a method of that name that it defines itself, and not as a key."""
+    elsewhere = _keys(tree)
     for other in _classes(tree):
         methods = [s for s in other.body if isinstance(s, Function) and s.args.args]
         derives = other.name == cls or any(last_name(base) == cls for base in other.bases)
@@ -271,6 +271,13 @@ def spellings_of(tree: ast.Module, name: str, cls: str) -> list[ast.expr]:
     kinds = (ast.Attribute, ast.Constant)
     spelled = (node for node in nodes_below(tree) if isinstance(node, kinds) and id(node) not in elsewhere)
     return [node for node in spelled if (node.attr if isinstance(node, ast.Attribute) else node.value) == name]
+
+
+def _keys(tree: ast.Module) -> set[int]:
+    """The constants by which something is put into a dict, or looked up in one."""
+    nodes = nodes_below(tree)
+    keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
+    return {id(key) for key in (*keys, *(node.slice for node in nodes if isinstance(node, ast.Subscript)))}
 
 
 def _asked_of(method: Function, name: str) -> Iterator[ast.Attribute]:

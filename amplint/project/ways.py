@@ -117,8 +117,25 @@ class Ways:
         named = [scenario for scenario in self._judging.scenarios if scenario.name in scenarios]
         if all(untyped or not scenario.keeps_explicit for scenario in named) and self._builds(target, row):
             return True
+        if all(self._ends_before_calls(target, row, scenario) for scenario in named):
+            return True
         made = row in inner_rows(target)
         return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
+
+    def _ends_before_calls(self, target: Definition, row: int, scenario: Scenario) -> bool:
+        """Whether a line stands in a method that only its own class calls, where each calling method ends before."""
+        if not isinstance(target, ast.ClassDef):
+            return False
+        method = next(
+            (s for s in target.body if isinstance(s, Function) and s.lineno <= row <= (s.end_lineno or row)), None
+        )
+        if method is None or method.name in ("__init__", "forward", "__call__"):
+            return False
+        calls = self._passed.calls_of_method(self.file, target, method)
+        return bool(calls) and all(
+            self.ends(self.file, called.function, called=False).get(scenario.name, inf) < call.lineno
+            for called, call in calls or ()
+        )
 
     def _builds(self, target: Definition, row: int) -> bool:
         """Whether a line stands in a method of a module that constructors call, and methods that only they do: nothing
