@@ -3,7 +3,7 @@
 From the file's folder upwards, up to the root of a checkout (a folder with ``.git``), the first folder decides in
 which a file says what is required of torch: pyproject.toml (standard tables, then Poetry's), setup.cfg or setup.py,
 before requirements files, before a conda environment. For a package that is installed, or lies unpacked, its own
-metadata decides: that of the distribution beside it which lists it. Where nothing is required of torch itself, a pinned
+metadata decides: that of the distribution beside it which lists it. Where no release of torch itself is required, a pinned
 torchvision or torchaudio says which one it is. In pyproject.toml, setup.cfg and metadata the
 project's own dependencies count before extras and groups; ``requirements.txt`` counts before its likes. Where several
 requirements count alike, such as markers for several Pythons, all of what they allow is supported.
@@ -248,7 +248,7 @@ def _own_first(groups: Iterable[tuple[str, list[str]]]) -> list[Requirement]:
 
 
 def _of_torch(texts: Iterable[str], names: tuple[str, ...] = _NAMES) -> list[Requirement]:
-    """What is required of torch; where nothing is, what a companion of one release stands for."""
+    """What is required of torch; where no release is, what a companion of one stands for."""
     own, implied = [], []
     for text in texts:
         if "torch" not in text:
@@ -263,7 +263,8 @@ def _of_torch(texts: Iterable[str], names: tuple[str, ...] = _NAMES) -> list[Req
             own.append(requirement)
         elif (release := _companions_release(requirement)) is not None:
             implied.append(Requirement(f"torch=={release[0]}.{release[1]}.*"))
-    return own or implied
+    bounded = any(requirement.specifier for requirement in own)
+    return implied if implied and not bounded else own
 
 
 def _companions_release(requirement: Requirement) -> Release | None:

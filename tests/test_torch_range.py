@@ -87,6 +87,7 @@ def span(found: TorchRange) -> str:
         ("requirement.txt", "torch==1.3.1\n", "1.3"),
         ("requirements.txt", "torchvision==0.8.1\ntorchaudio==0.7.0\n", "1.7"),
         ("requirements.txt", "torchvision==0.15.2\n", "2.0"),
+        ("requirements.txt", "torch\ntorchvision==0.8.1+cu110\n", "1.7"),
         ("requirements.txt", "torchaudio==2.1.0\n", "2.1"),
         ("requirements.txt", "torch>=2.3,<2.4\ntorchvision==0.8.1\n", "2.3"),
         ("requirements.txt", "torchvision>=0.8\n", NEWEST),
