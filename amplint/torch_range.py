@@ -3,9 +3,9 @@
 From the file's folder upwards, up to the root of a checkout (a folder with ``.git``), the first folder decides in
 which a file says what is required of torch: pyproject.toml (standard tables, then Poetry's), setup.cfg or setup.py,
 before requirements files, before a conda environment. For a package that is installed, or lies unpacked, its own
-metadata decides: that of the distribution beside it which lists it. Where no release of torch itself is required, a pinned
-torchvision or torchaudio says which one it is. In pyproject.toml, setup.cfg and metadata the
-project's own dependencies count before extras and groups; ``requirements.txt`` counts before its likes. Where several
+metadata decides: that of the distribution beside it which lists it. Where no release of torch itself is required, a
+pinned torchvision or torchaudio says which one it is. In pyproject.toml, setup.cfg and metadata the project's own
+dependencies count before extras and groups; ``requirements.txt`` counts before its likes. Where several
 requirements count alike, such as markers for several Pythons, all of what they allow is supported.
 
 Of the releases allowed
