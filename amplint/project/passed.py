@@ -13,7 +13,7 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
-from amplint.infer.lattice.assumptions import Settled
+from amplint.infer.lattice.assumptions import NOTHING_SETTLED, Settled
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.torch_model.modules import of_every_module
 from amplint.project.calls import Called, calls_by, calls_of_own, functions, is_of_base
@@ -112,23 +112,24 @@ class Passed:
         """The parameters of the functions of a file that all calls of these leave at a constant, or pass that, one call
         of each being seen; and the attributes that hold them, or in a program any that a test asks for, which nothing
         but methods of their own object sets."""
-        found, others, kept = set(), set(), Counter[str]()
-        for holder in definitions(file.tree).values():
-            for function in functions(holder):
-                called = Called(file, holder, function)
-                if self._is_for_others(called):
-                    others.add(function.lineno)
-                for name, default in _defaults(function).items():
-                    need = Need((Demand(ast.IsNot, default[0], holds=True),))
-                    if self._is_never(called, name, need, set()):
-                        found.add((function.lineno, name))
-                if function.name == "__init__":
-                    kept.update(a for a, of in _kept(holder, function).items() if (function.lineno, of) in found)
+        found, kept = set(), Counter[str]()
+        every = [Called(file, holder, f) for holder in definitions(file.tree).values() for f in functions(holder)]
+        for called in every:
+            row, function = called.function.lineno, called.function
+            for name, default in _defaults(function).items():
+                need = Need((Demand(ast.IsNot, default[0], holds=True),))
+                if self._is_never(called, name, need, set()):
+                    found.add((row, name))
+            if function.name == "__init__":
+                kept.update(a for a, of in _kept(called.holder, function).items() if (row, of) in found)
         stored = Counter(node.attr for node in nodes_below(file.tree) if _is_stored(node)) if kept else {}
         held = {name for name, number in kept.items() if stored[name] == number}
         held |= _tested(file.tree) if not is_installed(file.path) else set()
         attributes = frozenset(name for name in held if not self._project.is_set(name))
-        return Settled(frozenset(found), attributes, frozenset(others))
+        if not found and not attributes:
+            return NOTHING_SETTLED
+        others = frozenset(called.function.lineno for called in every if self._is_for_others(called))
+        return Settled(frozenset(found), attributes, others)
 
     def _is_for_others(self, called: Called) -> bool:
         """Whether other files may call a function, or a method of a class."""

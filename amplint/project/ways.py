@@ -124,13 +124,12 @@ class Ways:
 
     def _ends_before_calls(self, target: Definition, row: int, scenario: Scenario) -> bool:
         """Whether a line stands in a method that only its own class calls, where each calling method ends before."""
-        if not isinstance(target, ast.ClassDef):
+        names = methods_by_row(target).get(row, []) if isinstance(target, ast.ClassDef) else []
+        name = names[0] if names else "forward"
+        if name in ("__init__", "forward", "__call__") or not callers(self.file.tree).get(name):
             return False
-        method = next(
-            (s for s in target.body if isinstance(s, Function) and s.lineno <= row <= (s.end_lineno or row)), None
-        )
-        if method is None or method.name in ("__init__", "forward", "__call__"):
-            return False
+        assert isinstance(target, ast.ClassDef)
+        method = next(s for s in target.body if isinstance(s, Function) and s.name == name)
         calls = self._passed.calls_of_method(self.file, target, method)
         return bool(calls) and all(
             self.ends(self.file, called.function, called=False).get(scenario.name, inf) < call.lineno
