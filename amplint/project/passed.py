@@ -112,13 +112,13 @@ class Passed:
         """The parameters of the functions of a file that all calls of these leave at a constant, or pass that, one call
         of each being seen; and the attributes that hold them, or in a program any that a test asks for, which nothing
         but methods of their own object sets."""
-        found, kept = set(), Counter[str]()
+        found, kept, asked = set(), Counter[str](), _asked(file.tree)
         every = [Called(file, holder, f) for holder in definitions(file.tree).values() for f in functions(holder)]
         for called in every:
             row, function = called.function.lineno, called.function
             for name, default in _defaults(function).items():
                 need = Need((Demand(ast.IsNot, default[0], holds=True),))
-                if self._is_never(called, name, need, set()):
+                if name in asked and self._is_never(called, name, need, set()):
                     found.add((row, name))
             if function.name == "__init__":
                 kept.update(a for a, of in _kept(called.holder, function).items() if (row, of) in found)
@@ -336,8 +336,32 @@ def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
 
 def _tested(tree: ast.Module) -> set[str]:
     """The attributes of which tests ask whether they are true, or what they are."""
-    tests = (node.test for node in nodes_below(tree) if isinstance(node, (ast.If, ast.IfExp, ast.While)))
-    return {node.attr for test in tests for node in nodes_below(test) if isinstance(node, ast.Attribute)}
+    return {node.attr for test in _tests(tree) for node in nodes_below(test) if isinstance(node, ast.Attribute)}
+
+
+def _tests(tree: ast.Module) -> list[ast.expr]:
+    return [node.test for node in nodes_below(tree) if isinstance(node, (ast.If, ast.IfExp, ast.While))]
+
+
+def _asked(tree: ast.Module) -> set[str]:
+    """The variables of which tests ask something, and those that calls hand on, or that attributes keep, under a name
+    of which they do."""
+    found = {n.id for test in _tests(tree) for n in nodes_below(test) if isinstance(n, ast.Name)} | _tested(tree)
+    given = [node for node in nodes_below(tree) if isinstance(node, (ast.Call, ast.Assign))]
+    while more := {name for node in given for name in _handed(node, found)} - found:
+        found |= more
+    return found
+
+
+def _handed(node: ast.Call | ast.Assign, asked: set[str]) -> Iterator[str]:
+    """The variables that a call hands on, where one of its names is asked about or is not known, or that an attribute
+    keeps which is asked about."""
+    if isinstance(node, ast.Call):
+        named = [(keyword.arg, keyword.value) for keyword in node.keywords]
+        yield from (value.id for name, value in named if isinstance(value, ast.Name) and name in (None, *asked))
+        yield from (value.id for value in node.args if isinstance(value, ast.Name) and asked)
+    elif isinstance(node.value, ast.Name) and any(getattr(t, "attr", "") in asked for t in node.targets):
+        yield node.value.id
 
 
 @once_for_each_node
