@@ -106,8 +106,7 @@ class Leftovers:
     @cached_property
     def _finds_by_base(self) -> bool:
         """Whether the project may find classes by what they derive from."""
-        paths = matching(self._folder, True, contents.age(), _BY_BASE)
-        return paths is None or bool(paths)
+        return _is_anywhere(_BY_BASE, self._folder, contents.age())
 
     def _users_elsewhere(self, file: File, name: str) -> list[tuple[File, Definition]] | None:
         """The definitions of other files of the project that mention a name; None where anything else does, or too many
@@ -151,8 +150,7 @@ class Leftovers:
     @cached_property
     def _imports_by_text(self) -> bool:
         """Whether the project may import modules by names that it is given."""
-        paths = matching(self._folder, True, contents.age(), _IMPORTS)
-        return paths is None or bool(paths)
+        return _is_anywhere(_IMPORTS, self._folder, contents.age())
 
     def _is_taken_whole(self, file: File) -> bool:
         if file.path not in self._takes:
@@ -200,6 +198,13 @@ class Leftovers:
 
 leftovers_of = lru_cache(maxsize=2)(Leftovers)
 """What a file leaves, once for all that ask."""
+
+
+@lru_cache(maxsize=64)
+def _is_anywhere(pattern: re.Pattern[bytes], folder: Path, age: int) -> bool:
+    """Whether a file of a project matches a pattern; so where it has too many."""
+    paths = matching(folder, True, age, pattern)
+    return paths is None or bool(paths)
 
 
 def _is_exporting(file: File) -> bool:
