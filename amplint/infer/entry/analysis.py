@@ -385,10 +385,12 @@ class _Entry:
                 return
             frame.live = self.live
         again = id(self.function.node) in session.ran
-        while isinstance(plain, Decorated) and plain.autocast is None and plain.role is None and plain.wrapper is None:
+        while isinstance(plain, Decorated) and plain.plain:
             plain = plain.function
         if isinstance(plain, Decorated):
             call_value(frame, plain, self.arguments, _anchor(self.function))
+            if plain.runs_it:
+                return
         if again or id(self.function.node) not in session.ran:
             run_function(frame, self.function, self.arguments, receiver=self.receiver)
 

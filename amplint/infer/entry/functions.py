@@ -222,7 +222,7 @@ def _decorator_name(value: Value) -> str | None:
     """A dotted name for a decorator, None where it is not known what it does."""
     if isinstance(value, TorchName):
         return value.name
-    if isinstance(value, CustomDecorator):
+    if isinstance(value, CustomDecorator) and value.role is not None:
         return "torch.amp.custom_fwd" if value.role == "forward" else "torch.amp.custom_bwd"
     if isinstance(value, Builtin) and value.receiver is None:
         return value.name

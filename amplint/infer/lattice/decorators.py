@@ -19,15 +19,17 @@ class Decorated(Value):
     """A function behind a decorator that changes how it runs.
 
     ``autocast`` is a region around the body; ``role`` is forward or backward for ``custom_fwd``/``custom_bwd``;
-    ``kind`` is one of property, static, class for the descriptors, opaque for a decorator that is not understood: the
-    body is judged on its own, but what a call gives is unknown. ``wrapper`` is the function of the project that the
-    decorator put in its place.
+    ``cast_inputs`` is what floating arguments are cast to under autocast, which is off in the body then: all of them,
+    or the parameters ``casts``. ``kind`` is one of property, static, class for the descriptors, opaque for a decorator
+    that is not understood: the body is judged on its own, but what a call gives is unknown. ``wrapper`` is the function
+    of the project that the decorator put in its place.
     """
 
     function: Value
     autocast: AutocastContext | None = None
     role: str | None = None
     cast_inputs: DTypeValue | None = None
+    casts: tuple[str, ...] | None = None
     kind: str | None = None
     wrapper: Value | None = None
 
@@ -40,6 +42,16 @@ class Decorated(Value):
         )
 
     @property
+    def plain(self) -> bool:
+        """Whether the body runs as it would without the decorator."""
+        return (self.autocast, self.role, self.cast_inputs, self.wrapper) == (None,) * 4
+
+    @property
+    def runs_it(self) -> bool:
+        """Whether a call runs the body for sure, in a region of its own or after casts."""
+        return self.kind != "opaque" and self.wrapper is None and (self.autocast or self.cast_inputs) is not None
+
+    @property
     def rests_on(self) -> Iterable[Value] | None:
         plain = self.autocast is None and self.cast_inputs is None and self.wrapper is None
         return (self.function,) if plain else None
@@ -47,14 +59,16 @@ class Decorated(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CustomDecorator(Value):
-    """``custom_fwd(...)`` or ``custom_bwd(...)`` that waits for its function."""
+    """``custom_fwd(...)`` or ``custom_bwd(...)`` that waits for its function, or what casts the arguments of any
+    function as ``custom_fwd`` does, whose ``role`` is None."""
 
-    role: str
+    role: str | None
     cast_inputs: DTypeValue | None = None
+    casts: tuple[str, ...] | None = None
 
     @property
     def key(self) -> Hashable:
-        return ("custom", self.role, self.cast_inputs.key if self.cast_inputs else None)
+        return ("custom", self.role, self.cast_inputs.key if self.cast_inputs else None, self.casts)
 
 
 def custom_decorator(name: str, arguments: Arguments) -> Value:

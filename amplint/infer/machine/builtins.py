@@ -41,6 +41,7 @@ from amplint.infer.torch_model import comm_hooks, distributions
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
 from amplint.infer.torch_model.datasets import Dataset
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
+from amplint.infer.torch_model.mmcv_regions import FORCE_FP32, force_fp32
 from amplint.infer.torch_model.modules import of_every_module
 from amplint.infer.torch_model.operations import apply_named
 from amplint.infer.torch_model.torch_ops import find_op, measured_release
@@ -413,6 +414,8 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
         if isinstance(first, Sequence):
             return element_of(frame.session, first)
         return first if name.startswith("copy.") else UNKNOWN
+    if name in FORCE_FP32:
+        return force_fp32(frame.session, arguments)
     if name in _SHAPING_LAYERS:
         return _shaping_layer(frame, arguments, node)
     kernel = find_kernel(name)

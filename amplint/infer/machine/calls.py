@@ -14,7 +14,6 @@ from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
     Builtin,
-    DTypeValue,
     External,
     Layer,
     Mapping,
@@ -243,18 +242,25 @@ def _call_decorated(frame: Frame, callee: Decorated, arguments: Arguments, node:
     saved, region = frame.autocast, frame.region
     if callee.autocast is not None:
         autocast.enter(frame, callee.autocast)
-    elif callee.role == "forward" and callee.cast_inputs is not None:
-        arguments = cast_inputs(frame, arguments, callee.cast_inputs)
+    elif callee.cast_inputs is not None:
+        arguments = cast_inputs(frame, arguments, callee)
         frame.autocast = tuple(OFF for _ in frame.autocast)
     result = call(frame, callee.function, arguments, node)
     frame.autocast, frame.region = saved, region
     return result
 
 
-def cast_inputs(frame: Frame, arguments: Arguments, dtype: DTypeValue) -> Arguments:
-    """``custom_fwd(cast_inputs=…)`` under autocast: floating tensors are cast; outside it nothing happens."""
+def cast_inputs(frame: Frame, arguments: Arguments, callee: Decorated) -> Arguments:
+    """``custom_fwd(cast_inputs=…)`` under autocast: floating tensors are cast, those in lists too; outside it nothing
+    happens."""
+    dtype = callee.cast_inputs
+    assert dtype is not None
 
     def cast(value: Value) -> Value:
+        if isinstance(value, Sequence):
+            items = tuple(map(cast, value.items)) if value.items is not None else None
+            head, tail = tuple(map(cast, value.head)), tuple(map(cast, value.tail))
+            return replace(value, items=items, element=cast(value.element), head=head, tail=tail)
         if not isinstance(value, Tensor):
             return value
         lanes = tuple(
@@ -263,8 +269,29 @@ def cast_inputs(frame: Frame, arguments: Arguments, dtype: DTypeValue) -> Argume
         )
         return replace(value, dtypes=lanes)
 
-    keywords = {name: cast(value) for name, value in arguments.keywords.items()}
-    return Arguments([cast(v) for v in arguments.positional], keywords, arguments.nodes, arguments.unknown)
+    left = _left_alone(callee, arguments)
+    positional = [v if at in left else cast(v) for at, v in enumerate(arguments.positional)]
+    keywords = {name: v if name in left else cast(v) for name, v in arguments.keywords.items()}
+    return Arguments(positional, keywords, arguments.nodes, arguments.unknown)
+
+
+def _left_alone(callee: Decorated, arguments: Arguments) -> set[int | str]:
+    """Which arguments a decorator does not cast, by position and name."""
+    function: Value = callee
+    while isinstance(function, Decorated):
+        function = function.function
+    bound = isinstance(function, Bound)
+    function = function.function if isinstance(function, Bound) else function
+    if callee.casts is None or not isinstance(function, Function):
+        return set()
+    spec = function.node.args
+    names = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)][bound:]
+    beyond = range(len(names), len(arguments.positional))
+    return {
+        *(at for at, name in enumerate(names) if name not in callee.casts),
+        *beyond,
+        *(name for name in arguments.keywords if name not in callee.casts),
+    }
 
 
 MAX_APPLIED = 6

@@ -148,7 +148,7 @@ def decorate_with(applied: Value, value: Value) -> Value | None:
     if isinstance(applied, AutocastContext):
         return Decorated(value, autocast=applied)
     if isinstance(applied, CustomDecorator):
-        return Decorated(value, role=applied.role, cast_inputs=applied.cast_inputs)
+        return Decorated(value, role=applied.role, cast_inputs=applied.cast_inputs, casts=applied.casts)
     return None
 
 
