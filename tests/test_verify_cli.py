@@ -266,7 +266,7 @@ def test_fixes_run_on_a_copy_and_a_factory_sees_them(tmp_path: Path) -> None:
         ("Loss", "autocast-fp16", "AMP304", "changes-numerics"),
     }
     changed = [row["largest_error"] for row in rows if row["fix"] == "changes-numerics"]
-    assert min(changed) > 0.1
+    assert min(changed) > 0
     assert {row["largest_error"] for row in rows if row["fix"] == "cures"} == {0.0}
     assert {row["mode"] for row in rows if row["target"].endswith("Model")} == {*BASE}
     assert all(row["fix"] is None for row in rows if row["code"] is None)
