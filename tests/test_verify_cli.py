@@ -202,7 +202,7 @@ def test_each_mode_where_the_target_has_a_use_for_it(tmp_path: Path) -> None:
 FIXABLE = """\
 import sys
 
-TABLES = {"w": torch.randn(8, 8)}
+TABLES = {"w": torch.randn(8, 8, generator=torch.Generator().manual_seed(0))}
 
 
 class Loss(nn.Module):
@@ -266,7 +266,7 @@ def test_fixes_run_on_a_copy_and_a_factory_sees_them(tmp_path: Path) -> None:
         ("Loss", "autocast-fp16", "AMP304", "changes-numerics"),
     }
     changed = [row["largest_error"] for row in rows if row["fix"] == "changes-numerics"]
-    assert min(changed) > 0
+    assert min(changed) > 0.1
     assert {row["largest_error"] for row in rows if row["fix"] == "cures"} == {0.0}
     assert {row["mode"] for row in rows if row["target"].endswith("Model")} == {*BASE}
     assert all(row["fix"] is None for row in rows if row["code"] is None)
