@@ -14,7 +14,7 @@ from amplint.infer.entry.lookups import looked_up
 from amplint.infer.entry.roots import roots
 from amplint.infer.entry.weight_reach import WeightReach
 from amplint.infer.lattice.assumptions import ANY_CALLER, NOTHING_SETTLED, Assumptions, Settled
-from amplint.infer.lattice.decorators import Decorated
+from amplint.infer.lattice.decorators import Decorated, in_its_regions
 from amplint.infer.lattice.dtypes import forget_derived
 from amplint.infer.lattice.keying import forget_identities
 from amplint.infer.lattice.values import UNKNOWN, Union, Value
@@ -385,14 +385,16 @@ class _Entry:
                 return
             frame.live = self.live
         again = id(self.function.node) in session.ran
-        while isinstance(plain, Decorated) and plain.plain:
+        while isinstance(plain, Decorated) and plain.of_no_effect:
             plain = plain.function
         if isinstance(plain, Decorated):
             call_value(frame, plain, self.arguments, _anchor(self.function))
-            if plain.runs_it:
-                return
         if again or id(self.function.node) not in session.ran:
-            run_function(frame, self.function, self.arguments, receiver=self.receiver)
+            body = in_its_regions(self.decorated)
+            if isinstance(body, Decorated):
+                call_value(frame, body, self.arguments, _anchor(self.function))
+            else:
+                run_function(frame, self.function, self.arguments, receiver=self.receiver)
 
     @property
     def stale(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
 from amplint.infer.lattice.values import DTypeValue, Value
+from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -42,14 +43,14 @@ class Decorated(Value):
         )
 
     @property
-    def plain(self) -> bool:
-        """Whether the body runs as it would without the decorator."""
-        return (self.autocast, self.role, self.cast_inputs, self.wrapper) == (None,) * 4
+    def of_no_effect(self) -> bool:
+        """Whether a call is judged as one of the function itself."""
+        return self.role is None and self.wrapper is None and not self.makes_region
 
     @property
-    def runs_it(self) -> bool:
-        """Whether a call runs the body for sure, in a region of its own or after casts."""
-        return self.kind != "opaque" and self.wrapper is None and (self.autocast or self.cast_inputs) is not None
+    def makes_region(self) -> bool:
+        """Whether autocast is another in the body than where it is called."""
+        return self.autocast is not None or self.cast_inputs is not None
 
     @property
     def rests_on(self) -> Iterable[Value] | None:
@@ -69,6 +70,14 @@ class CustomDecorator(Value):
     @property
     def key(self) -> Hashable:
         return ("custom", self.role, self.cast_inputs.key if self.cast_inputs else None, self.casts)
+
+
+def in_its_regions(value: Value) -> Value:
+    """A function behind those of its decorators that make a region: how its body runs, whatever else is around it."""
+    if not isinstance(value, Decorated):
+        return value
+    inner = in_its_regions(value.function)
+    return replace(value, function=inner, kind=None, wrapper=None) if value.makes_region else inner
 
 
 def custom_decorator(name: str, arguments: Arguments) -> Value:

@@ -251,8 +251,8 @@ def _call_decorated(frame: Frame, callee: Decorated, arguments: Arguments, node:
 
 
 def cast_inputs(frame: Frame, arguments: Arguments, callee: Decorated) -> Arguments:
-    """``custom_fwd(cast_inputs=…)`` under autocast: floating tensors are cast, those in lists too; outside it nothing
-    happens."""
+    """``custom_fwd(cast_inputs=…)`` under autocast: floating tensors are cast, those in lists and dicts too; outside it
+    nothing happens."""
     dtype = callee.cast_inputs
     assert dtype is not None
 
@@ -261,6 +261,9 @@ def cast_inputs(frame: Frame, arguments: Arguments, callee: Decorated) -> Argume
             items = tuple(map(cast, value.items)) if value.items is not None else None
             head, tail = tuple(map(cast, value.head)), tuple(map(cast, value.tail))
             return replace(value, items=items, element=cast(value.element), head=head, tail=tail)
+        if isinstance(value, Mapping):
+            held = {key: cast(item) for key, item in value.items.items()}
+            return replace(value, items=held, other=cast(value.other) if value.other is not None else None)
         if not isinstance(value, Tensor):
             return value
         lanes = tuple(

@@ -1,8 +1,10 @@
 """``force_fp32`` of mmcv 1, which closes autocast around a method where the project trains with mmcv's own ``fp16``.
 
-``mmcv/runner/fp16_utils.py``: once ``wrap_fp16_model`` has turned ``fp16_enabled`` on, it casts the arguments that it
-names to float32, all without a name, and runs the method within ``autocast(enabled=False)``. A project that decorates
-its methods so trains in this way. Without autocast, ``fp16_enabled`` is off and it does nothing.
+``mmcv/runner/fp16_utils.py`` (1.7): once ``wrap_fp16_model`` has turned ``fp16_enabled`` on, it casts the arguments
+that it names, or all, from float16 to float32, those in lists and dicts too, and runs the method within
+``autocast(enabled=False)``; else it only calls the method. A project that decorates its methods so trains with mmcv's
+``fp16``, and not in an autocast of its own: so it is judged as if ``fp16_enabled`` were on under autocast, of bfloat16
+too, which mmcv has not, and off with half weights.
 """
 
 from __future__ import annotations
