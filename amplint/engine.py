@@ -22,7 +22,7 @@ from amplint.unparsable import UNPARSABLE, is_template
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, ProcessPoolExecutor
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
@@ -470,7 +470,19 @@ def _pooled(tasks: list[Task], jobs: int, held: Mapping[Path, bytes]) -> Results
         if not finished:
             for process in multiprocessing.active_children():
                 process.terminate()
+            _hang_up(pool)
         pool.shutdown(wait=finished, cancel_futures=True)
+
+
+def _hang_up(pool: ProcessPoolExecutor) -> None:
+    """Close this process's end of the pipe that results come through, which only the pool's processes write to.
+
+    Where one is terminated while it sends a result, the pool's thread waits for the rest of that until no end is open,
+    and Python waits for the thread before it ends.
+    """
+    results = getattr(pool, "_result_queue", None)
+    if results is not None:
+        results._writer.close()
 
 
 def _prepare_process(held: Mapping[Path, bytes]) -> None:

@@ -164,6 +164,34 @@ def test_interrupt_is_quiet(project: Path, toy_process: Callable[..., subprocess
     assert stderr == b"amplint: interrupted\n"
 
 
+STOPPED = """
+import sys
+from pathlib import Path
+from amplint.engine import Options, Task, check_files
+from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
+from amplint.plugins import load_rules
+if __name__ == "__main__":
+    options = Options(load_rules(), DEFAULT_SCENARIOS)
+    files = sorted(Path(sys.argv[1]).glob("*.py"))
+    results = check_files([Task(file, file.stat().st_size, options) for file in files], jobs=2)
+    print(len(next(results).findings))
+    results.close()
+"""
+
+
+def test_what_is_stopped_while_results_are_sent_ends(
+    project: Path, toy_process: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    script = project / "stopped"
+    script.write_text(STOPPED)
+    for number in range(30):
+        (project / f"m{number}.py").write_text("x.long()\n" + "# padding\n" * 10_000)
+    for _ in range(3):
+        process = toy_process([str(project)], python=(str(script),))
+        stdout, stderr = process.communicate(timeout=60)
+        assert (process.returncode, stdout, stderr) == (0, b"1\n", b"")
+
+
 def test_an_interrupt_in_this_process(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from amplint.cli import check
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import multiprocessing
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.finding import Applicability, Cause, Doubt, Effect, Fix, Severity
@@ -166,6 +167,16 @@ class Dies(_Method):
         return iter(())
 
 
+class Long(_Method):
+    """Has a message that takes long to send from one process to another."""
+
+    code, name, tokens, method = "TOY205", "toy-long", ("long",), "long"
+
+    def suspects(self, facts: FileFacts) -> Iterator[Suspect]:
+        for suspect in super().suspects(facts):
+            yield replace(suspect, message="x" * 30_000_000)
+
+
 def all_rules() -> list[Rule]:
-    kinds = (Half, Double, Boom, Breaks, Useless, Unsafe, Maybe, Cited, Dropped, Off, Shown, Crashes, Dies)
+    kinds = (Half, Double, Boom, Breaks, Useless, Unsafe, Maybe, Cited, Dropped, Off, Shown, Crashes, Dies, Long)
     return [rule() for rule in kinds]
