@@ -55,3 +55,21 @@ def test_so_does_fixing(tmp_path: Path) -> None:
     many, much = counted(Source(tmp_path / "many.py", findings_cost.program("scopes", FEW * TIMES).encode()), options)
     assert many.fixed == few.fixed * TIMES > 0
     assert much < little * TIMES * 1.2
+
+
+def made_inside(callers: int) -> bytes:
+    """A function that makes an object and adds to what that holds, and so many others that call it."""
+    made = ["    kept, item = Kept(), {'at': x}", "    kept.held.append(item)", "    item['late'] = len(kept.held)"]
+    made += ["    x = x * 2 + len(kept.held)"] * 100
+    lines = ["import torch", "class Kept:", "    def __init__(self):", "        self.held = []"]
+    lines += ["def keep(x: torch.Tensor):", *made, "    return x"]
+    lines += [line for n in range(callers) for line in (f"def call{n}():", "    return keep(torch.ones(3))")]
+    return "\n".join(lines).encode()
+
+
+def test_a_call_that_makes_its_own_objects_is_followed_once(tmp_path: Path) -> None:
+    options = Options(RULES, DEFAULT_SCENARIOS)
+    check_file(Source(tmp_path / "first.py", made_inside(1)), options)
+    _, little = counted(Source(tmp_path / "one.py", made_inside(1)), options)
+    _, much = counted(Source(tmp_path / "many.py", made_inside(30)), options)
+    assert much < little * 3

@@ -453,8 +453,10 @@ def instantiate(frame: Frame, cls: Class, arguments: Arguments, node: ast.expr) 
     key = ("instance", cls.key, arguments.key, frame.in_module, adding, placing.stage(frame))
     found = session.memo.get(key)
     if found is not None:
+        frame.makes.add(identity(found))
         return found
     instance = Instance(cls, {}, classes.has_unknown_base(cls))
+    frame.makes.add(identity(instance))
     session.memo[key] = instance
     session.keep_alive.append(arguments)
     initialize(frame, instance, arguments, node)
@@ -483,6 +485,7 @@ def initialize(frame: Frame, instance: Instance, arguments: Arguments, node: ast
         )
         inside.adding, inside.stage = placing.is_added(frame), placing.stage(frame)
         call(inside, Bound(member, instance), arguments, node)
+        frame.makes |= inside.makes
         return
     base = classes.torch_base(instance.cls)
     if base is not None and base.startswith("torch.nn.") and base != "torch.nn.Module":

@@ -147,8 +147,8 @@ def run_function(
         result = UNKNOWN
     if inner.leaves:
         inner.variables = inner.met(*inner.leaves, inner.end()).variables
-    reads = frozenset([place for place in inner.reads if made_before(place, inner.number)])
-    known = Known(result, version, reads, inner.thrown, frozenset(inner.found))
+    reads = frozenset([place for place in inner.reads if made_before(place, inner.number, inner.makes)])
+    known = Known(result, version, reads, inner.thrown, frozenset(inner.found), frozenset(inner.makes))
     if remember and not inner.writes_around:
         session.calls[key] = known
         session.recorder.ended(inner, key)
@@ -186,6 +186,7 @@ def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Valu
 def _came_back(frame: Frame, known: Known) -> Value:
     """The result of a call; where it raises on every path, nothing behind it runs."""
     frame.reads |= known.reads
+    frame.makes |= known.makes
     if known.found:
         frame.found.update(found for found in known.found if found[0] is not frame)
     if known.thrown:

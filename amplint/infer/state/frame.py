@@ -109,6 +109,8 @@ class Frame(Activation):
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.reads: set[Hashable] = set()
         """Attributes of objects that were read here and in what was called: another call may find them changed."""
+        self.makes: set[int] = set()
+        """Objects that were made here and in what was called, by identity: another call makes its own."""
         self.yields: list[tuple[int, Value]] = []
         self.found: set[tuple[Enclosing, str, Hashable]] = set()
         """What such variables held, by key: here, and for functions that were called, those of activations around."""

@@ -55,9 +55,14 @@ def items_place(mapping: Mapping) -> Hashable:
     return (identity(mapping), "[]", mapping.maker or mapping.inside)
 
 
-def made_before(place: Hashable, number: int) -> bool:
-    """Whether what changes is not in a dict that an activation made itself, or one that it called."""
-    return not isinstance(place, tuple) or len(place) < 3 or place[2] < number
+def made_before(place: Hashable, number: int, makes: set[int]) -> bool:
+    """Whether what changes is not in a dict or an object that an activation made itself, or one that it called.
+
+    ``number`` is that of the activation, ``makes`` the objects.
+    """
+    if not isinstance(place, tuple):
+        return True
+    return place[0] not in makes if len(place) < 3 else place[2] < number
 
 
 class Known(NamedTuple):
@@ -69,6 +74,8 @@ class Known(NamedTuple):
     thrown: bool
     found: frozenset[tuple[Enclosing, str, Hashable]]
     """What variables of functions around held that may change between calls."""
+    makes: frozenset[int]
+    """Objects that were made, by identity."""
 
 
 class Caller(Enum):
