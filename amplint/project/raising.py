@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references, unbound
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from amplint.data.newer import Release
     from amplint.source import Source
 
+_Definition = TypeVar("_Definition", ast.FunctionDef, ast.ClassDef)
 _BINDING = frozenset(("exec", "execfile", "globals", "vars", "locals", "builtins", "__builtins__"))
 """What may bind names that nobody spells."""
 _LATER_BUILTINS = frozenset(
@@ -41,8 +42,10 @@ def raising(source: Source, release: Release) -> dict[int, Raised]:
 
     A file of no package may be a part of a program, shown without what binds its names: none of those counts.
     """
-    tree = source.tree
-    packaged = (source.path.parent / "__init__.py").is_file()
+    return _raising(source.tree, (source.path.parent / "__init__.py").is_file(), release)
+
+
+def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Raised]:
     found = {id(node): Raised(NameError, node.id) for node in _unbound(tree)} if packaged else {}
     asked = [reference for reference in references(tree) if missing(reference.name, release) is not None]
     given = _given_to_torch(tree) if asked else frozenset()
@@ -60,11 +63,34 @@ def raising(source: Source, release: Release) -> dict[int, Raised]:
 
 def raises_when_run(source: Source, release: Release) -> bool:
     """Whether the statements at the top level of a file raise."""
-    raised = raising(source, release)
+    packaged = (source.path.parent / "__init__.py").is_file()
+    return all(_raises(tree, packaged, release) for tree in _shorter_first(source.tree))
+
+
+def _shorter_first(tree: ast.Module) -> Iterator[ast.Module]:
+    """The file as if its functions did nothing, and the file: what its functions do only binds more names."""
+    yield ast.Module([_doing_nothing(statement) for statement in tree.body], [])
+    yield tree
+
+
+def _doing_nothing(statement: ast.stmt) -> ast.stmt:
+    """A definition with nothing in its functions, or else the same statement."""
+    if isinstance(statement, ast.FunctionDef):
+        return _with_body(statement, [ast.copy_location(ast.Pass(), statement)])
+    if isinstance(statement, ast.ClassDef):
+        return _with_body(statement, [_doing_nothing(inner) for inner in statement.body])
+    return statement
+
+
+def _with_body(definition: _Definition, body: list[ast.stmt]) -> _Definition:
+    fields = {name: getattr(definition, name) for name in definition._fields}
+    return ast.copy_location(type(definition)(**fields | {"body": body}), definition)
+
+
+def _raises(tree: ast.Module, packaged: bool, release: Release) -> bool:
+    raised = _raising(tree, packaged, release)
     always = (
-        (part for part in parts(source.tree.body, transparent(source.tree)) if part.always and part.holds is None)
-        if raised
-        else ()
+        (part for part in parts(tree.body, transparent(tree)) if part.always and part.holds is None) if raised else ()
     )
     for part in always:
         errors = (raised[id(node)].error for node in evaluated(part.node) if id(node) in raised)
