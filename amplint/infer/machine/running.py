@@ -64,7 +64,8 @@ def run_function(
     if session.running.get(id(function.node), 0) >= MAX_RECURSION:
         arguments = _anything(arguments)
     constructing = frame.constructing if receiver is not None and receiver is frame.constructing else None
-    of_module = constructing is None and classes.is_module(function.owner)
+    building = frame.making or frame.constructing is not None
+    of_module = not building and classes.is_module(function.owner)
     inner = Frame(
         session,
         function.namespace,
