@@ -122,17 +122,19 @@ def run_function(
     elif receiver in (None, frame.receiver) and any(map(_tells, (*arguments.positional, *arguments.keywords.values()))):
         session.told.add(id(function.node))
     session.keep_alive.append((function, arguments))
-    version = session.version
+    version, back = session.version, inner.live
     try:
         inner.variables = bind(inner, function, arguments)
         if isinstance(function.node, ast.Lambda):
             result = evaluate(inner, function.node.body)
+            back = inner.live
         else:
             execute(inner, function.node.body)
             if inner.live:
                 inner.returns.append(Returned(inner.live, NONE))
             generates = body is not None and body.generator
             result = _yielded(inner, function.node) if generates else inner.result()
+            back = back if generates else inner.back
             result = refined(result, function.node.returns)
             if of_module and function.name == "forward":
                 drift.returned(inner, result)
@@ -145,11 +147,11 @@ def run_function(
         session.active.discard(key)
         session.running[id(function.node)] -= 1
     if result is NEVER and _is_abstract(function.node):
-        result = UNKNOWN
+        result, back = UNKNOWN, frame.live
     if inner.leaves:
         inner.variables = inner.met(*inner.leaves, inner.end()).variables
     reads = frozenset([place for place in inner.reads if made_before(place, inner.number, inner.makes)])
-    known = Known(result, version, reads, inner.thrown, frozenset(inner.found), frozenset(inner.makes))
+    known = Known(result, version, reads, inner.thrown, frozenset(inner.found), frozenset(inner.makes), back)
     if remember and not inner.writes_around:
         session.calls[key] = known
         session.recorder.ended(inner, key)
@@ -185,7 +187,7 @@ def _yielded(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Valu
 
 
 def _came_back(frame: Frame, known: Known) -> Value:
-    """The result of a call; where it raises on every path, nothing behind it runs."""
+    """The result of a call; in the scenarios in which it raises on every path, nothing behind it runs."""
     frame.reads |= known.reads
     frame.makes |= known.makes
     if known.found:
@@ -196,6 +198,7 @@ def _came_back(frame: Frame, known: Known) -> Value:
     if known.result is NEVER:
         frame.live = 0
         return UNKNOWN
+    frame.live &= known.back
     return known.result
 
 

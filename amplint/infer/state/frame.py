@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import reduce
+from operator import or_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -278,6 +280,11 @@ class Frame(Activation):
             value = merge(self.session, value, live, other, other_live)
             live |= other_live
         return value
+
+    @property
+    def back(self) -> int:
+        """The scenarios in which the function returned."""
+        return reduce(or_, (returned.live for returned in self.returns), 0)
 
 
 MAX_ITEMS = 32

@@ -76,6 +76,8 @@ class Known(NamedTuple):
     """What variables of functions around held that may change between calls."""
     makes: frozenset[int]
     """Objects that were made, by identity."""
+    back: int
+    """The scenarios in which it came back."""
 
 
 class Caller(Enum):
