@@ -251,10 +251,18 @@ def _attributes(methods: Iterable[Function]) -> dict[str, set[str]]:
     for method in methods:
         own, variables = _own_name(method), _variables(method)
         for target, value in _stores(method):
-            for part in ast.walk(target):
+            for part in ast.walk(target) if not _is_calculated(value) else ():
                 if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == own:
                     found.setdefault(part.attr, set()).update(_made_through(variables, _mentioned(value)))
     return found
+
+
+def _is_calculated(value: ast.expr) -> bool:
+    """Whether a value is a number that others give: ``planes * block.expansion``."""
+    if not isinstance(value, ast.BinOp) or isinstance(value.op, (ast.Add, ast.BitOr)):
+        return False
+    operands = (value.left, value.right)
+    return all(isinstance(part, (ast.Name, ast.Attribute, ast.Constant)) or _is_calculated(part) for part in operands)
 
 
 def made_attributes(cls: ast.ClassDef) -> dict[str, set[str]]:

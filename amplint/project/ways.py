@@ -18,6 +18,7 @@ from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
 from amplint.project.callees import Callees
 from amplint.project.files import matching, mentioning, parsed, spelling
+from amplint.project.handed import makers
 from amplint.project.leftovers import leftovers_of
 from amplint.project.mentions import (
     Definition,
@@ -329,10 +330,22 @@ class _Walk:
         }
         used = {at: user for at, user in used.items() if not self._ways.is_left(user, at[1])} or used
         self.ended = self.ended or len(used) < len(others)
+        if others and self._is_handed(file, target, [mention for _, mention in used]):
+            self.ended = True
+            return True
         if not others or any(mention.definition is None for _, mention in used):
             return False
         made = made or isinstance(target, ast.ClassDef)
         return all(self._ends_at(user, mention, target.name, made) for (_, mention), user in used.items())
+
+    def _is_handed(self, file: Source, target: Definition, used: list[Mention]) -> bool:
+        """Whether a class is only handed on, and each class of its file that makes objects of such ends before it uses
+        them: where the file reports that one."""
+        if not isinstance(target, ast.ClassDef) or any(mention.called for mention in used):
+            return False
+        takers = [(cls, name) for cls, name in makers(file.tree) if cls is not target]
+        ending = (self._object_ends(file, cls, name) for cls, name in takers)
+        return bool(takers) and all(ending) and not self._ways.is_exported(file, target.name)
 
     def _ends_at(self, file: Source, mention: Mention, name: str, made: bool) -> bool:
         """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
