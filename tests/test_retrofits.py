@@ -38,9 +38,7 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize(("inner", "rows"), [("model.head", [12]), ("nn.Linear(8, 4)", [])])
 def test_what_is_made_beside_a_layer_of_the_program_has_its_dtype(inner: str, rows: list[int]) -> None:
-    source = Source(Path("/project/net.py"), AROUND.format(inner=inner).encode())
-    facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
-    assert [facts.span(conflict.node).start.row for conflict in conflicts(facts) if conflict.raises] == rows
+    assert raising(AROUND.format(inner=inner)) == rows
 
 
 SIZED = """\
@@ -52,18 +50,28 @@ class Net(nn.Module):
     def __init__(self, given):
         super().__init__()
         self.given = given
-        self.down = nn.Linear(given.embedding_dim, 4)
+        self.down = nn.Linear(given.{size}, 4)
 
     def forward(self, x: torch.Tensor):
         return self.down({used})
 """
 
 
-@pytest.mark.parametrize(
-    ("used", "rows"), [("x) + self.given(x.long()).sum(", [12]), ("x", []), ("x + self.given.shift", [])]
-)
+CALLED = "x) + self.given(x.long()).sum("
+
+
+@pytest.mark.parametrize(("used", "rows"), [(CALLED, [12]), ("x", []), ("x + self.given.shift", [])])
 def test_what_has_sizes_and_is_never_called_is_no_layer(used: str, rows: list[int]) -> None:
-    source = Source(Path("/project/net.py"), SIZED.format(used=used).encode())
+    assert raising(SIZED.format(used=used, size="in_features")) == rows
+
+
+@pytest.mark.parametrize("size", ["embedding_dim", "num_embeddings"])
+def test_a_model_may_be_given_its_embedding(size: str) -> None:
+    assert raising(SIZED.format(used=CALLED, size=size)) == []
+
+
+def raising(code: str) -> list[int]:
+    source = Source(Path("/project/net.py"), code.encode())
     facts = analyse(source, scenarios=(CONTROL, *DEFAULT_SCENARIOS), device="cuda", torch_version=(2, 13))
     found = [conflict for conflict in conflicts(facts) if conflict.raises]
-    assert [facts.span(conflict.node).start.row for conflict in found] == rows
+    return [facts.span(conflict.node).start.row for conflict in found]

@@ -400,7 +400,7 @@ def _from_numpy(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -
 
 def _legacy_tensor(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     dtypes = frame.session.constant(FLOAT32)
-    origin = frame.here(node, "torch.Tensor() is always float32", dtypes)
+    origin = frame.here(node, "torch.Tensor() without dtype", dtypes)
     return Tensor(dtypes, 1, replace(origin, made=Made.DEFAULT), host=True)
 
 
