@@ -22,6 +22,7 @@ PYTHON = [
     ("%%time\nx = 1", "\nx = 1"),
     ("\n%%capture out\n%%time\nx = 1", "\n\n\nx = 1"),
     ("%%timeit x = 1\nx + 1", "\nx + 1"),
+    ("# a\n\n  # b\n%%time\nx = 1", "# a\n\n  # b\n\nx = 1"),
     ("!pip install 'a b\nx = 1", "\nx = 1"),
     ("!echo a \\\n  b\nx = 1", "\n\nx = 1"),
     ("files = !ls *.py", "files = get_ipython()"),
@@ -68,6 +69,7 @@ def test_python_beside_magics_stays_in_its_row_and_columns(cell: str) -> None:
     [
         "%%bash\nls | (",
         "%%html\n<b>",
+        "#@title Install\n\n%%shell\nls | (",
         "%%writefile a.py\nx = 1",
         "%%script python\nx = 1",
         "%sql\nSELECT * FROM t WHERE (",

@@ -37,6 +37,8 @@ _AUTOMATIC = frozenset(
 """Line magics that need no ``%`` where they are all of a cell: ``lsmagic`` of IPython 8.12 and ipykernel."""
 
 _CELL_MAGIC = re.compile(r"%%(?P<name>[\w.]+)[^\r\n?]*(?:\r\n|\r|\n|\Z)")
+_BEFORE_CELL_MAGIC = re.compile(r"(?:\s|#[^\r\n]*)*")
+"""Blank lines and, on hosted notebooks, comments."""
 _ALONE = re.compile(r"\s*(?P<name>\w+)[ \t]+[^\s=,][^\r\n]*\s*")
 _LINE_MAGIC = re.compile(r"(?:\s*\n)?%(?P<name>\w+)\b")
 _ESCAPED = re.compile(r"[ \t]*(?=[%!?,;/])")
@@ -85,7 +87,9 @@ def read_magics(text: str) -> Reading:
         return Reading(tuple(_lines(text, 0, len(text))))
     if _is_indented(text):
         return Reading(other=True)
-    position = len(text) - len(text.lstrip())
+    position = _end(_BEFORE_CELL_MAGIC, text, 0)
+    if not text.startswith("%%", position):
+        position = len(text) - len(text.lstrip())
     magics: list[Magic] = []
     while (cell := _CELL_MAGIC.match(text, position)) is not None:
         if cell["name"] not in _PYTHON_CELLS:

@@ -17,8 +17,8 @@ from amplint.infer.names.definitions import Class, Function
 from amplint.infer.syntax.bodies import nodes_inside, once_for_each_node
 
 _SIZES = frozenset(("in_features", "out_features"))
-"""Attributes of a layer by which what is put around it is sized. Those of an embedding tell nothing: a whole model is as
-wide as the one that it is given, and has as many outputs."""
+"""Attributes of a layer by which what is put around it is sized. Those of an embedding tell nothing: a whole model is
+as wide as the one that it is given, and has as many outputs."""
 
 MAX_METHODS = 60
 """Methods that are looked through behind a constructor."""
