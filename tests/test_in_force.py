@@ -144,7 +144,7 @@ def test_verbose_says_what_and_why(project: Path, run: Run) -> None:
         "  torch: 2.1 to 2.4, as pyproject.toml says",
         f"  scenarios: {DEFAULT}; the default ones, each where the code runs so; device cuda",
         "  precision: autocast in a.py:3; half in a.py:2",
-        "  rules: 14; from certainty proven and severity warning up",
+        "  rules: 15; from certainty proven and severity warning up",
     ]
     said = run("check", "-v", "--isolated", "--scenario", "bf16", "--torch-version", "2.3").stderr
     assert "configuration: none is read: --isolated\n" in said
