@@ -136,6 +136,12 @@ SORT = "from enum import Enum\n\nclass Sort(Enum):\n    A = 1, 2\n\n    def __in
             "HEAD": SIZED + "        size * scale\n",
             "INIT": "self.layer = Base(4)",
         },
+        {"INIT": "raise TypeError('not yet')\n        self.width = 4"},
+        {"INIT": "if given is None:\n            pass\n        raise NameError"},
+        {
+            "HEAD": SIZED + "        raise AttributeError\n",
+            "INIT": "self.layer = Base(4)",
+        },
     ],
 )
 def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,6 +213,11 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
             "INIT": "self.sort = Sort((1, 2))",
         },
         {"HEAD": "def waits():\n    yield scale\n", "BODY": "waits()"},
+        {"INIT": "if given:\n            raise NotImplementedError\n        self.width = 4"},
+        {
+            "HEAD": SIZED + "        raise ValueError\n",
+            "INIT": "try:\n            self.layer = Base(4)\n        except ValueError:\n            pass",
+        },
     ],
 )
 def test_what_runs_in_float32(parts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,3 +382,33 @@ class User(Base):
 """
     (tmp_path / "package" / "user.py").write_text(user)
     assert told(path)
+
+
+MODEL = """
+from torch import nn
+from .block import Block
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        FIRST
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "is_told"),
+    [
+        ("raise RuntimeError('not supported')", False),
+        ("return", False),
+        ("pass", True),
+        ("if self.training > 1:\n            raise RuntimeError", True),
+    ],
+)
+def test_what_only_lines_make_that_are_never_run(first: str, is_told: bool, tmp_path: Path) -> None:
+    model = MODEL.replace("FIRST", first)
+    path = write(tmp_path, {"model": model, "models": "from .model import Model\n\nMODELS = {'model': Model}\n"})
+    assert told(path) == is_told

@@ -1,16 +1,19 @@
 """Lines that nobody uses: whatever runs them raises, before or behind them, in float32 too.
 
 It reads a name that nothing binds, or that torch does not have, or calls what does not take its arguments or raises so
-itself; or, in the file that is checked, asks its object for an attribute that nothing gives. A constructor that raises
-leaves its class without objects, a module that raises leaves nothing.
+itself, or stands behind a ``raise`` of the same block; or, in the file that is checked, asks its object for an
+attribute that nothing gives. A constructor that raises leaves its class without objects, a module that raises leaves
+nothing.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.syntax.never_run import never_run
 from amplint.infer.syntax.surely import Part, evaluated, last_line, parts, transparent
 from amplint.project.attributes import is_static, last_name
 from amplint.project.mentions import Function
@@ -126,9 +129,14 @@ class Unusable:
         raised = raising(file, self._release)
         bodies, contexts = list(_bodies(file.tree)), transparent(file.tree)
         steps = {index: list(_steps(body, contexts, raised)) for index, body in enumerate(bodies)}
-        found: list[Rows] = []
+        found: list[Rows] = [*never_run(file.tree)]
         failing = self._failing[id(file.tree)] = {}
         done: set[int] = set()
+        for body in bodies:
+            error = _always_raised(body)
+            if error is not None and body.function is not None and body.cls is not None:
+                failing[id(body.function)] = error
+                found += self._objects(file, body.cls)
         again = True
         while again:
             again = False
@@ -290,6 +298,15 @@ def _asked_of(method: Function, name: str) -> Iterator[ast.Attribute]:
 
 def _rows(function: Function) -> Rows:
     return function.body[0].lineno, last_line(function.body)
+
+
+def _always_raised(body: _Body) -> type[Exception] | None:
+    """The error of Python's own that a constructor raises by a statement of its own, whatever it is given."""
+    raised = next((one.exc for one in body.body if isinstance(one, ast.Raise)), None)
+    kind = raised.func if isinstance(raised, ast.Call) else raised
+    error = getattr(builtins, kind.id, None) if isinstance(kind, ast.Name) else None
+    made = body.function is not None and body.function.name == "__init__"
+    return error if made and isinstance(error, type) and issubclass(error, Exception) else None
 
 
 def _is_within(function: Function, lines: list[Rows]) -> bool:

@@ -29,7 +29,7 @@ from amplint.infer.lattice.values import (
     extreme,
     extreme_of,
 )
-from amplint.infer.machine import families, fields
+from amplint.infer.machine import containers, families, fields
 from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, is_plain, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.texts import is_callable_kind, text_of
@@ -356,7 +356,7 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
                 return receiver.items[first.value]
             text = text_of(first)
             if text is not None and text in receiver.items:
-                return receiver.items[text]
+                return containers.mapping_item(receiver, first)
             if name == "setdefault" and isinstance(first, Const) and not receiver.shared:
                 receiver.items[first.value] = default
             return unite(receiver.other, default) if receiver.other is not None else default

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
+from amplint.infer.lattice.dtypes import Lane, Symbol
 from amplint.infer.lattice.joining import element_of, options_of, unite
 from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
     Builtin,
     Const,
+    DTypeValue,
     Layer,
     Mapping,
     Sequence,
@@ -84,12 +86,15 @@ def _sequence_item(frame: Frame, container: Sequence, index: Value) -> Value:
 def mapping_item(container: Mapping, index: Value) -> Value:
     """A dict's value under a key: of all keys where the key is not known.
 
-    Of a registry, a dict of functions or classes, those that are seen stand for those that are not.
+    Of a registry, a dict of functions or classes, those that are seen stand for those that are not. Which of several
+    dtypes an option of the caller names is not known: whoever runs in low precision names that.
     """
     if isinstance(index, Const) and index.value in container.items:
         return container.items[index.value]
     if isinstance(index, Text) and index.usual in container.items:
-        return container.items[index.usual]
+        usual = container.items[index.usual]
+        dtypes = {held.key for held in container.items.values() if isinstance(held, DTypeValue)}
+        return usual if len(dtypes) < 2 or not isinstance(usual, DTypeValue) else _chosen(usual, index.usual)
     if container.other is not None and not container.items:
         return container.other
     if not isinstance(index, Const) and container.items:
@@ -98,6 +103,11 @@ def mapping_item(container: Mapping, index: Value) -> Value:
             return unite(*seen)
         return unite(*seen, container.other)
     return UNKNOWN
+
+
+def _chosen(usual: DTypeValue, name: str) -> DTypeValue:
+    lane = Lane(0, Symbol(name), open=True)
+    return DTypeValue((lane,) * len(usual.dtypes))
 
 
 def _instance_item(frame: Frame, instance: Instance, index: Value, node: ast.expr) -> Value:
