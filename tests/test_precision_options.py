@@ -76,6 +76,11 @@ class Net(nn.Module):
 """
 
 
-@pytest.mark.parametrize("maker", ["FloatTensor", "Tensor"])
-def test_the_old_name_of_a_default_tensor_asks_for_no_dtype(maker: str, tmp_path: Path) -> None:
-    assert scenarios(tmp_path, OLD.format(maker=maker)) == set()
+@pytest.mark.parametrize(("maker", "kept"), [("FloatTensor", {"bf16-mixed-params"}), ("Tensor", set())])
+def test_a_tensor_of_no_dtype_has_the_default_one(maker: str, kept: set[str], tmp_path: Path) -> None:
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert (getattr(torch, maker)(4).dtype is torch.float32) == bool(kept)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert scenarios(tmp_path, OLD.format(maker=maker)) == kept

@@ -414,7 +414,7 @@ def _typed(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
         cast=asked,
         made=Made.WRITTEN if asked else Made.DEFAULT,
     )
-    return Tensor(dtypes, 1, origin, explicit=asked, host=host_of_tensor_type(frame, name))
+    return Tensor(dtypes, 1, origin, explicit=True, host=host_of_tensor_type(frame, name))
 
 
 def _variable(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
