@@ -13,6 +13,7 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.lattice.assumptions import NOTHING_SETTLED, Settled
 from amplint.infer.state.facts import Kind
+from amplint.infer.syntax.autocast_switches import is_switched_off
 from amplint.infer.syntax.behind_constants import left_out
 from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
@@ -279,6 +280,10 @@ class Ways:
         """The function or class at the top of the file that a line stands in."""
         return self._targets.get(row)
 
+    def is_switched_off(self, file: Source, row: int) -> bool:
+        """Whether autocast is switched off around a line."""
+        return is_switched_off(file.tree, row, self._judging.device)
+
     def is_shut(self, row: int) -> bool:
         """Whether nobody uses a line of the file, since what runs it raises."""
         return self.unusable.holds(self.file, row)
@@ -318,7 +323,7 @@ class _Walk:
         if key in self._visited:
             return True
         self._visited.add(key)
-        if target.decorator_list or len(self._visited) > MAX_DEFINITIONS:
+        if _is_decorated(target) or len(self._visited) > MAX_DEFINITIONS:
             return False
         users = self._ways.users(file, target.name)
         others = {(user.path, mention): user for user, mention in users or () if mention.definition is not target}
@@ -351,7 +356,10 @@ class _Walk:
         """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
         holder, method = mention.definition, mention.method
         assert holder is not None
-        if method is not None and method.decorator_list:
+        if self._scenario.autocast and mention.called and not made and self._ways.is_switched_off(file, mention.row):
+            self.ended = True
+            return True
+        if method is not None and _is_decorated(method):
             return False
         if self._constructs and mention.called and not made and method is not None and method.name == "__init__":
             self.ended = True
@@ -399,3 +407,13 @@ class _Walk:
 
 def _forwards(cls: ast.ClassDef) -> Iterator[Function]:
     yield from (s for s in cls.body if isinstance(s, ast.FunctionDef) and s.name == "forward")
+
+
+_OF_GRADIENTS = frozenset(("torch.no_grad", "torch.inference_mode", "torch.enable_grad"))
+"""Decorators that only switch gradients."""
+
+
+def _is_decorated(definition: Definition) -> bool:
+    """Whether a decorator may lead to a definition by another way, or around it."""
+    named = (one.func if isinstance(one, ast.Call) else one for one in definition.decorator_list)
+    return any(ast.unparse(one) not in _OF_GRADIENTS for one in named)
