@@ -318,3 +318,27 @@ def test_one_finding_a_use() -> None:
     code = "import torch.cuda.amp as amp\n@amp.autocast()\ndef f(): amp.GradScaler(); amp.GradScaler()\n"
     assert rows(RULE, code) == [2, 3, 3]
     assert {finding.severity.value for finding in findings(RULE, code)} == {"warning"}
+
+
+OF_TYPING = """\
+import typing
+from typing import NewType, Optional, cast
+
+from torch.cuda.amp import GradScaler
+
+scaler = NewType("scaler", GradScaler)
+Maybe = Optional[GradScaler]
+Other = typing.Union[GradScaler, None]
+
+
+def made(make):
+    return cast(GradScaler, make())
+"""
+
+
+def test_what_typing_is_told_makes_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(OF_TYPING, {})
+    assert rows(RULE, OF_TYPING) == []
+    assert rows(RULE, OF_TYPING + "\n\nkept = made(GradScaler)\n") == [15]

@@ -154,9 +154,13 @@ class Surroundings:
         return 0
 
     def in_annotation(self, node: ast.AST) -> bool:
+        """Whether an expression says what something is: in an annotation, or in what ``typing`` makes of it."""
         child = node
         for ancestor in self.ancestors(node):
             if isinstance(ancestor, ast.arg | ast.AnnAssign) and child is ancestor.annotation:
+                return True
+            made = ancestor.func if isinstance(ancestor, ast.Call) else getattr(ancestor, "value", None)
+            if isinstance(ancestor, ast.Call | ast.Subscript) and made is not child and self._is_of_typing(made):
                 return True
             if isinstance(ancestor, FunctionNode):
                 return child is ancestor.returns
@@ -164,6 +168,10 @@ class Surroundings:
                 return False
             child = ancestor
         return False
+
+    def _is_of_typing(self, node: ast.AST | None) -> bool:
+        imported = self.imported(node) if isinstance(node, ast.expr) else None
+        return imported is not None and package_of(*imported) in ("typing", "typing_extensions")
 
     def guarded(self, node: ast.AST, test: Predicate) -> bool:
         """Whether a test that satisfies the predicate decides if the node is evaluated.
