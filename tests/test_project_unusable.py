@@ -214,6 +214,7 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
         },
         {"HEAD": "def waits():\n    yield scale\n", "BODY": "waits()"},
         {"INIT": "if given:\n            raise NotImplementedError\n        self.width = 4"},
+        {"INIT": "if given is None:\n            return\n        raise TypeError(given)"},
         {
             "HEAD": SIZED + "        raise ValueError\n",
             "INIT": "try:\n            self.layer = Base(4)\n        except ValueError:\n            pass",

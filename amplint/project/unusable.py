@@ -302,11 +302,16 @@ def _rows(function: Function) -> Rows:
 
 def _always_raised(body: _Body) -> type[Exception] | None:
     """The error of Python's own that a constructor raises by a statement of its own, whatever it is given."""
-    raised = next((one.exc for one in body.body if isinstance(one, ast.Raise)), None)
-    kind = raised.func if isinstance(raised, ast.Call) else raised
+    at = next((number for number, one in enumerate(body.body) if isinstance(one, ast.Raise)), None)
+    if at is None or body.function is None or body.function.name != "__init__":
+        return None
+    if any(isinstance(node, ast.Return) for before in body.body[:at] for node in nodes_below(before)):
+        return None
+    raised = body.body[at]
+    assert isinstance(raised, ast.Raise)
+    kind = raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc
     error = getattr(builtins, kind.id, None) if isinstance(kind, ast.Name) else None
-    made = body.function is not None and body.function.name == "__init__"
-    return error if made and isinstance(error, type) and issubclass(error, Exception) else None
+    return error if isinstance(error, type) and issubclass(error, Exception) else None
 
 
 def _is_within(function: Function, lines: list[Rows]) -> bool:
