@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint import contents
 from amplint.finding import Applicability, FileResult, Finding, with_fingerprints
 from amplint.frozen import dataclass, quick_libraries
-from amplint.garbage import collect_after_file, collect_seldom
+from amplint.garbage import collect_after_file
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS, Scenario
 from amplint.narrowing import WHOLE
 from amplint.notebook import is_notebook
@@ -22,7 +23,7 @@ from amplint.unparsable import UNPARSABLE, is_template
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
-    from concurrent.futures import Executor, ProcessPoolExecutor
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from amplint.claims.suspect import Suspect
@@ -398,7 +399,11 @@ def _run(tasks: Sequence[Task], jobs: int | None, held: Mapping[Path, bytes]) ->
         with contents.standing(held):
             yield from map(_guarded, sorted(tasks, key=lambda task: task.path))
     else:
-        yield from _pooled(_ordered(tasks), count, held)
+        from amplint.worker_pool import pooled
+
+        with closing(pooled(_guarded, _ordered(tasks), count, held)) as done:
+            for task, result in done:
+                yield result or _fatal(task)
 
 
 def _ordered(tasks: Sequence[Task]) -> list[Task]:
@@ -439,67 +444,3 @@ def _spread(tasks: Sequence[Task], executor: Executor) -> Results:
 
 def _fatal(task: Task) -> FileResult:
     return FileResult(task.path, failures=(f"internal error: a process died of checking {task.path}",))
-
-
-def _pooled(tasks: list[Task], jobs: int, held: Mapping[Path, bytes]) -> Results:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from concurrent.futures.process import BrokenProcessPool
-
-    from amplint.own_process import OwnProcess
-
-    def processes(number: int) -> ProcessPoolExecutor:
-        spawning = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(number, spawning, initializer=_prepare_process, initargs=(dict(held),))
-
-    pool, rescue = processes(jobs), OwnProcess(lambda: processes(1))
-    finished = False
-    try:
-        pending = {pool.submit(_guarded, task): task for task in tasks}
-        lost = []
-        for future in as_completed(pending):
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                lost.append(pending[future])
-        for task in lost:
-            yield rescue.run(_guarded, task) or _fatal(task)
-        finished = True
-    finally:
-        rescue.close()
-        if not finished:
-            for process in multiprocessing.active_children():
-                process.terminate()
-            _hang_up(pool)
-        pool.shutdown(wait=finished, cancel_futures=True)
-
-
-def _hang_up(pool: ProcessPoolExecutor) -> None:
-    """Close this process's end of the pipe that results come through, which only the pool's processes write to.
-
-    Where one is terminated while it sends a result, the pool's thread waits for the rest of that until no end is open,
-    and Python waits for the thread before it ends.
-    """
-    results = getattr(pool, "_result_queue", None)
-    if results is not None:
-        results._writer.close()
-
-
-def _prepare_process(held: Mapping[Path, bytes]) -> None:
-    """Let a process of the pool end without a traceback on Ctrl-C, and whenever its parent has gone."""
-    import signal
-    import threading
-
-    collect_seldom()
-    contents.stand(held)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_follow_parent, daemon=True).start()
-
-
-def _follow_parent() -> None:
-    from multiprocessing import connection, parent_process
-
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
