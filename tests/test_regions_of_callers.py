@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +48,7 @@ ON = {
     "on again": 'with torch.autocast("cuda", enabled=False):\n'
     '                with torch.autocast("cuda", dtype=torch.bfloat16):\n'
     "                    return targets(points, pose)",
+    "of another device, deprecated": f"with torch.cpu.amp.autocast(False):{INSIDE}",
     "of another device": f'with torch.autocast("xpu", enabled=False):{INSIDE}',
     "behind it": 'with torch.autocast("cuda", enabled=False):\n                pass\n'
     "            return targets(points, pose)",
@@ -64,12 +66,11 @@ def told(folder: Path, call: str, decorator: str = "") -> bool:
 
 
 def runs(call: str) -> bool:
-    """Whether it runs under the autocast of the CPU, which casts products as CUDA's does."""
+    """Whether it runs where CUDA and the CPU change places: the CPU's autocast casts products too."""
     code = TARGETS.format(decorator="") + TRAINING.format(call=call).replace("from .targets import targets", "")
     names: dict[str, Any] = {}
-    for cuda, cpu in (('"cuda"', '"cpu"'), ("torch.cuda.amp.autocast(", "torch.cpu.amp.autocast(")):
-        code = code.replace(cuda, cpu)
-    exec(code, names)
+    exchanged = {"cuda": "cpu", "cpu": "cuda"}
+    exec(re.sub(r"\b(cuda|cpu)\b", lambda found: exchanged[found[0]], code), names)
     try:
         names["Training"]().step(torch.ones(4, 4), torch.ones(4, 4))
     except RuntimeError:
@@ -77,7 +78,7 @@ def runs(call: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("decorator", ["", "@torch.no_grad()"])
+@pytest.mark.parametrize("decorator", ["", "@torch.no_grad()", "from torch import no_grad as quiet\n\n@quiet()"])
 @pytest.mark.parametrize("name", OFF)
 def test_what_is_called_with_autocast_off_has_float32(name: str, decorator: str, tmp_path: Path) -> None:
     assert runs(OFF[name])

@@ -1,4 +1,4 @@
-"""Whose autocast the regions of a project are."""
+"""Whose autocast the regions of a project are, and where they switch it off."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amplint import contents
 from amplint.infer.names.torch_spellings import canonical
+from amplint.infer.syntax.autocast_switches import enabled, regions
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
 from amplint.infer.torch_model.autocast import LEGACY, MODERN
@@ -47,8 +48,28 @@ def _regions(source: Source) -> list[bool]:
 
 
 def _names_cuda(call: ast.Call, name: str) -> bool:
+    return _device(call, name) == "cuda"
+
+
+def _device(call: ast.Call, name: str) -> str | None:
+    """The device type that a region is written for; None where it is not written."""
     name = canonical(name)
     if name != MODERN:
-        return LEGACY.get(name, ("",))[0] == "cuda"
+        return LEGACY[name][0] if name in LEGACY else None
     named = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device_type")]
-    return bool(named) and isinstance(named[0], ast.Constant) and str(named[0].value).partition(":")[0] == "cuda"
+    written = next((one.value for one in named[:1] if isinstance(one, ast.Constant)), None)
+    return str(written).partition(":")[0] if written is not None else None
+
+
+def is_switched_off(tree: ast.Module, row: int, device: str) -> bool:
+    """Whether the innermost region around a line that may be of a device switches autocast off."""
+    switches = {id(call): enabled(call, name) for call, name in regions(tree) if _device(call, name) in (None, device)}
+    around = [
+        (node.lineno, place, switches[id(item.context_expr)])
+        for node in (nodes_below(tree) if switches else ())
+        if isinstance(node, (ast.With, ast.AsyncWith)) and node.body[0].lineno <= row <= (node.end_lineno or row)
+        for place, item in enumerate(node.items)
+        if id(item.context_expr) in switches
+    ]
+    innermost = max(around, key=lambda region: region[:2])[2] if around else None
+    return isinstance(innermost, ast.Constant) and innermost.value is False

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.syntax.references import references
 from amplint.project.mentions import Function, definitions, made_attributes
 
 if TYPE_CHECKING:
@@ -17,13 +18,14 @@ def makers(tree: ast.Module) -> list[tuple[ast.ClassDef, str]]:
     """Classes at the top of a file, each with a parameter of its constructor that it calls, itself or in a method that
     it passes it to, for an attribute.
 
-    One that is a layer of a library by default (``act=nn.GELU``) is handed others like it.
+    One that is a layer of torch by default (``act=nn.GELU``) is handed others like it.
     """
     classes = (definition for definition in definitions(tree).values() if isinstance(definition, ast.ClassDef))
-    return [(cls, parameter) for cls in classes for parameter in _makes(cls)]
+    torch = {id(reference.node) for reference in references(tree)}
+    return [(cls, parameter) for cls in classes for parameter in _makes(cls, torch)]
 
 
-def _makes(cls: ast.ClassDef) -> Iterator[str]:
+def _makes(cls: ast.ClassDef, torch: set[int]) -> Iterator[str]:
     methods = {s.name: s for s in cls.body if isinstance(s, Function)}
     constructor = methods.get("__init__")
     if constructor is None:
@@ -38,7 +40,7 @@ def _makes(cls: ast.ClassDef) -> Iterator[str]:
         if isinstance(given, ast.Name) and parameter in called[call.func.attr]
     }
     for parameter, default in _parameters(constructor):
-        if parameter in stored & (called["__init__"] | passed) and not isinstance(default, ast.Attribute):
+        if parameter in stored & (called["__init__"] | passed) and id(default) not in torch:
             yield parameter
 
 

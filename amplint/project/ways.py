@@ -12,11 +12,13 @@ from amplint import contents
 from amplint.claims.conflict import Conflict
 from amplint.claims.conflicts import early_ends
 from amplint.infer.lattice.assumptions import NOTHING_SETTLED, Settled
+from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.state.facts import Kind
-from amplint.infer.syntax.autocast_switches import is_switched_off
 from amplint.infer.syntax.behind_constants import left_out
+from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_test
 from amplint.project.attributes import Attributes
+from amplint.project.autocast_devices import is_switched_off
 from amplint.project.callees import Callees
 from amplint.project.files import matching, mentioning, parsed, spelling
 from amplint.project.handed import makers
@@ -74,8 +76,9 @@ class Ways:
     """The ways into the code of one file.
 
     A class is reached where it is made: through the class that makes it, whose ``forward`` may end before it gets
-    there, or by what calls the function that makes it. A function is reached where it is called. What nothing in the
-    project mentions, or something at the top level of a file, is for the project's user to reach.
+    there, or by what calls the function that makes it. A function is reached where it is called, under autocast where
+    that is not switched off around the call. What nothing in the project mentions, or something at the top level of a
+    file, is for the project's user to reach.
     """
 
     def __init__(self, facts: FileFacts, scope: Scope, judging: Judging) -> None:
@@ -323,7 +326,7 @@ class _Walk:
         if key in self._visited:
             return True
         self._visited.add(key)
-        if _is_decorated(target) or len(self._visited) > MAX_DEFINITIONS:
+        if _is_decorated(file, target) or len(self._visited) > MAX_DEFINITIONS:
             return False
         users = self._ways.users(file, target.name)
         others = {(user.path, mention): user for user, mention in users or () if mention.definition is not target}
@@ -359,7 +362,7 @@ class _Walk:
         if self._scenario.autocast and mention.called and not made and self._ways.is_switched_off(file, mention.row):
             self.ended = True
             return True
-        if method is not None and _is_decorated(method):
+        if method is not None and _is_decorated(file, method):
             return False
         if self._constructs and mention.called and not made and method is not None and method.name == "__init__":
             self.ended = True
@@ -413,7 +416,10 @@ _OF_GRADIENTS = frozenset(("torch.no_grad", "torch.inference_mode", "torch.enabl
 """Decorators that only switch gradients."""
 
 
-def _is_decorated(definition: Definition) -> bool:
+def _is_decorated(file: Source, definition: Definition) -> bool:
     """Whether a decorator may lead to a definition by another way, or around it."""
+    if not definition.decorator_list:
+        return False
+    names = {id(reference.node): reference.name for reference in references(file.tree)}
     named = (one.func if isinstance(one, ast.Call) else one for one in definition.decorator_list)
-    return any(ast.unparse(one) not in _OF_GRADIENTS for one in named)
+    return any(canonical(names.get(id(one), "")) not in _OF_GRADIENTS for one in named)

@@ -22,8 +22,8 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def autocast_switches(tree: ast.Module) -> dict[int, frozenset[str]]:
     """By the ``id`` of a function, the variables and attributes that switch a region in it, or, for attributes of its
     object, in its class."""
-    regions = ((call, _enabled(call, legacy)) for call, legacy in _regions(tree))
-    given = [(call, switch) for call, switch in regions if isinstance(switch, ast.Name | ast.Attribute)]
+    found_there = ((call, enabled(call, name)) for call, name in regions(tree))
+    given = [(call, switch) for call, switch in found_there if isinstance(switch, ast.Name | ast.Attribute)]
     found: dict[int, frozenset[str]] = {}
     for around in nodes_below(tree) if given else ():
         if isinstance(around, _Function):
@@ -38,37 +38,16 @@ def autocast_switches(tree: ast.Module) -> dict[int, frozenset[str]]:
     return found
 
 
-def is_switched_off(tree: ast.Module, row: int, device: str) -> bool:
-    """Whether the innermost region around a line switches autocast off for a device."""
-    regions = {id(call): _enabled(call, legacy) for call, legacy in _regions(tree)}
-    around = [
-        (node.lineno, regions[id(item.context_expr)])
-        for node in (nodes_below(tree) if regions else ())
-        if isinstance(node, ast.With | ast.AsyncWith) and node.body[0].lineno <= row <= (node.end_lineno or row)
-        for item in node.items
-        if isinstance(item.context_expr, ast.Call) and id(item.context_expr) in regions
-        if _is_of(item.context_expr, device)
-    ]
-    innermost = max(around, key=lambda region: region[0], default=(0, None))[1]
-    return isinstance(innermost, ast.Constant) and innermost.value is False
-
-
-def _is_of(call: ast.Call, device: str) -> bool:
-    """Whether a region is one of a device, by what is written: the deprecated classes have it in their names."""
-    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device_type")]
-    written = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    return not written or written[0].partition(":")[0] == device
-
-
-def _regions(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
-    """The calls of autocast classes, each with whether it is one of the deprecated classes."""
+def regions(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
+    """The calls of torch's autocast classes, each with the name of the class."""
     for reference in references(tree):
         if reference.call is not None and reference.name.startswith("torch.") and reference.name.endswith(".autocast"):
-            yield reference.call, reference.name.startswith(_LEGACY)
+            yield reference.call, reference.name
 
 
-def _enabled(call: ast.Call, legacy: bool) -> ast.expr | None:
-    position = 0 if legacy else 2
+def enabled(call: ast.Call, name: str) -> ast.expr | None:
+    """What a region is given that says whether autocast is on in it, if anything is."""
+    position = 0 if name.startswith(_LEGACY) else 2
     given = call.args[position] if len(call.args) > position else None
     return next((keyword.value for keyword in call.keywords if keyword.arg == "enabled"), given)
 
