@@ -213,7 +213,7 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
             "INIT": "self.sort = Sort((1, 2))",
         },
         {"HEAD": "def waits():\n    yield scale\n", "BODY": "waits()"},
-        {"INIT": "if given:\n            raise NotImplementedError\n        self.width = 4"},
+        {"INIT": "if given:\n            raise TypeError(given)\n        self.width = 4"},
         {"INIT": "if given is None:\n            return\n        raise TypeError(given)"},
         {
             "HEAD": SIZED + "        raise ValueError\n",
@@ -386,6 +386,7 @@ class User(Base):
 
 
 MODEL = """
+from contextlib import suppress
 from torch import nn
 from .block import Block
 
@@ -407,6 +408,8 @@ class Model(nn.Module):
         ("return", False),
         ("pass", True),
         ("if self.training > 1:\n            raise RuntimeError", True),
+        ("if self.training:\n            raise RuntimeError\n        else:\n            return", False),
+        ("with suppress(RuntimeError):\n            raise RuntimeError", True),
     ],
 )
 def test_what_only_lines_make_that_are_never_run(first: str, is_told: bool, tmp_path: Path) -> None:

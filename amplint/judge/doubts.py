@@ -68,7 +68,7 @@ FAILS_BEFORE = _possible(
 NO_WAY_IN = _possible(
     "no-way-in",
     f"{_OPERANDS} {_LOW_PRECISION} AMP304",
-    "All that is seen to lead here raises before, is never run, or is a constructor, before anything is cast.",
+    "All that is seen to lead here raises before, is never run, has autocast off, or is a constructor, before casts.",
 )
 UNANSWERED = _possible(
     "unanswered",
@@ -83,7 +83,7 @@ NOT_PASSED = _possible(
 FAILS_ANYHOW = _possible(
     "fails-anyhow",
     "",
-    "All that is seen to run this raises in float32 too: a name, attribute or argument is missing.",
+    "All that is seen to run this raises in float32 too, as where a name or argument is missing, or is never run.",
 )
 OTHER_MEMORY = _possible(
     "other-memory",

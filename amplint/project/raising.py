@@ -42,7 +42,11 @@ def raising(source: Source, release: Release) -> dict[int, Raised]:
 
     A file of no package may be a part of a program, shown without what binds its names: none of those counts.
     """
-    return _raising(source.tree, (source.path.parent / "__init__.py").is_file(), release)
+    return _raising(source.tree, _is_packaged(source), release)
+
+
+def _is_packaged(source: Source) -> bool:
+    return (source.path.parent / "__init__.py").is_file()
 
 
 def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Raised]:
@@ -63,7 +67,7 @@ def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Ra
 
 def raises_when_run(source: Source, release: Release) -> bool:
     """Whether the statements at the top level of a file raise."""
-    packaged = (source.path.parent / "__init__.py").is_file()
+    packaged = _is_packaged(source)
     return all(_raises(tree, packaged, release) for tree in _shorter_first(source.tree))
 
 

@@ -356,7 +356,7 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
                 return receiver.items[first.value]
             text = text_of(first)
             if text is not None and text in receiver.items:
-                return containers.mapping_item(receiver, first)
+                return containers.mapping_item(frame, receiver, first)
             if name == "setdefault" and isinstance(first, Const) and not receiver.shared:
                 receiver.items[first.value] = default
             return unite(receiver.other, default) if receiver.other is not None else default

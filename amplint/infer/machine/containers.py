@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
-from amplint.infer.lattice.dtypes import Lane, Symbol
 from amplint.infer.lattice.joining import element_of, options_of, unite
 from amplint.infer.lattice.values import (
     NONE,
@@ -56,7 +55,7 @@ def item(frame: Frame, container: Value, index: Value, node: ast.expr) -> Value:
         return _sequence_item(frame, container, index)
     if isinstance(container, Mapping):
         frame.reads.add(items_place(container))
-        return unite(*(mapping_item(container, option) for option in options_of(index)))
+        return unite(*(mapping_item(frame, container, option) for option in options_of(index)))
     return UNKNOWN
 
 
@@ -83,7 +82,7 @@ def _sequence_item(frame: Frame, container: Sequence, index: Value) -> Value:
     return element_of(frame.session, container)
 
 
-def mapping_item(container: Mapping, index: Value) -> Value:
+def mapping_item(frame: Frame, container: Mapping, index: Value) -> Value:
     """A dict's value under a key: of all keys where the key is not known.
 
     Of a registry, a dict of functions or classes, those that are seen stand for those that are not. Which of several
@@ -94,7 +93,8 @@ def mapping_item(container: Mapping, index: Value) -> Value:
     if isinstance(index, Text) and index.usual in container.items:
         usual = container.items[index.usual]
         dtypes = {held.key for held in container.items.values() if isinstance(held, DTypeValue)}
-        return usual if len(dtypes) < 2 or not isinstance(usual, DTypeValue) else _chosen(usual, index.usual)
+        chosen = isinstance(usual, DTypeValue) and len(dtypes) > 1
+        return frame.session.symbolic_dtype(index.usual) if chosen else usual
     if container.other is not None and not container.items:
         return container.other
     if not isinstance(index, Const) and container.items:
@@ -103,11 +103,6 @@ def mapping_item(container: Mapping, index: Value) -> Value:
             return unite(*seen)
         return unite(*seen, container.other)
     return UNKNOWN
-
-
-def _chosen(usual: DTypeValue, name: str) -> DTypeValue:
-    lane = Lane(0, Symbol(name), open=True)
-    return DTypeValue((lane,) * len(usual.dtypes))
 
 
 def _instance_item(frame: Frame, instance: Instance, index: Value, node: ast.expr) -> Value:
