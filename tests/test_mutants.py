@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from figures import results  # noqa: E402
 from figures.page import page  # noqa: E402
+from mutants.claims import Claim, beyond  # noqa: E402
 from mutants.draw import draw  # noqa: E402
 from mutants.edits import Edit, apply, changed_rows, minimal, row_after  # noqa: E402
 from mutants.libraries import Library  # noqa: E402
@@ -219,6 +220,15 @@ def test_what_may_be_passed_over_is_left_out() -> None:
 def _row(operator: str, number: int, label: str) -> Row:
     edits = (Edit(number, 0, number, 1, "x"),)
     return Row("toy", "1.0", "toy/a.py", "", "toy.a.f", "function", operator, edits, {"fp16": {"label": label}})
+
+
+def test_a_claim_is_new_in_the_scenarios_in_which_it_was_not_made_before() -> None:
+    row = replace(_row("cast-dropped", 1, "raises"), edits=(Edit(1, 1, 1, 1, "\n"),))
+    before = Claim("AMP104", 4, 4, "error", "possible", ("bf16-mixed-params",), ())
+    here = replace(before, first=5, last=5)
+    both = replace(here, scenarios=("bf16", "bf16-mixed-params"))
+    other = replace(here, code="AMP103")
+    assert [*beyond((before,), row, (here, both, other))] == [replace(both, scenarios=("bf16",)), other]
 
 
 def test_drawn_in_turn_of_those_that_hurt_and_others() -> None:

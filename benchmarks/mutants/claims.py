@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import multiprocessing
+from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -80,12 +81,22 @@ def check(task: Task) -> Said:
     original = _claims(task, data, failures)
     new = []
     for row in task.rows:
-        known = {(claim.code, row_after(claim.first, row.edits)) for claim in original}
         edited = apply(data, row.edits)
-        found = [one for one in _claims(task, edited, failures) if (one.code, one.first) not in known]
+        found = list(beyond(original, row, _claims(task, edited, failures)))
         around = list(_functions(edited, changed_rows(row.edits)))
         new.append(tuple(replace(one, beside=any(one.on(*rows) for rows in around)) for one in found))
     return Said(task.path, original, tuple(new), tuple(failures))
+
+
+def beyond(original: Iterable[Claim], row: Row, claims: Iterable[Claim]) -> Iterator[Claim]:
+    """What is claimed of a mutant, in the scenarios in which it is not claimed of the same line of the original."""
+    known: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for claim in original:
+        known[claim.code, row_after(claim.first, row.edits)].update(claim.scenarios)
+    for claim in claims:
+        scenarios = tuple(name for name in claim.scenarios if name not in known[claim.code, claim.first])
+        if scenarios:
+            yield replace(claim, scenarios=scenarios)
 
 
 def _claims(task: Task, data: bytes, failures: list[str]) -> tuple[Claim, ...]:
