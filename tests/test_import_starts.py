@@ -65,3 +65,34 @@ def test_a_package_in_which_folders_are_none_is_one_all_the_same(tmp_path: Path)
         (tmp_path / name).write_text(text)
     checked = amplint("check", "--scenario", "fp16", str(tmp_path / "package/models/model.py"))
     assert "nn.Linear gets float32" in checked.stdout
+
+
+def copied(folder: Path, module: str, *, packages: tuple[str, ...] = ("", "around", "around/parts")) -> bool:
+    """Whether the mismatch is found in a model of the package ``parts`` that was copied into another one."""
+    root = folder / "outer"
+    text = MODEL.replace("from parts.layers", f"from {module}")
+    for name, content in {"around/parts/layers.py": LAYERS, "around/parts/models/model.py": text}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    for name in (*packages, "around/parts/models"):
+        (root / name / "__init__.py").touch()
+    model = root / "around/parts/models/model.py"
+    return "nn.Linear gets float32" in amplint("check", "--scenario", "fp16", str(model)).stdout
+
+
+def test_a_package_copied_into_another_one_imports_itself_as_before(tmp_path: Path) -> None:
+    assert copied(tmp_path, "parts.layers")
+    assert copied(tmp_path / "site-packages", "parts.layers"), "also where that is installed"
+
+
+def test_so_does_one_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "outer/around/more").mkdir(parents=True)
+    (tmp_path / "outer/around/more/__init__.py").touch()
+    (tmp_path / "outer/around/more/layers.py").write_text(LAYERS)
+    assert copied(tmp_path, "more.layers")
+
+
+def test_a_module_alone_may_be_any_library(tmp_path: Path) -> None:
+    (tmp_path / "outer/around/parts/models").mkdir(parents=True)
+    (tmp_path / "outer/around/parts/models/layers.py").write_text(LAYERS)
+    assert not copied(tmp_path, "layers")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from amplint import contents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
@@ -60,11 +60,28 @@ def starts(root: Path) -> tuple[Path, ...]:
 
 
 def starts_of(module: str, root: Path, package: str) -> tuple[Path, ...]:
-    """Where the absolute import of a module may start, in a file of a package (empty: of none) below a root; nowhere
-    where it is of another installed library."""
+    """Where the absolute import of a module may start, in a file of a package (empty: of none) below a root; of another
+    installed library, only inside of the package."""
     if module.partition(".")[0] == package.partition(".")[0]:
         return (root,)
-    return () if root.name in LIBRARY_FOLDERS else starts(root)
+    outer = () if root.name in LIBRARY_FOLDERS else starts(root)
+    return (*outer, *_inside(module, root, package))
+
+
+def _inside(module: str, root: Path, package: str) -> Iterator[Path]:
+    """The folders of a package, the nearest first, that have the outermost package of a module: what was copied into
+    another package imports itself as before, by a search path that programs extend."""
+    first, _, rest = module.partition(".")
+    names = package.split(".") if package and rest else []
+    for count in range(len(names), 0, -1):
+        folder = root.joinpath(*names[:count])
+        if _is_package(folder / first, contents.age()):
+            yield folder
+
+
+@lru_cache(maxsize=8192)
+def _is_package(folder: Path, age: int) -> bool:
+    return is_file(folder / "__init__.py")
 
 
 def module_file(folders: Iterable[Path], module: str) -> Path | None:

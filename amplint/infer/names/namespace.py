@@ -345,7 +345,7 @@ class Project:
         self._dependents: dict[Path, set[tuple[Path, str]]] = {}
         self._size = 0
         self._roots: dict[Path, tuple[Path, str]] = {}
-        self._found: dict[tuple[str, Path], Path | None] = {}
+        self._found: dict[tuple[str, Path, str], Path | None] = {}
         self._contents = contents.age()
 
     def begin(self, source: Source) -> Namespace:
@@ -430,7 +430,7 @@ class Project:
         if not name or name == "torch" or name.startswith("torch."):
             return None
         root, package = self.root_of(importer.path)
-        key = (name, root)
+        key = (name, root, package)
         if key not in self._found:
             self._found[key] = module_file(starts_of(name, root, package), name)
         found = self._found[key]
