@@ -152,7 +152,7 @@ def run_function(
         inner.variables = inner.met(*inner.leaves, inner.end()).variables
     reads = frozenset([place for place in inner.reads if made_before(place, inner.number, inner.makes)])
     known = Known(result, version, reads, inner.thrown, frozenset(inner.found), frozenset(inner.makes), back)
-    if remember and not inner.writes_around:
+    if remember and not inner.writes_around and not inner.brings:
         session.calls[key] = known
         session.recorder.ended(inner, key)
     return _came_back(frame, known)

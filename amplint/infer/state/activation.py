@@ -46,6 +46,9 @@ class Activation(Followed[Env]):
     """By ``id``, the uses met here, or in a function that was called here, while nothing had raised in it."""
     traced = False
     """Whether operands disagreed here, or in a function that was called here."""
+    brings = False
+    """Whether an operation raised here, or in a function that was called here, for what the checked file handed over:
+    that is told of each call."""
     caller: Activation | None = None
     function = 0
     """``id`` of the function node that runs, 0 at the top level of a module."""

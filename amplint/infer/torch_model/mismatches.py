@@ -36,8 +36,9 @@ from amplint.infer.torch_model.torch_ops import LOWER, NUMPY, Op, find_op
 from amplint.infer.torch_model.unknown_mates import indexes_by_array, into_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterator
 
+    from amplint.infer.state.activation import Activation
     from amplint.infer.state.frame import Frame
     from amplint.source import Span
 
@@ -111,8 +112,18 @@ def record(frame: Frame, found: Mismatch) -> None:
             operands = tuple(bare[id(operand)] for operand in found.operands)
             found = replace(found, node=call, pair=pair, operands=operands, elsewhere=there, brought=brought)
             session.recorder.happened(caller, found)
+            for inner in _between(frame, caller):
+                inner.brings = True
         elif all(strength >= Strength.PATH for strength in found.strengths):
             session.recorder.happened(frame, found)
+
+
+def _between(frame: Frame, caller: Frame) -> Iterator[Activation]:
+    """An activation and those that led to it from one of the checked file."""
+    inner: Activation | None = frame
+    while inner is not None and inner is not caller:
+        yield inner
+        inner = inner.caller
 
 
 def _from_region(frame: Frame) -> ast.expr | None:
