@@ -275,6 +275,27 @@ def test_a_parameter_has_the_dtype_that_it_is_made_with(
     assert _dtypes(tmp_path, code, "self.weight", "bf16") == (None if half is None else (half,))
 
 
+@pytest.mark.parametrize(
+    ("made", "known"),
+    [
+        ("torch.from_numpy(given), requires_grad=False", False),
+        ("torch.from_numpy(given), False", False),
+        ("torch.from_numpy(given)", True),
+        ("torch.ones(3), requires_grad=False", True),
+    ],
+)
+def test_a_parameter_without_a_gradient_may_hold_whole_numbers(tmp_path: Path, made: str, known: bool) -> None:
+    code = ASKED.replace("DEFAULT", "None").replace("MADE", made)
+    assert _dtypes(tmp_path, code, "self.weight", "bf16") == (("bfloat16",) if known else None)
+    if known:
+        return
+    namespace: dict[str, Any] = {}
+    exec(HEADER + code, namespace)
+    whole = torch.ones(3, dtype=torch.int64)
+    model = namespace["Camera"](whole.numpy())
+    assert model.bfloat16().weight.dtype == torch.int64
+
+
 LATE = """\
 class Late(nn.Module):
     def forward(self, x: torch.Tensor):

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
-    """``nn.Parameter(data)``: a leaf that follows the module's dtype."""
+    """``nn.Parameter(data)``: a leaf that follows the module's dtype; one without a gradient may hold whole numbers,
+    which no conversion reaches."""
     tensor = next((o for o in options_of(data) if isinstance(o, Tensor)), None) if data is not None else None
     if tensor is None:
         tensor = Tensor(frame.session.unknown, 1)
@@ -49,6 +50,11 @@ def parameter(frame: Frame, data: Value | None, node: ast.expr) -> Value:
             tensor = replace(tensor, dtypes=_made(frame, tensor.dtypes, explicit=tensor.explicit))
         return replace(tensor, leaf=True, origin=origin, host=tensor.host if frame.in_module else None)
     placed = place(frame, tensor, "parameters")
+    if not _is_trained(node):
+        lanes = zip(tensor.dtypes, placed.dtypes, strict=True)
+        placed = replace(
+            placed, dtypes=tuple([UNKNOWN_LANE if made.assumed or not made.known else lane for made, lane in lanes])
+        )
     if _is_default(tensor) and _is_trained(node) and is_added(frame):
         placed = _added(frame, placed)
         origin = _placed_origin(frame, tensor, placed, node, "parameter")
