@@ -96,3 +96,24 @@ def test_a_module_alone_may_be_any_library(tmp_path: Path) -> None:
     (tmp_path / "outer/around/parts/models").mkdir(parents=True)
     (tmp_path / "outer/around/parts/models/layers.py").write_text(LAYERS)
     assert not copied(tmp_path, "layers")
+
+
+@pytest.mark.parametrize("taken", ["outer.parts.layers", "..layers", "...parts.layers"])
+@pytest.mark.parametrize("stars", [False, True])
+@pytest.mark.parametrize("depth", [0, 3])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_folder_below_a_package_belongs_to_it_without_an_init(
+    tmp_path: Path, taken: str, stars: bool, depth: int, known: bool
+) -> None:
+    """As Python has it (PEP 420), however many folders lie between."""
+    package = tmp_path.joinpath("outer", *("between",) * depth)
+    prefix = ".".join(("outer", *("between",) * depth))
+    text = MODEL.replace("from parts.layers", f"from {taken.replace('outer', prefix)}")
+    text = text.replace("import Positions", "import *") if stars else text
+    for name, content in {"parts/layers.py": LAYERS, "parts/models/model.py": text}.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(content)
+    if known:
+        (tmp_path / "outer/__init__.py").touch()
+    checked = amplint("check", "--scenario", "fp16", str(package / "parts/models/model.py"))
+    assert ("nn.Linear gets float32" in checked.stdout) == known

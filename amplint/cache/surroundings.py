@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.cache.digests import Digests, digest
-from amplint.infer.names.folders import LIBRARY_FOLDERS, MARKS
+from amplint.infer.names.folders import FOLDERS_BETWEEN, LIBRARY_FOLDERS, MARKS
 from amplint.line_length import line_length
 from amplint.project.layout import MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
 
@@ -87,7 +87,7 @@ class Places:
 
     def _packages_around(self, folder: str) -> Iterator[str]:
         """Where the imports of the packages start that a folder without an ``__init__`` may belong to."""
-        for above in islice(_above(folder), 2):
+        for above in islice(_above(folder), FOLDERS_BETWEEN):
             root, package = self._root_of(above)
             if package:
                 yield root

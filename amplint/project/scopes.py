@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
-from amplint.infer.names.folders import project_around, root_of
+from amplint.infer.names.folders import member_of, project_around
 from amplint.project.layout import BUILDS
 
 if TYPE_CHECKING:
@@ -62,9 +62,5 @@ def _says(file: Path, words: bytes) -> bool:
 
 def package_of(facts: FileFacts) -> Path | None:
     """The topmost package that a file belongs to; None where it is in none."""
-    folder, package = facts.root
-    for around in (folder, folder.parent) if not package else ():
-        outer, package = root_of(around.parent)
-        if package:
-            return outer / package.partition(".")[0]
+    folder, package = facts.root if facts.root[1] else member_of(facts.root[0])
     return folder / package.partition(".")[0] if package else None

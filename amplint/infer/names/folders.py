@@ -25,6 +25,27 @@ def root_of(folder: Path) -> tuple[Path, str]:
     return folder, ".".join(parts)
 
 
+FOLDERS_BETWEEN = 8
+"""Folders up to which one without an ``__init__`` may lie below a package."""
+
+
+def member_of(folder: Path) -> tuple[Path, str]:
+    """What :func:`root_of` says for a folder without an ``__init__`` that lies below a package, to which it belongs all
+    the same (PEP 420); the folder and no name where it does not."""
+    return _member_of(folder, contents.age())
+
+
+@lru_cache(maxsize=4096)
+def _member_of(folder: Path, age: int) -> tuple[Path, str]:
+    for around in (folder, *folder.parents)[: FOLDERS_BETWEEN + 1]:
+        if around.name in LIBRARY_FOLDERS:
+            break
+        root, package = root_of(around)
+        if package:
+            return root, ".".join(folder.relative_to(root).parts)
+    return folder, ""
+
+
 def is_file(path: Path) -> bool:
     """Whether there is a file that can be asked for; not so under a name too long, or in a folder closed to us."""
     try:
@@ -62,10 +83,12 @@ def starts(root: Path) -> tuple[Path, ...]:
 def starts_of(module: str, root: Path, package: str) -> tuple[Path, ...]:
     """Where the absolute import of a module may start, in a file of a package (empty: of none) below a root; of another
     installed library, only inside of the package."""
-    if module.partition(".")[0] == package.partition(".")[0]:
-        return (root,)
+    around, member = (root, package) if package else member_of(root)
+    if module.partition(".")[0] == member.partition(".")[0]:
+        return (around,)
     outer = () if root.name in LIBRARY_FOLDERS else starts(root)
-    return (*outer, *_inside(module, root, package))
+    more = (around,) if around not in outer and around.name not in LIBRARY_FOLDERS else ()
+    return (*outer, *more, *_inside(module, root, package))
 
 
 def _inside(module: str, root: Path, package: str) -> Iterator[Path]:

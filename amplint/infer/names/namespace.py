@@ -17,7 +17,7 @@ from amplint.frozen import dataclass
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
 from amplint.infer.lattice.values import UNKNOWN, Const, External, Number, Text, TorchName, Union, Value, extreme
-from amplint.infer.names.folders import module_file, root_of, starts_of
+from amplint.infer.names.folders import member_of, module_file, root_of, starts_of
 from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.syntax.autocast_switches import autocast_switches
 from amplint.infer.syntax.bindings import Binding, import_statement, module_bindings, star_imports
@@ -253,7 +253,8 @@ class Namespace:
         """The absolute name of the module that a ``from`` statement takes from; empty for a folder without package."""
         if not statement.level:
             return statement.module or ""
-        parts = self.package.split(".") if self.package else []
+        package = self.package or member_of(self.path.parent)[1]
+        parts = package.split(".") if package else []
         parts = parts[: len(parts) - (statement.level - 1)] if statement.level > 1 else parts
         return ".".join([*parts, statement.module] if statement.module else parts)
 
@@ -274,10 +275,7 @@ class Namespace:
 
     def _from_stars(self, name: str, evaluate: Evaluate) -> Value | None:
         for statement in self.stars:
-            base = statement.module or ""
-            if statement.level:
-                base = f"{self.package}.{base}" if base and self.package else base or self.package
-            namespace = self.project.find(base, self)
+            namespace = self.project.find(self.module_of(statement), self)
             if namespace is not None and namespace is not self:
                 value = namespace.provided(name, evaluate)
                 if value is not None:

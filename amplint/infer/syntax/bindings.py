@@ -17,9 +17,9 @@ Binding = ast.stmt | ast.alias
 
 
 def star_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
-    """Each ``from … import *`` at the top level of a module, but from further up than its own package."""
+    """Each ``from … import *`` at the top level of a module."""
     for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*" and statement.level <= 1:
+        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
             yield statement
 
 
