@@ -68,7 +68,19 @@ def nested(folder: Path) -> Path:
     return folder / "outer" / "package" / "tools"
 
 
-@pytest.mark.parametrize("layout", [checkout, source_layout, installed, unpacked, nested])
+def below(folder: Path) -> Path:
+    """A part of an installed package, some folders below it, none of which has an ``__init__``."""
+    make(folder / "made")
+    part = folder / "made" / "package"
+    (part / "__init__.py").unlink()
+    place = folder / "site-packages" / "outer" / "one" / "two"
+    place.mkdir(parents=True)
+    (folder / "site-packages" / "outer" / "__init__.py").touch()
+    part.rename(place / "part")
+    return place / "part"
+
+
+@pytest.mark.parametrize("layout", [checkout, source_layout, installed, unpacked, nested, below])
 def test_a_check_asks_for_nothing_else(layout: Callable[[Path], Path], tmp_path: Path) -> None:
     assert asked(layout(tmp_path)) == []
 
@@ -117,6 +129,17 @@ def test_the_project_is_the_outermost_folder_that_is_asked(tmp_path: Path) -> No
     assert Places().of(source_layout(tmp_path / "other") / "package").project == tmp_path / "other" / "checkout"
     assert Places().of(installed(tmp_path / "lib")).project == tmp_path / "lib" / "site-packages" / "package"
     assert os.path.commonpath([Places().of(nested(tmp_path)).project, tmp_path]) == str(tmp_path)
+
+
+@pytest.mark.parametrize("between", ["", "between", "one/two/three"])
+def test_a_folder_of_a_package_without_an_init_rests_on_the_package(tmp_path: Path, between: str) -> None:
+    for start in (tmp_path, tmp_path / "site-packages"):
+        folder = start / "outer" / between / "loose"
+        folder.mkdir(parents=True)
+        (start / "outer" / "__init__.py").touch()
+        project = Places().of(folder).project
+        assert folder.is_relative_to(project)
+        assert project == (start / "outer" if start.name == "site-packages" else start)
 
 
 def test_hidden_folders_count_in_the_package_alone(tmp_path: Path) -> None:

@@ -86,11 +86,14 @@ class Places:
         return self._roots[folder]
 
     def _packages_around(self, folder: str) -> Iterator[str]:
-        """Where the imports of the packages start that a folder without an ``__init__`` may belong to."""
+        """Where the imports of the packages start that a folder without an ``__init__`` may belong to; an installed one
+        itself, which does not rest on what is installed beside it."""
         for above in islice(_above(folder), FOLDERS_BETWEEN):
             root, package = self._root_of(above)
             if package:
-                yield root
+                yield (
+                    os.path.join(root, package.partition(".")[0]) if os.path.basename(root) in LIBRARY_FOLDERS else root
+                )
 
     def _marked(self, folder: str) -> str:
         """The outermost folder above that is marked as a project, below what holds libraries; this one if none is."""
