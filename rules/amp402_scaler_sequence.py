@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.misused_scalers import idle_beside_float16, refused_uses, scaled_twice
 from amplint.claims.needless_scalers import for_bfloat16, kept_while_off, made_anew
+from amplint.claims.scaled_losses import scaled_reads
 from amplint.claims.scaler_order import JUDGES
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
@@ -35,11 +36,11 @@ class ScalerSequence(Rule):
     gradients of a scaled loss; `scaler.step()` on gradients of a loss that was never scaled; `unscale_()` or `step()`
     called again for the same optimizer before `update()`; `unscale_()` after `step()`; `update()` with no step or
     unscaling since the last one, right before the step, or after an optimizer that stepped by itself; a loss that the
-    same scaler scales twice; a scaler that steps and is never updated, or is made anew for every batch, or scales
-    for bfloat16, or is off for good while every region is in float16; the backward pass of a loss that a float16 region
-    computed, in a training step of a file that has no scaler; a call of the scaler itself, of a method that it
-    lacks, or of one with arguments that it does not take; and the state of a scaler that is on for float16 alone, kept
-    under a test that bfloat16 passes too.
+    same scaler scales twice, or whose number is read behind `scale()`; a scaler that steps and is never updated, or is
+    made anew for every batch, or scales for bfloat16, or is off for good while every region is in float16; the backward
+    pass of a loss that a float16 region computed, in a training step of a file that has no scaler; a call of the scaler
+    itself, of a method that it lacks, or of one with arguments that it does not take; and the state of a scaler that is
+    on for float16 alone, kept under a test that bfloat16 passes too.
     Where only some paths fail, as with a micro-batch that skips the step, it is reported when the call
     itself runs every time.
 
@@ -47,7 +48,8 @@ class ScalerSequence(Rule):
     -------------
     A scaler keeps one state an optimizer between two updates: ready, unscaled, stepped. Out of order it raises. Past
     it, `optimizer.step()` moves the weights by gradients thousands of times too large, and `scaler.step()` divides by
-    the scale what was never multiplied. The state of a scaler that is off is empty, and one that is on refuses it.
+    the scale what was never multiplied. A scaled loss that is logged, or decides when to stop, is as much too large,
+    and changes with the scale. The state of a scaler that is off is empty, and one that is on refuses it.
 
     How it shows
     ------------
@@ -162,7 +164,11 @@ def train(model, optimizer, loader, dtype):
         for call, region in unscaled_losses(facts, around):
             cause = Cause(facts.path, facts.span(region), "runs the forward pass in float16")
             yield likely_loss(facts, call, _UNSCALED, scenarios, (cause,))
-        for call in made_anew(facts):
+        for read, scaling in scaled_reads(facts, around):
+            cause = Cause(facts.path, facts.span(scaling), "multiplies the loss by the scale")
+            message = f"`{ast.unparse(read)}` is the loss multiplied by the scale: read it before scaler.scale()"
+            yield likely_loss(facts, read, message, scenarios, (cause,))
+        for call in made_anew(facts, around):
             message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
             yield likely_loss(facts, call, message, scenarios)
         for call, test, enabled in kept_while_off(facts, around):

@@ -87,13 +87,13 @@ def scaled_twice(facts: FileFacts) -> Iterator[ast.Call]:
     """``scaler.scale(scaler.scale(loss))``: the scaler divides by its scale once."""
     for scope in facts.training.program.scopes:
         for call in scope.calls:
-            scaler = _scaling(call, scope, facts)
+            scaler = scaling(call, scope, facts)
             inner = call.args[0] if scaler is not None else None
-            if isinstance(inner, ast.Call) and _scaling(inner, scope, facts) == scaler:
+            if isinstance(inner, ast.Call) and scaling(inner, scope, facts) == scaler:
                 yield call
 
 
-def _scaling(call: ast.Call, scope: Scope, facts: FileFacts) -> Place | None:
+def scaling(call: ast.Call, scope: Scope, facts: FileFacts) -> Place | None:
     """The scaler by which a call scales one thing."""
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr != "scale" or len(call.args) != 1:

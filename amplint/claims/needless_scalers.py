@@ -20,18 +20,33 @@ if TYPE_CHECKING:
     from amplint.infer.state.facts import FileFacts
 
 
-def made_anew(facts: FileFacts) -> Iterator[ast.Call]:
+def made_anew(facts: FileFacts, around: Surroundings) -> Iterator[ast.Call]:
     """Scalers that are made in the innermost loop that steps with them, but for a loop that makes the optimizer too:
-    each of its passes is a training of its own."""
+    each of its passes is a training of its own. One that a test of the pass, or of the scaler, decides about may be
+    made once."""
     for moment in facts.training.moments_of(Step.SCALER_STEP):
         if not moment.loops or moment.event.scaler is None:
             continue
-        body = {id(node) for node in ast.walk(moment.loops[-1])}
+        loop = moment.loops[-1]
+        body = {id(node) for node in ast.walk(loop)}
         if _is_made_in(body, moment.event.optimizer, facts):
             continue
         for thing in facts.training.roles.things.get(moment.event.scaler, ()):
-            if thing.role is Role.SCALER and isinstance(thing.node, ast.Call) and id(thing.node) in body:
-                yield thing.node
+            made = thing.node if thing.role is Role.SCALER and isinstance(thing.node, ast.Call) else None
+            if made is not None and id(made) in body and not _is_of_some_passes(made, loop, body, around):
+                yield made
+
+
+def _is_of_some_passes(made: ast.Call, loop: ast.AST, body: set[int], around: Surroundings) -> bool:
+    """Whether a test within a loop decides about a scaler by what the loop sets: its own place too, or by name."""
+    parts = (node for node in ast.walk(loop) if isinstance(node, ast.Name | ast.Attribute))
+    changed = set[str]()
+    for node in (node for node in parts if isinstance(node.ctx, ast.Store)):
+        changed |= {ast.unparse(node), node.attr} if isinstance(node, ast.Attribute) else {node.id}
+    tests = (test for test, _ in around.tests(made) if id(test) in body)
+    asked = (part for test in tests for part in ast.walk(test) if isinstance(part, ast.expr))
+    texts = (str(part.value) if isinstance(part, ast.Constant) else ast.unparse(part) for part in asked)
+    return not changed.isdisjoint(texts)
 
 
 def _is_made_in(body: set[int], optimizer: Place | None, facts: FileFacts) -> bool:

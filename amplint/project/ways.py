@@ -22,6 +22,7 @@ from amplint.project.autocast_devices import is_switched_off
 from amplint.project.callees import Callees
 from amplint.project.files import matching, mentioning, parsed, spelling
 from amplint.project.handed import makers
+from amplint.project.kept import attribute_of, is_spelled_out, running, runs_leading, runs_of
 from amplint.project.leftovers import leftovers_of
 from amplint.project.mentions import (
     Definition,
@@ -91,7 +92,7 @@ class Ways:
         self._parsed: dict[Path, Source | None] = {facts.path: facts.source}
         self._analysed: dict[Path, int] = {}
         """The bytes of other files that are analysed, 0 for what is left out."""
-        self._known: dict[tuple[int, str, bool, bool], bool] = {}
+        self._known: dict[tuple[int, str, bool, bool, frozenset[str]], bool] = {}
         self._inside: dict[tuple[Path, str], bool] = {}
         callees = Callees(facts.source, facts.root[0], self._within_package)
         attributes = Attributes(self.spelling)
@@ -125,7 +126,8 @@ class Ways:
         if all(self._ends_before_calls(target, row, scenario) for scenario in named):
             return True
         made = row in inner_rows(target)
-        return all(self._leads_nowhere(target, scenario, made, untyped) for scenario in named)
+        methods = frozenset(methods_by_row(target).get(row, ())) if isinstance(target, ast.ClassDef) else frozenset()
+        return all(self._leads_nowhere(target, scenario, made, untyped, methods) for scenario in named)
 
     def _ends_before_calls(self, target: Definition, row: int, scenario: Scenario) -> bool:
         """Whether a line stands in a method that only its own class calls, where each calling method ends before."""
@@ -214,12 +216,15 @@ class Ways:
             return None
         return [s for s in map(self._parse, paths) if s is not None and not is_test(s.tree)]
 
-    def _leads_nowhere(self, target: Definition, scenario: Scenario, made: bool, untyped: bool) -> bool:
+    def _leads_nowhere(
+        self, target: Definition, scenario: Scenario, made: bool, untyped: bool, methods: frozenset[str]
+    ) -> bool:
         constructs = untyped or not scenario.keeps_explicit
-        key = (target.lineno, scenario.name, made, constructs)
+        key = (target.lineno, scenario.name, made, constructs, methods)
         if key not in self._known:
             walks = (_Walk(self, scenario, constructs, asks=asks) for asks in (False, True))
-            self._known[key] = all(walk.ends(self.file, target, made=made) and walk.ended for walk in walks)
+            ends = (walk.ends(self.file, target, methods, made=made) and walk.ended for walk in walks)
+            self._known[key] = all(ends)
         return self._known[key]
 
     def users(self, file: Source, name: str) -> list[tuple[Source, Mention]] | None:
@@ -315,14 +320,14 @@ class _Walk:
         self._constructs = constructs
         self._ways = ways
         self._scenario = scenario
-        self._visited: set[tuple[Path, str, bool]] = set()
+        self._visited: set[tuple[Path, str, bool, frozenset[str]]] = set()
 
-    def ends(self, file: Source, target: Definition, *, made: bool) -> bool:
-        """Whether every way into a definition ends before it.
+    def ends(self, file: Source, target: Definition, methods: frozenset[str], *, made: bool) -> bool:
+        """Whether every way into a definition ends before it: of a class, into some of its methods, if any is named.
 
         ``made``: what it makes is reached later than it is called, as an object of a class is.
         """
-        key = (file.path, target.name, made)
+        key = (file.path, target.name, made, methods)
         if key in self._visited:
             return True
         self._visited.add(key)
@@ -344,7 +349,8 @@ class _Walk:
         if not others or any(mention.definition is None for _, mention in used):
             return False
         made = made or isinstance(target, ast.ClassDef)
-        return all(self._ends_at(user, mention, target.name, made) for (_, mention), user in used.items())
+        offered = self._ways.is_exported(file, target.name)
+        return all(self._ends_at(user, mention, target, methods, made, offered) for (_, mention), user in used.items())
 
     def _is_handed(self, file: Source, target: Definition, used: list[Mention]) -> bool:
         """Whether a class is only handed on, and each class of its file that makes objects of such ends before it uses
@@ -355,11 +361,18 @@ class _Walk:
         ending = (self._object_ends(file, cls, name) for cls, name in takers)
         return bool(takers) and all(ending) and not self._ways.is_exported(file, target.name)
 
-    def _ends_at(self, file: Source, mention: Mention, name: str, made: bool) -> bool:
-        """Whether the way through one mention of a name ends before it brings anyone to what that stands for."""
+    def _ends_at(
+        self, file: Source, mention: Mention, target: Definition, methods: frozenset[str], made: bool, offered: bool
+    ) -> bool:
+        """Whether the way through one mention of a definition, which a package may offer to others, ends before it
+        brings anyone to that."""
         holder, method = mention.definition, mention.method
         assert holder is not None
         if self._scenario.autocast and mention.called and not made and self._ways.is_switched_off(file, mention.row):
+            self.ended = True
+            return True
+        attribute = attribute_of(file, mention) if made else None
+        if attribute is not None and not offered and self._is_never_run(file, mention, attribute, target, methods):
             self.ended = True
             return True
         if method is not None and _is_decorated(file, method):
@@ -367,10 +380,25 @@ class _Walk:
         if self._constructs and mention.called and not made and method is not None and method.name == "__init__":
             self.ended = True
             return True
-        if isinstance(holder, ast.ClassDef) and self._object_ends(file, holder, name):
+        if isinstance(holder, ast.ClassDef) and self._object_ends(file, holder, target.name):
             self.ended = True
             return True
-        return self.ends(file, holder, made=made or not mention.called)
+        around = frozenset[str]()
+        if isinstance(holder, ast.ClassDef) and attribute is not None:
+            around = running(file, holder, attribute)
+        return self.ends(file, holder, around, made=made or not mention.called)
+
+    def _is_never_run(
+        self, file: Source, mention: Mention, attribute: str, target: Definition, methods: frozenset[str]
+    ) -> bool:
+        """Whether the project runs some methods of what an attribute holds only with autocast switched off, or nowhere
+        at all."""
+        runs = runs_of(attribute, self._ways.spelling(attribute))
+        leading = runs_leading(runs, target, methods) if runs is not None else None
+        if not leading:
+            return leading is not None and is_spelled_out(file, mention)
+        off = self._ways.is_switched_off
+        return self._scenario.autocast is not None and all(off(run.file, run.row) for run in leading)
 
     def _object_ends(self, file: Source, cls: ast.ClassDef, name: str) -> bool:
         """Whether calling an object of a class, or of those of its file that derive from it, ends before it uses what
