@@ -135,6 +135,32 @@ def test_what_a_base_in_another_file_holds_is_what_the_class_hands_it(
     assert told(tmp_path, norm=NORM, base=BASE, model=start + made + rest) == expected
 
 
+SPARE = """
+class Spare(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = norm(channels)
+
+    def forward(self, x):
+        return self.norm(x)
+"""
+FACTORY = {"build": "from .norm import norm\n\ndef build():\n    return norm(8)\n"}
+MENTIONS = {
+    "nowhere": ({}, []),
+    "nowhere, beside a function that makes it": (FACTORY, ["AMP104"]),
+    "by another function": ({"build": "from .model import Spare\n\ndef build():\n    return Spare(8)\n"}, ["AMP104"]),
+    "for others": ({"__init__": "from .model import Spare\n"}, ["AMP104"]),
+}
+
+
+@pytest.mark.parametrize(("others", "expected"), MENTIONS.values(), ids=MENTIONS)
+def test_what_nothing_mentions_is_no_way_in_beside_one_that_something_does(
+    others: dict[str, str], expected: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "package"\n')
+    assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", RAISES) + SPARE, **others) == expected
+
+
 def test_another_way_in_counts(tmp_path: Path) -> None:
     other = "from .norm import norm\n\nlayer = norm(64)\n"
     assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", RAISES), other=other) == ["AMP104"]

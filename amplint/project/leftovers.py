@@ -68,6 +68,10 @@ class Leftovers:
         """The same of what another file of the project defines."""
         return self._scope is not None and self._holds(self._of(source.path, source), definition)
 
+    def is_in_texts(self, name: str) -> bool:
+        """Whether a text of the project, such as a configuration, has a name; so where it is no project."""
+        return self._scope is None or _is_named_in_texts(self._folder, name)
+
     def is_of_torch(self, cls: ast.ClassDef) -> bool:
         """Whether a class of the file derives from torch's alone."""
         return self._file.is_of_torch(cls)

@@ -206,6 +206,17 @@ class Ways:
         """Whether what mentions a name is left over: nothing in the project uses it."""
         return mention.definition is not None and self._leftovers.hold_of(file, mention.definition)
 
+    def is_mentioned(self, file: Source, mention: Mention) -> bool:
+        """Whether the project mentions the class that mentions a name, offers it to others, or may find it by a text;
+        a function is for its user to call."""
+        holder = mention.definition
+        if not isinstance(holder, ast.ClassDef):
+            return True
+        users = self.users(file, holder.name)
+        if users is None or any(other.definition is not holder for _, other in users):
+            return True
+        return self.is_exported(file, holder.name) or self._leftovers.is_in_texts(holder.name)
+
     def is_module(self, file: Source, cls: ast.ClassDef) -> bool:
         """Whether a class of the file that is judged is a module, and of torch's own classes alone."""
         return file is self.file and self._in_module(cls.lineno) and self._leftovers.is_of_torch(cls)
@@ -342,6 +353,7 @@ class _Walk:
             and not self._ways.lack(user, mention.row, mention.column)
         }
         used = {at: user for at, user in used.items() if not self._ways.is_left(user, at[1])} or used
+        used = {at: user for at, user in used.items() if self._ways.is_mentioned(user, at[1])} or used
         self.ended = self.ended or len(used) < len(others)
         if others and self._is_handed(file, target, [mention for _, mention in used]):
             self.ended = True

@@ -37,9 +37,13 @@ _DEVIATIONS = 1.2816
 ASKED_FOR = ("AMP101", "AMP102", "AMP106", "AMP107", "AMP201", "AMP202", "AMP204", "AMP602")
 """Rules that stay on: what amplint was first asked to flag, and what finds the public incidents."""
 AUTOCAST = {scenario.name for scenario in SCENARIOS if scenario.autocast}
-ENOUGH, JUDGED, FEWEST = 0.6, 15, 4
+ENOUGH, JUDGED, FEWEST = 0.6, 30, 4
 """The share of right ones below which a kind is in preview; how many packages with judged ones count, and how many
-there must be."""
+there must be.
+
+Fifteen were too few: of AMP104's proven ones with half weights 43% are right in the newest 15 packages, 57% in 20, 60%
+in 30 and in 60. Replayed over ten rounds, as many of what is told are right with 30 as with 15 (60% and 59%).
+"""
 
 
 def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
