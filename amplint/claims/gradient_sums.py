@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
+from amplint.infer.lattice.dtypes import LOW
+from amplint.infer.lattice.values import Tensor
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
     bfloat16 sum, or 1/2048 of a float16 one, is lost. The loop itself computes the parts from tensors of a known dtype;
     of what an unknown helper returns, nobody knows whether 16 bit ever get there.
     """
-    scenarios = facts.names(n for n, s in enumerate(facts.scenarios) if s.parameters in _LOW)
-    if not scenarios or not facts.autograd_functions:
+    low = [number for number, scenario in enumerate(facts.scenarios) if scenario.parameters in _LOW]
+    if not low or not facts.autograd_functions:
         return
     around = Surroundings.of(facts.source.tree)
     computed = _computed_rows(facts)
@@ -42,6 +44,10 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
                 call = makers.get(name)
                 if call is None or name not in returned or call.lineno > loop.lineno:
                     continue
+                wide = _wide_lanes(call, facts)
+                scenarios = facts.names(number for number in low if number not in wide)
+                if not scenarios:
+                    continue
                 model = ast.unparse(call.args[0] if call.args else call.func)
                 message = (
                     f"`{name}` adds up a gradient over a loop in the dtype of `{model}`: in 16 bit, parts are lost"
@@ -49,6 +55,14 @@ def summed_in_place(facts: FileFacts) -> Iterator[Suspect]:
                 promotes = not _written_strictly(function, name, around)
                 yield likely_loss(facts, call, message, scenarios, data=call if promotes else None)
                 makers = {}
+
+
+def _wide_lanes(call: ast.Call, facts: FileFacts) -> set[int]:
+    """The scenarios in which what a tensor is made like is surely no 16-bit tensor."""
+    made = next((known.arguments.get("input") for known in facts.calls if known.node is call), None)
+    if not isinstance(made, Tensor) or made.maybe:
+        return set()
+    return {number for number, lane in enumerate(made.dtypes) if lane.known and not lane.mask & LOW}
 
 
 def _written_strictly(function: ast.FunctionDef, name: str, around: Surroundings) -> bool:

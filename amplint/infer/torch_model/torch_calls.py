@@ -252,6 +252,7 @@ def _created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tens
     bound = arguments.bind(op.params)
     trait = Trait.ONES if op.name in ("torch.ones", "torch.ones_like") else None
     if op.tensors and op.result == "first":
+        frame.session.recorder.torch_call(frame, op.name, node, bound)
         source = next((o for o in options_of(bound.get(op.params[0], UNKNOWN)) if isinstance(o, Tensor)), None)
         dtypes = source.dtypes if source is not None else frame.session.unknown
         made = with_dtype(frame, arguments, node, dtypes, "")
