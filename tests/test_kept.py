@@ -60,6 +60,7 @@ SILENT = {
     "a method that does not lead there": f"self.head.loss(x, x)\n        {OFF}",
     "its parameters": f"print(sum(p.sum() for p in self.head.parameters()))\n        {OFF}",
     "a number of it": f"x = x * self.head.first\n        {OFF}",
+    "converted": f"self.head.eval()\n        self.head = self.head.to(x.device)\n        {OFF}",
     "where it is compared": f'assert "head.linear".startswith("head") and self.head is not None\n        {OFF}',
     "nowhere": "return x",
 }
@@ -71,6 +72,8 @@ TOLD = {
     "handed on": f"x = torch.utils.checkpoint.checkpoint(self.head, x)\n        {OFF}",
     "its method handed on": f"x = torch.utils.checkpoint.checkpoint(self.head.sample, x)\n        {OFF}",
     "looked up": f'getattr(self, "head")(x)\n        {OFF}',
+    "by any name": f'getattr(self, f"he{{x.dim()}}")(x)\n        {OFF}',
+    "what gives it back": f"self.head.eval().to(x.device)(x)\n        {OFF}",
     "in a variable": f"head = self.head\n        head(x)\n        {OFF}",
 }
 KEPT = {

@@ -23,6 +23,10 @@ _ASKING = frozenset(("isnan", "isfinite", "isinf", "grad", "is_tensor", "isinsta
 """Functions that find, or give, the same for a loss that is scaled."""
 
 
+_SAME = frozenset(("mean", "sum", "float"))
+"""Methods of a loss that give one again."""
+
+
 class ScaledRead(NamedTuple):
     """Where the number of a scaled loss is read, and the call that scaled it."""
 
@@ -106,7 +110,11 @@ def _chain(node: ast.expr, around: Surroundings) -> tuple[ast.expr, frozenset[st
 def _is_read(whole: ast.expr, asked: frozenset[str], ran_back: bool, around: Surroundings) -> bool:
     parent = around.parent(whole)
     called = around.called(parent) if isinstance(parent, ast.Call) else ""
-    if called in _ASKING or isinstance(parent, (ast.Compare, ast.If, ast.While, ast.BoolOp, ast.UnaryOp, ast.Expr)):
+    if (
+        called in _ASKING
+        or asked & _ASKING
+        or isinstance(parent, (ast.Compare, ast.If, ast.While, ast.BoolOp, ast.UnaryOp, ast.Expr))
+    ):
         return False
     if asked & _NUMBER or called in ("float", "format") or isinstance(parent, ast.FormattedValue):
         return True
@@ -115,4 +123,4 @@ def _is_read(whole: ast.expr, asked: frozenset[str], ran_back: bool, around: Sur
         kept = isinstance(parent, (ast.Return, ast.BinOp))
     else:
         kept = isinstance(parent, (ast.Return, ast.AugAssign, ast.Dict, ast.Call))
-    return ran_back and kept
+    return ran_back and kept and asked <= _SAME

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references
-from amplint.infer.torch_model.modules import MODULE_METHODS
+from amplint.infer.torch_model.modules import GIVING_BACK, MODULE_METHODS
 from amplint.project.mentions import Definition, Function
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from amplint.project.mentions import Mention
     from amplint.source import Source
 
-_PARTS = ("children", "named_children", "_modules")
+_PARTS = ("children", "named_children", "_modules", "get_submodule")
 """What gives the parts of a module without spelling them."""
 _COMPARING = ("startswith", "endswith", "removeprefix", "replace", "split")
 """Methods of strings that look nothing up."""
@@ -126,7 +126,8 @@ def _mentioned(cls: ast.AST) -> dict[str, frozenset[str]]:
         names = {node.attr for node in nodes_of_kind(method, ast.Attribute) if isinstance(node.ctx, ast.Load)}
         own = method.args.args[0].arg if method.args.args else ""
         for call in nodes_of_kind(method, ast.Call):
-            handed = (call.func, *(call.args if getattr(call.func, "id", "") != "super" else ()))
+            given = (*call.args, *(keyword.value for keyword in call.keywords))
+            handed = (call.func, *(given if getattr(call.func, "id", "") != "super" else ()))
             names |= {"forward"} if any(getattr(part, "id", None) == own for part in handed) else set()
         found[method.name] = frozenset(names)
     return found
@@ -139,6 +140,8 @@ def _parents(tree: ast.Module) -> dict[int, ast.AST]:
 
 def _runs(tree: ast.Module, attribute: str) -> list[_Run] | None:
     parents = _parents(tree)
+    if any(map(_looks_up_anything, nodes_of_kind(tree, ast.Call))):
+        return None
     found: list[_Run] = []
     for text in nodes_of_kind(tree, ast.Constant):
         if text.value == attribute and not _is_compared(text, parents):
@@ -149,6 +152,13 @@ def _runs(tree: ast.Module, attribute: str) -> list[_Run] | None:
             return None
         found += runs
     return found
+
+
+def _looks_up_anything(call: ast.Call) -> bool:
+    """Whether a call asks for an attribute by a name that is not written: ``getattr(self, f"stage{i}")``."""
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    written = call.args[1:2] if name == "getattr" else call.args
+    return name in ("getattr", "attrgetter") and not all(isinstance(each, ast.Constant) for each in written)
 
 
 def _is_read(node: ast.Attribute, name: str) -> bool:
@@ -163,25 +173,34 @@ def _is_compared(text: ast.Constant, parents: dict[int, ast.AST]) -> bool:
     return isinstance(parent, (ast.Compare, ast.Expr))
 
 
-def _run_by(node: ast.Attribute, parents: dict[int, ast.AST], tree: ast.Module) -> list[_Run] | None:
-    """What one mention of an attribute runs of its object; None where that is handed on."""
+def _run_by(node: ast.expr, parents: dict[int, ast.AST], tree: ast.Module) -> list[_Run] | None:
+    """What one mention of an attribute, or what gives its object back, runs of that; None where it is handed on."""
     parent = parents.get(id(node))
     if isinstance(parent, ast.Call) and parent.func is node:
         return [(parent.lineno, "forward", True)]
     if isinstance(parent, ast.Attribute):
-        if _is_torchs_own(parent):
-            return []
-        asked: ast.AST | None = parent
-        while isinstance(above := parents.get(id(asked)), ast.Attribute):
-            asked = above
-        called = isinstance(above, ast.Call) and above.func is asked
-        method = parent.attr if asked is parent or not called else ""
-        return [(parent.lineno, "forward" if method == "__call__" else method, called)]
+        above = parents.get(id(parent))
+        if parent.attr in GIVING_BACK and isinstance(above, ast.Call) and above.func is parent:
+            return _run_by(above, parents, tree)
+        return [] if _is_torchs_own(parent) else [_run_through(parent, parents)]
     if isinstance(parent, ast.Call):
-        name = getattr(parent.func, "id", "")
-        back = _is_put_back(parent, node, parents) or _only_asks(parent, node, parents, tree)
-        return [] if back or name in _ASKING else None
-    return [] if isinstance(parent, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If, ast.Delete)) else None
+        if getattr(parent.func, "id", "") in _ASKING or _only_asks(parent, node, parents, tree):
+            return []
+        return [] if _is_put_back(parent, node, parents) else None
+    if isinstance(parent, ast.Assign):
+        return [] if _is_put_back(node, node, parents) else None
+    harmless = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If, ast.Delete, ast.Expr)
+    return [] if isinstance(parent, harmless) else None
+
+
+def _run_through(asked: ast.Attribute, parents: dict[int, ast.AST]) -> _Run:
+    """What asking an object for an attribute that is its own may run."""
+    last: ast.AST = asked
+    while isinstance(above := parents.get(id(last)), ast.Attribute):
+        last = above
+    called = isinstance(above, ast.Call) and above.func is last
+    method = asked.attr if last is asked or not called else ""
+    return asked.lineno, "forward" if method == "__call__" else method, called
 
 
 def _is_torchs_own(node: ast.AST | None) -> bool:
@@ -189,11 +208,14 @@ def _is_torchs_own(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in MODULE_METHODS and node.attr not in _PARTS
 
 
-def _is_put_back(call: ast.Call, given: ast.Attribute, parents: dict[int, ast.AST]) -> bool:
-    """Whether what a call makes of an object, as ``torch.compile`` does, takes its place."""
-    above = parents.get(id(call))
+def _is_put_back(made: ast.expr, given: ast.expr, parents: dict[int, ast.AST]) -> bool:
+    """Whether what is made of an object, as ``torch.compile`` does, takes the place of the attribute that held it."""
+    above = parents.get(id(made))
+    held = given
+    while isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute):
+        held = held.func.value
     targets = above.targets if isinstance(above, ast.Assign) else []
-    return [ast.unparse(target) for target in targets] == [ast.unparse(given)]
+    return [ast.unparse(target) for target in targets] == [ast.unparse(held)]
 
 
 def _only_asks(call: ast.Call, given: ast.expr, parents: dict[int, ast.AST], tree: ast.Module) -> bool:

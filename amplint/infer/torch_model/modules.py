@@ -214,6 +214,8 @@ _MODULE_SAME = frozenset(
 )
 _MOVING = frozenset(("to", "cuda", "xpu", "to_empty"))
 _MODULE_CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
+GIVING_BACK = _MODULE_SAME | _MOVING | frozenset((*_MODULE_CASTS, "type"))
+"""Methods of a module that give the module itself."""
 MODULE_METHODS = (
     _MODULE_SAME
     | frozenset(_MODULE_CASTS)
