@@ -1,11 +1,14 @@
-"""AMP401: gradients are clipped while they are multiplied by the loss scale."""
+"""AMP401: gradients are clipped, measured or added to while they are multiplied by the loss scale."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, ClassVar
 
+from amplint.claims.changed_gradients import changed_gradients
 from amplint.claims.scaled_gradients import scaled_gradients
+from amplint.claims.surroundings import Surroundings
+from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import TRAINING, backward_causes, scaled_scenarios, scaler_spelling
 from amplint.rule import Applicability, Example, Gradients, Rule, Severity, Standing, Step, Suspect
 
@@ -34,13 +37,15 @@ def step_of(train_step):
 
 
 class ClipBeforeUnscale(Rule):
-    """Gradients are clipped or measured between the backward pass of a scaled loss and the scaler's step, still scaled.
+    """Gradients are clipped, measured or added to between the backward pass of a scaled loss and the scaler's step.
 
     What it does
     ------------
     Follows a training step through branches, loops and helpers of the same file, and reports `clip_grad_norm_`,
     `clip_grad_value_` and clamped gradients, or norms of gradients where no such clipping is found, where a path leads
-    there from `scaler.scale(loss).backward()` and none through `scaler.unscale_(optimizer)`. Reports torch's clipping
+    there from `scaler.scale(loss).backward()` and none through `scaler.unscale_(optimizer)`. Reports noise, and
+    multiples of the weight itself, that are added to a gradient there, also in a helper of the file that runs between
+    the two. Reports torch's clipping
     after `accelerator.backward(loss)` or `fabric.backward(loss)` where float16 may be chosen, as those scale by
     themselves. A scaler is an object that was made or annotated as a GradScaler, or that is used as only one can be.
 
@@ -49,7 +54,7 @@ class ClipBeforeUnscale(Rule):
     The gradients are multiplied by a scale of, say, 65536, so nearly every one exceeds the bound: clipping to a norm
     of 1 makes it a norm of 1/65536 once the scaler has divided. Training seems to run, at a learning rate that is
     thousands of times too small and changes with the scale. A norm that is logged or decides something is as much too
-    large.
+    large. Noise or decay that is added to a gradient is divided with it, and is as good as gone.
 
     How it shows
     ------------
@@ -90,6 +95,14 @@ class ClipBeforeUnscale(Rule):
         "grad.clip_",
         "grad.data.clip_",
         "norm(",
+        "grad.add_(",
+        "grad.data.add_(",
+        "grad +=",
+        "grad.data +=",
+        "grad -=",
+        "grad.data -=",
+        "grad = ",
+        "grad.data = ",
     )
     context: ClassVar[tuple[str, ...]] = TRAINING
     claims_failure = False
@@ -154,9 +167,27 @@ def train(model, loader, optimizer, scaler: torch.amp.GradScaler, use_amp, accum
             standing = Standing(forced=moment.gradients == {Gradients.SCALED})
             causes = backward_causes(facts, moment, kind)
             yield Suspect(span, span, _message(facts, moment, kind), scenarios, standing, causes, data=moment)
+        for change in changed_gradients(facts, Surroundings.of(facts.source.tree)) if scenarios else ():
+            unscale = f"{scaler_spelling(facts, change.backward)}.unscale_()"
+            message = (
+                f"adds `{ast.unparse(change.added)}` to gradients that are multiplied by the loss scale, "
+                f"by which the step divides it too: call {unscale} before"
+            )
+            yield likely_loss(
+                facts, change.node, message, scenarios, backward_causes(facts, change.backward, Gradients.SCALED)
+            )
+
+    def visit_AugAssign(self, node: cst.AugAssign, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect)
+
+    def visit_Assign(self, node: cst.Assign, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
-        moment: Moment = suspect.data
+        moment: Moment | None = suspect.data
+        if moment is None:
+            visit.report(suspect)
+            return
         call = _unscale_call(visit.facts, moment)
         statement = _statement(node, visit)
         if call is None or statement is None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from amplint.claims.misused_scalers import idle_beside_float16, refused_uses, scaled_twice
 from amplint.claims.needless_scalers import for_bfloat16, kept_while_off, made_anew
 from amplint.claims.scaled_losses import scaled_reads
+from amplint.claims.scaled_penalties import penalties
 from amplint.claims.scaler_order import JUDGES
+from amplint.claims.sharded_parameters import alone_beside_shards
 from amplint.claims.surroundings import Surroundings
 from amplint.claims.suspect import likely_loss
 from amplint.claims.training_steps import scaled_scenarios
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 _IDLE = "is off for good beside autocast in float16, so gradients below its range become zero: pass enabled=True"
 _UNSCALED = "nothing scales this loss, so its gradients below float16's range become zero: use torch.amp.GradScaler"
+_ALONE = (
+    "each process of FSDP steps and scales by its own shard alone: use "
+    "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler"
+)
+_NEVER_SCALED = "divides by the scale the gradients of what was never multiplied by it: scale what grad() is given"
+_STILL_SCALED = "computes with gradients of a scaled loss: divide them by scaler.get_scale() first"
 _TWICE = "scales a loss that is scaled already, and the step divides by the scale once: scale it once"
 
 
@@ -39,8 +47,10 @@ class ScalerSequence(Rule):
     same scaler scales twice, or whose number is read behind `scale()`; a scaler that steps and is never updated, or is
     made anew for every batch, or scales for bfloat16, or is off for good while every region is in float16; the backward
     pass of a loss that a float16 region computed, in a training step of a file that has no scaler; a call of the scaler
-    itself, of a method that it lacks, or of one with arguments that it does not take; and the state of a scaler that is
-    on for float16 alone, kept under a test that bfloat16 passes too.
+    itself, of a method that it lacks, or of one with arguments that it does not take; a step with a closure; gradients
+    of `torch.autograd.grad` that are divided by a scale which they never had, or computed with while they have it; a
+    plain scaler beside a model that FSDP shards; and the state of a scaler that is on for float16 alone, kept under a
+    test that bfloat16 passes too.
     Where only some paths fail, as with a micro-batch that skips the step, it is reported when the call
     itself runs every time.
 
@@ -49,7 +59,8 @@ class ScalerSequence(Rule):
     A scaler keeps one state an optimizer between two updates: ready, unscaled, stepped. Out of order it raises. Past
     it, `optimizer.step()` moves the weights by gradients thousands of times too large, and `scaler.step()` divides by
     the scale what was never multiplied. A scaled loss that is logged, or decides when to stop, is as much too large,
-    and changes with the scale. The state of a scaler that is off is empty, and one that is on refuses it.
+    and changes with the scale. The state of a scaler that is off is empty, and one that is on refuses it. A scaler
+    looks for overflow in the gradients of its process: with shards, one process skips a step that the others take.
 
     How it shows
     ------------
@@ -60,6 +71,7 @@ class ScalerSequence(Rule):
     AssertionError: No inf checks were recorded prior to update.
     AssertionError: Attempted step but _scale is None.
     TypeError: 'GradScaler' object is not callable
+    RuntimeError: Closure use is not currently supported if GradScaler is enabled.
     RuntimeError: The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.
     ```
     or, with `optimizer.step()`, a loss that is nan after a few steps.
@@ -168,6 +180,14 @@ def train(model, optimizer, loader, dtype):
             cause = Cause(facts.path, facts.span(scaling), "multiplies the loss by the scale")
             message = f"`{ast.unparse(read)}` is the loss multiplied by the scale: read it before scaler.scale()"
             yield likely_loss(facts, read, message, scenarios, (cause,))
+        for penalty in penalties(facts):
+            was = "computes them of a scaled loss" if penalty.scaled else "computes them of what is not scaled"
+            cause = Cause(facts.path, facts.span(penalty.computed), was)
+            message = _STILL_SCALED if penalty.scaled else _NEVER_SCALED
+            yield likely_loss(facts, penalty.node, message, scenarios, (cause,))
+        for call, wrapping in alone_beside_shards(facts, around):
+            cause = Cause(facts.path, facts.span(wrapping), "leaves each process a shard of the parameters")
+            yield likely_loss(facts, call, _ALONE, scenarios, (cause,))
         for call in made_anew(facts, around):
             message = "makes a new scaler for every batch, whose scale never adapts: make one for the whole training"
             yield likely_loss(facts, call, message, scenarios)
@@ -179,6 +199,9 @@ def train(model, optimizer, loader, dtype):
                 Cause(facts.path, facts.span(test), "true in bfloat16 too"),
             )
             yield likely_loss(facts, call, message, scenarios, causes)
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
+        visit.report(suspect)
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         import libcst as cst

@@ -10,6 +10,7 @@ from amplint.claims.training_steps import backward_causes, scaler_spelling, spel
 from amplint.finding import Cause, Severity
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Gradients, Step
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ def _idle_update(facts: FileFacts, moment: Moment) -> Moment | None:
 
 def _step(facts: FileFacts, moment: Moment) -> _Judgement:
     scaler, event = spelled(moment), moment.event
+    closure = _closure(facts, moment)
+    if closure is not None:
+        message = "hands on a closure, whose gradients a scaler cannot unscale: compute them before the step"
+        named = any(keyword.value is closure for keyword in event.node.keywords)
+        cause = Cause(facts.path, facts.span(closure), "runs after the scaler has looked for overflow")
+        return message, Severity.ERROR, FORCED if named else ASSUMED, (cause,)
     if moment.gradients == {Gradients.PLAIN} and not _is_scaled_elsewhere(facts, moment):
         message = f"divides gradients by the scale that were never multiplied: call {scaler}.scale(loss).backward()"
         causes = backward_causes(facts, moment, Gradients.PLAIN)
@@ -77,6 +84,29 @@ def _step(facts: FileFacts, moment: Moment) -> _Judgement:
     if _never_updated(facts, moment):
         message = f"steps a scaler that is never updated: call {scaler}.update() after the step"
         return message, Severity.ERROR, ASSUMED, ()
+    return None
+
+
+def _closure(facts: FileFacts, moment: Moment) -> ast.expr | None:
+    """What a step of torch's own scaler hands on to the optimizer to compute the loss anew: ``closure=``, or a function
+    that runs a backward pass.
+
+    torch refuses the first (``GradScaler.step``). It looks for the second's overflow before it runs.
+    """
+    call, scope = moment.event.node, moment.event.scope
+    things = facts.training.roles.of(call.func.value, scope) if isinstance(call.func, ast.Attribute) else ()
+    if any(thing.role is not Role.SCALER for thing in things):
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == "closure" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is None):
+            return keyword.value
+    for given in call.args[1:2]:
+        owner = scope.binding(given.id) if isinstance(given, ast.Name) else None
+        function = owner.function(given.id) if owner is not None and isinstance(given, ast.Name) else None
+        inner = given if isinstance(given, ast.Lambda) else function.node if function is not None else None
+        attributes = nodes_of_kind(inner, ast.Attribute) if inner is not None else ()
+        if any(attribute.attr == "backward" for attribute in attributes):
+            return given
     return None
 
 

@@ -56,9 +56,9 @@ class Events:
             return Event(Step.MANAGED_CLIP, call, scope)
         if attribute in ("clip_grad_norm_", "clip_grad_value_") and self._program.callee(call, scope) is None:
             return Event(Step.CLIP, call, scope)
-        if attribute in _GRADIENT_CLIPPERS and _of_gradient(receiver):
+        if attribute in _GRADIENT_CLIPPERS and of_gradient(receiver):
             return Event(Step.CLIP, call, scope)
-        if attribute == "norm" and _of_gradient(receiver):
+        if attribute == "norm" and of_gradient(receiver):
             return Event(Step.NORM, call, scope)
         if attribute == "step" and self._roles.has(receiver, scope, Role.OPTIMIZER):
             return Event(Step.OPTIMIZER_STEP, call, scope, optimizer=self._program.place(receiver, scope))
@@ -74,7 +74,7 @@ class Events:
             tensors = call.args[0] if call.args else None
             kinds = self._kinds(tensors, scope) if tensors is not None else (Gradients.PLAIN,)
             return Event(Step.BACKWARD, call, scope, gradients=kinds)
-        if name in _NORMS and call.args and _of_gradient(call.args[0]):
+        if name in _NORMS and call.args and of_gradient(call.args[0]):
             return Event(Step.NORM, call, scope)
         if name == "torch.autograd.grad":
             return Event(Step.AUTOGRAD_GRAD, call, scope)
@@ -158,7 +158,7 @@ def _is_gradient(node: ast.expr, scope: Scope, program: Program) -> bool:
     return isinstance(node, ast.Constant)
 
 
-def _of_gradient(node: ast.expr) -> bool:
+def of_gradient(node: ast.expr) -> bool:
     """``p.grad``, ``p.grad.data`` or ``p.grad.detach()``."""
     if isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Attribute):
         node = node.func
