@@ -19,7 +19,7 @@ from amplint.rule_base import finding_of
 from amplint.source import Source, SourceError
 from amplint.suppression.unused import Rules
 from amplint.threshold import EVERYTHING, Threshold
-from amplint.unparsable import UNPARSABLE, is_template
+from amplint.unparsable import UNPARSABLE, is_no_source
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -221,8 +221,9 @@ def _widely(source: Source, options: Options) -> list[Finding] | None:
 
 
 def _unparsable(source: Source, error: SourceError, options: Options, whole: str = "file") -> list[Finding]:
-    """The finding that stands for a file or a cell that is no Python; none for a template, or where none is asked."""
-    if is_template(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
+    """The finding that stands for a file or a cell that is no Python; none where it is not meant as Python, or where
+    none is asked."""
+    if is_no_source(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
         return []
     return [UNPARSABLE.finding(source.path, error, options.device, whole)]
 

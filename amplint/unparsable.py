@@ -26,8 +26,8 @@ class UnparsableFile(Rule):
     ------------
     Reports a file that does not decode in its declared encoding, that Python cannot parse, or that is nested too
     deeply to be analysed. The other files are still checked. A template, where Python stops at `{{ name }}` or
-    `{% if %}`, is no Python and is not reported. In a notebook each such cell is reported, and the other cells are
-    checked.
+    `{% if %}`, is no Python and is not reported, and no more is a file in which macOS keeps another's attributes.
+    In a notebook each such cell is reported, and the other cells are checked.
 
     Why it is bad
     -------------
@@ -72,6 +72,14 @@ class UnparsableFile(Rule):
 
 
 UNPARSABLE = UnparsableFile()
+
+_APPLE_DOUBLE = b"\x00\x05\x16\x07"
+"""What the companion files begin with in which macOS keeps a file's attributes (RFC 1740): ``._model.py``."""
+
+
+def is_no_source(source: Source, error: SourceError) -> bool:
+    """Whether what cannot be parsed is not meant as Python: a template, or a companion file of macOS."""
+    return source.data.startswith(_APPLE_DOUBLE) or is_template(source, error)
 
 
 def is_template(source: Source, error: SourceError) -> bool:

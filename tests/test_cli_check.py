@@ -145,6 +145,13 @@ def test_a_template_is_no_python(project: Path, run: Run) -> None:
     assert [finding["filename"] for finding in json.loads(result.stdout)] == [str(project / "c.py")]
 
 
+def test_companion_files_of_macos_are_no_python(project: Path, run: Run) -> None:
+    (project / "._a.py").write_bytes(b"\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X        ")
+    (project / "._b.py").write_bytes(b"\x00\x01x.half()\n")
+    result = run("check", "--output-format", "json", "._a.py", "._b.py")
+    assert [finding["filename"] for finding in json.loads(result.stdout)] == [str(project / "._b.py")]
+
+
 def test_stdin(project: Path, run: Run) -> None:
     result = run("check", "--output-format", "json", "--stdin-filename", "sub/a.py", "-", stdin=b"x.double()\n")
     assert result.status == 1
