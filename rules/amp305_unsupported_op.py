@@ -30,7 +30,9 @@ class UnsupportedOp(Rule):
     Reports float16 and bfloat16 operands of operations that exist for float32 and float64 only: linear algebra (`inv`,
     `solve`, `svd`, `qr`, `eigh`, `cholesky`, `det`), `quantile`, `cdist` with a `p` other than 2, `histc`, `polar`,
     matrix norms that factorise (`ord=2` and `"nuc"`), and for bfloat16 alone the transforms of `torch.fft`,
-    `view_as_complex` and `.numpy()`. Which ones is read from what torch declares for the device. cuFFT transforms
+    `view_as_complex` and `.numpy()`. Which ones is read from what torch declares for the device. And products of a
+    sparse COO tensor with a dense one on CUDA, to which autocast casts both also below `torch.sparse.mm`: switch it off
+    around them, and cast the dense one to float32 there. cuFFT transforms
     float16 where the size is a power of two: only another number that is seen to be the size is reported. Left alone
     are operations that autocast computes in float32 where it is on, that raise for few rows only, as `cdist` with
     `p=2`, and that a float32 operand promotes, as `stft` with a window. `.numpy()` is reported behind `.cpu()` alone,
@@ -53,6 +55,7 @@ class UnsupportedOp(Rule):
     ```text
     RuntimeError: linalg.inv: Low precision dtypes not supported. Got BFloat16
     RuntimeError: quantile() input tensor must be either float or double dtype
+    NotImplementedError: "addmm_sparse_cuda" not implemented for 'Half'
     TypeError: Got unsupported ScalarType BFloat16
     ```
 
@@ -72,7 +75,8 @@ class UnsupportedOp(Rule):
     ----------
     Unsafe: `.float()` computes float64 and complex operands, which ran before, with less precision. The result is cast
     back to the operand's dtype; of several results, those of `qr`, `svd` and `eigh` that are unpacked into variables.
-    What initialises in place fills a float32 copy, which the tensor takes over.
+    What initialises in place fills a float32 copy, which the tensor takes over. A sparse product has no fix: what is
+    cast within a region, autocast casts back.
     """
 
     code: ClassVar[str] = "AMP305"
@@ -85,7 +89,7 @@ class UnsupportedOp(Rule):
         *("avg_pool3d", "orthogonal", "lowrank", "MultivariateNormal", "Wishart"),
         *("triu", "tril", "bucketize", "searchsorted", "cross(", "gamma(", "erfinv", "frexp", "grid_sample", "isin("),
         *("kthvalue", "logaddexp", "median", "multinomial", "nextafter", "max_pool", "max_unpool", "prelu", "PReLU"),
-        *("smooth_l1", "SmoothL1", "upsample_", "Upsampling", "sparse.mm", "i1(", "i1e(", "unique", "nuc"),
+        *("smooth_l1", "SmoothL1", "upsample_", "Upsampling", "sparse", "spmm", "dsmm", "i1(", "i1e(", "unique", "nuc"),
     )
     context: ClassVar[tuple[str, ...]] = ("torch",)
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -159,7 +163,10 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     given = f"{dtype_name(operand, worst.low)} {quoted(operand.node, 'tensor')}"
     device = device_of(facts, worst.use)
     message = f"{short_name(worst.use.op)} has no kernel for {given} on {device}: it raises"
-    if short_name(worst.use.op) == "numpy":
+    if worst.sparse is not None:
+        product = f"{short_name(worst.use.op)} of the sparse {quoted(worst.sparse.node, 'tensor')}"
+        message = f"{product} has no kernel for {dtype_name(operand, worst.low)} on {device}: it raises"
+    elif short_name(worst.use.op) == "numpy":
         message = f"numpy has no bfloat16: .numpy() of {given} raises"
     elif worst.initialises:
         message = f"{short_name(worst.use.op)} has no kernel for {given}: a model made in that dtype raises"
@@ -182,6 +189,8 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
 
 def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     """The operation in float32, and its result in the operand's dtype again."""
+    if refusal.sparse is not None:  # autocast would cast what is cast here
+        return None
     if refusal.initialises:
         return _initialised(node, refusal, visit)
     edits = []

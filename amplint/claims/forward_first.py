@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def behind_forward(facts: FileFacts, suspects: Iterable[Suspect]) -> Iterator[Suspect]:
     """Suspects of backward passes in the scenarios in which ``forward`` comes to its end, as far as the file tells.
 
-    What is told of ``forward`` outside of its branches raises in every call, and a Function that is an object raises when
-    it is called; where that leaves no scenario, the suspect is doubted.
+    What is told of ``forward`` outside of its branches raises in every call, and a Function that is an object raises
+    when it is called; where that leaves no scenario, the suspect is doubted.
     """
     failing = dict(_failing(facts))
     for suspect in suspects:

@@ -19,9 +19,10 @@ from amplint.frozen import dataclass
 from amplint.infer.flow.complex_values import complex_values
 from amplint.infer.lattice.dtypes import BITS, LOW
 from amplint.infer.lattice.origins import lineage
-from amplint.infer.lattice.values import NONE, Const, Number
+from amplint.infer.lattice.values import NONE, Const, Number, Trait
+from amplint.infer.torch_model import sparse
 from amplint.infer.torch_model.memories import on_host
-from amplint.infer.torch_model.torch_ops import NUMPY, find_op
+from amplint.infer.torch_model.torch_ops import LOW_NAMES, NUMPY, find_op
 from amplint.infer.torch_model.uses import INITIALISATION
 from amplint.judge import doubts
 
@@ -56,6 +57,13 @@ class Refusal:
         return any(o.handed for lane in self.lanes for each in self.operands for o in lineage(each.value.origin, lane))
 
     @property
+    def sparse(self) -> Operand | None:
+        """The sparse tensor that is multiplied, where that is why there is no kernel."""
+        if not sparse.lacks_kernel(self.use.op, self.use.operands, sparse.DEVICE):
+            return None
+        return next(operand for operand in self.use.operands if operand.value.trait is Trait.SPARSE)
+
+    @property
     def initialises(self) -> bool:
         """Whether it fills a parameter of a module that is made."""
         return self.use.op.startswith(INITIALISATION)
@@ -70,7 +78,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     device = device_of(facts, use)
     found = find_op(use.op, facts.torch_version)
     op = found.on(device) if found is not None else None
-    refused = op.lacking(device, use.arguments) if op is not None else ()
+    of_sparse = sparse.lacks_kernel(use.op, use.operands, device)
+    refused = LOW_NAMES if of_sparse else op.lacking(device, use.arguments) if op is not None else ()
     older = op.lacked_from(device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
     if not bits or _raises_anyway(use) or _is_of_complex_numbers(facts, use):
@@ -78,7 +87,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     lanes: dict[int, Standing] = {}
     operands = []
     for operand in use.operands:
-        if operand.value.maybe and (operand is not use.operands[0] or use.op.startswith("torch.Tensor.")):
+        first = operand is use.operands[0] and not use.op.startswith("torch.Tensor.")
+        if operand.value.maybe and not first and not of_sparse:
             continue
         low = low_lanes(facts, use, operand, lambda _, bit: bit in bits)
         if use.op == NUMPY and facts.device != "cpu" and not operand.value.host and "force" not in use.arguments:
@@ -101,6 +111,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     if not lanes:
         return None
     lanes = surest(lanes)
+    if of_sparse and any(operand.value.trait is Trait.SPARSE and operand.value.unsure for operand in use.operands):
+        lanes = assumed(lanes)
     last = min(max(older.values()), facts.torch_version) if older else None
     if last is not None:
         lanes = assumed(unproven_doubted(lanes, doubts.OLDER_AND_ASSUMED))

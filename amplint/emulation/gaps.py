@@ -95,6 +95,8 @@ def gap(error: BaseException | str, op: str | None = None, device: str = "cuda")
         return None
     if device != "cuda":
         return Gap.CPU_ONLY
+    if any(kernel.endswith("_cuda") for kernel in _KERNEL.findall(text)):
+        return Gap.DEVICE_TOO
     named = [_LOW[name] for name in _NAMED.findall(text)]
     dtypes = {named[-1]} if named else set(_LOW.values())
     rows = _evidence(known, op, dtypes)

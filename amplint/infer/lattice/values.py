@@ -223,6 +223,8 @@ class Trait(Enum):
     DECAY = "negated exponentials"
     BUCKET = "gradients that are on their way between processes"
     BUCKET_SQUARE = "squares of such gradients"
+    SPARSE = "held with the coordinates of their places (COO), the others being zero"
+    COMPRESSED = "held by rows, columns or blocks, the others being zero"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,14 +7,37 @@ from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
 from amplint.frozen import dataclass
-from amplint.infer.lattice.dtypes import AUTOCASTABLE, BOOL, FLOAT32, FLOATS, INTEGERS, LOW, UNKNOWN_LANE, Dtypes, Lane
+from amplint.infer.lattice.dtypes import (
+    AUTOCASTABLE,
+    BOOL,
+    FLOAT32,
+    FLOATS,
+    INTEGERS,
+    LOW,
+    UNKNOWN_LANE,
+    Dtypes,
+    Lane,
+    bits_of,
+)
 from amplint.infer.lattice.joining import element_of, is_none, number_kind, options_of, unite
 from amplint.infer.lattice.traits import trait_of
-from amplint.infer.lattice.values import NONE, UNKNOWN, Const, DTypeValue, Made, Number, Origin, Sequence, Tensor, Value
+from amplint.infer.lattice.values import (
+    NONE,
+    UNKNOWN,
+    Const,
+    DTypeValue,
+    Made,
+    Number,
+    Origin,
+    Sequence,
+    Tensor,
+    Trait,
+    Value,
+)
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Refused, Sensitive
 from amplint.infer.syntax.unchanging import replace
-from amplint.infer.torch_model import drift, memories, mismatches, promotion, upcasts, uses
+from amplint.infer.torch_model import drift, memories, mismatches, promotion, sparse, upcasts, uses
 from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, seen_as, select_on
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
@@ -118,6 +141,9 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if (op.lacks or op.lacks_with) and policy != LOWER:
         failing += mismatches.lacks_kernel(frame, node, op, seen, bound)
         seen = mismatches.with_kernel(frame, op, seen, bound)
+    if sparse.lacks_kernel(op.name, seen, "cpu" if memories.on_host(seen) else session.device):
+        dense = next(operand.value for operand in seen[-2:] if operand.value.trait is not Trait.SPARSE)
+        failing += mismatches.refuse(frame, node, dense, tuple(bits_of(LOW)))
     if out is not None:
         return out
     if strict and not frame.backward:

@@ -22,11 +22,12 @@ from amplint.infer.lattice.values import (
     Origin,
     Tensor,
     TensorMethod,
+    Trait,
     Value,
 )
 from amplint.infer.names.texts import spelled
 from amplint.infer.syntax.unchanging import replace
-from amplint.infer.torch_model import addresses, memories, uses
+from amplint.infer.torch_model import addresses, memories, sparse, uses
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import PYTHON, python_result
 from amplint.infer.torch_model.torch_ops import find_method
@@ -104,6 +105,9 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
         return _type(frame, tensor, name, arguments, node)
     if name == "view" and arguments.positional and isinstance(arguments.positional[0], DTypeValue):
         return Tensor(arguments.positional[0].dtypes, tensor.dim)
+    if name in sparse.CONVERSIONS:
+        other = "layout" in arguments.keywords
+        return replace(tensor, leaf=False, dim=1, trait=Trait.COMPRESSED if other else sparse.CONVERSIONS[name])
     if name == "data_ptr":
         addresses.taken(frame, tensor, node)
     op = find_method(name, frame.session.torch_version)

@@ -34,7 +34,17 @@ from amplint.infer.names.texts import spelled
 from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.state.dispatch import call
 from amplint.infer.syntax.unchanging import replace
-from amplint.infer.torch_model import autocast, datasets, distributions, memories, modules, packed, placing, uses
+from amplint.infer.torch_model import (
+    autocast,
+    datasets,
+    distributions,
+    memories,
+    modules,
+    packed,
+    placing,
+    sparse,
+    uses,
+)
 from amplint.infer.torch_model.operations import apply
 from amplint.infer.torch_model.results import constant_of, number_result
 from amplint.infer.torch_model.tensors import cast, dtype_of_tensor_type, host_of_tensor_type, is_dtype_name
@@ -415,7 +425,46 @@ def _typed(frame: Frame, name: str, dtype: str, node: ast.expr) -> Tensor:
         cast=asked,
         made=Made.WRITTEN if asked else Made.DEFAULT,
     )
-    return Tensor(dtypes, 1, origin, explicit=True, host=host_of_tensor_type(frame, name))
+    trait = Trait.SPARSE if name.startswith(sparse.LEGACY) else None
+    return Tensor(dtypes, 1, origin, explicit=True, host=host_of_tensor_type(frame, name), trait=trait)
+
+
+def _sparse(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """A sparse tensor of indices and values, with the dtype of the values where no other is asked for."""
+    values = arguments.get(1 if name == "torch.sparse_coo_tensor" else 2, "values")
+    own = values if isinstance(values, Tensor) else Tensor(frame.session.unknown)
+    made = with_dtype(frame, arguments, node, own.dtypes, "")
+    origin = made.origin or own.origin
+    return replace(made, trait=sparse.MAKERS[name], origin=origin, host=_device_given(made, arguments, own))
+
+
+def _sparse_product(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """A product whose first matrix is meant to be sparse: by its name, or where a caller passes the matrix to what is
+    another name for ``mm`` too. The second may be as well, where nothing is known of it or a caller passes it."""
+    op = find_op(sparse.PRODUCTS[name], frame.session.torch_version)
+    assert op is not None
+    place, positional = len(op.tensors) - 2, list(arguments.positional)
+    if len(positional) <= place + 1:
+        return apply(frame, op, arguments, node)
+    by_name = name.startswith(sparse.MODULE)
+    given = positional[place : place + 2]
+    first, second = (value if isinstance(value, Tensor) else Tensor(frame.session.unknown, 1) for value in given)
+    if first.trait is None and (by_name or first.maybe) and not sparse.may_be_compressed(frame.namespace.source):
+        first = replace(first, trait=Trait.SPARSE, unsure=True)
+    unknown = second.trait is None and by_name and (second is not given[1] or _is_passed(second))
+    both = second.trait is Trait.SPARSE or unknown
+    if both or first.trait is not Trait.SPARSE:
+        first, second = replace(first, trait=None), replace(second, trait=None)
+    positional[place : place + 2] = first, second
+    result = apply(frame, op, replace(arguments, positional=positional), node)
+    if not isinstance(result, Tensor) or not both:
+        return result
+    return replace(result, trait=Trait.SPARSE, maybe=result.maybe or unknown, unsure=result.unsure or unknown)
+
+
+def _is_passed(value: Tensor) -> bool:
+    """Whether a tensor is what a caller passes, as it is."""
+    return value.maybe or (value.origin is not None and isinstance(value.origin.node, ast.arg))
 
 
 def _variable(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -462,4 +511,6 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     "torch.utils.checkpoint.checkpoint": _checkpoint,
     "torch.autograd.grad": _gradients,
     "torch.nn.utils.rnn.pad_packed_sequence": _padded,
+    **dict.fromkeys(sparse.MAKERS, _sparse),
+    **dict.fromkeys(sparse.PRODUCTS, _sparse_product),
 }

@@ -55,11 +55,12 @@ LOGARITHMS = ("log", "log2", "log10")
 
 LOSES_TRAITS = frozenset(
     [
-        *("sum", "mean", "nansum", "einsum", "outer", "ger", "matmul", "mm", "bmm", "norm", "vector_norm"),
+        *("sum", "mean", "nansum", "einsum", "outer", "ger", "norm", "vector_norm"),
+        *("matmul", "mm", "bmm", "addmm", "mv"),
         *LOGARITHMS,
     ]
 )
-"""Operations that do where the values are squares, counts, gradients or shares."""
+"""Operations that do where the values are squares, counts, gradients or shares, or the tensor is sparse."""
 
 TAKES_NUMBERS = frozenset(
     [
