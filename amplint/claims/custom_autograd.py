@@ -133,7 +133,7 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if _only_raises(function.backward) or _asks_for_autocast(facts, function.forward):
             continue
-        if is_object(facts, function):
+        if _is_made_only(facts, function):
             continue
         if not function.sensitive_backward and _is_settled(facts, function.forward, function.backward):
             continue
@@ -197,13 +197,14 @@ def _is_left_alone(name: str, op: Op | None, device: str) -> bool:
     return name in _MAKERS or (op is not None and device not in op.policy)
 
 
-def is_object(facts: FileFacts, function: AutogradFunction) -> bool:
-    """Whether a Function is written to be an object: its forward is a method of it, and the file never applies it."""
-    if any(isinstance(d.node, ast.Name) and d.node.id == "staticmethod" for d in function.forward_decorators):
-        return False
+def _is_made_only(facts: FileFacts, function: AutogradFunction) -> bool:
+    """Whether the file makes objects of a Function whose forward is a method of theirs, and never applies it."""
+    static = any(isinstance(d.node, ast.Name) and d.node.id == "staticmethod" for d in function.forward_decorators)
     name = function.node.name
-    attributes = nodes_of_kind(facts.source.tree, ast.Attribute)
-    return not any(node.attr == "apply" and getattr(node.value, "id", "") == name for node in attributes)
+    made = any(getattr(call.func, "id", "") == name for call in nodes_of_kind(facts.source.tree, ast.Call))
+    nodes = nodes_of_kind(facts.source.tree, ast.Attribute) if made and not static else ()
+    applied = any(node.attr == "apply" and getattr(node.value, "id", "") == name for node in nodes)
+    return made and not static and not applied
 
 
 def _only_raises(method: ast.FunctionDef) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amplint.claims.conflicts import conflicts
-from amplint.claims.custom_autograd import is_object
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.state.facts import Kind
 from amplint.judge import doubts
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 def behind_forward(facts: FileFacts, suspects: Iterable[Suspect]) -> Iterator[Suspect]:
     """Suspects of backward passes in the scenarios in which ``forward`` comes to its end, as far as the file tells.
 
-    What is told of ``forward`` outside of its branches raises in every call, and a Function that is an object raises
-    when it is called; where that leaves no scenario, the suspect is doubted.
+    What is told of ``forward`` outside of its branches raises in every call; where that leaves no scenario, the suspect
+    is doubted.
     """
     failing = dict(_failing(facts))
     for suspect in suspects:
@@ -39,14 +38,13 @@ def _failing(facts: FileFacts) -> Iterator[tuple[range, frozenset[str]]]:
     for function in facts.autograd_functions:
         if function.forward is None or function.backward is None:
             continue
-        end = function.backward.end_lineno or function.backward.lineno
-        rows = range(function.backward.lineno, end + 1)
-        if is_object(facts, function):
-            yield rows, frozenset(facts.all_scenarios())
-            continue
         told = (c for c in conflicts(facts) if c.standing.told and c.raises and c.kind is not Kind.BACKWARD)
         raising = [c for c in told if around.function(c.node) is function.forward and not _branched(c.node, around)]
-        yield rows, frozenset(name for conflict in raising for name in conflict.scenarios)
+        end = function.backward.end_lineno or function.backward.lineno
+        yield (
+            range(function.backward.lineno, end + 1),
+            frozenset(name for conflict in raising for name in conflict.scenarios),
+        )
 
 
 def _branched(node: ast.AST, around: Surroundings) -> bool:
