@@ -189,7 +189,7 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
 
 def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     """The operation in float32, and its result in the operand's dtype again."""
-    if refusal.sparse is not None:  # autocast would cast what is cast here
+    if refusal.sparse is not None or refusal.of_complex:  # autocast casts back; a transform may have raised before
         return None
     if refusal.initialises:
         return _initialised(node, refusal, visit)

@@ -17,10 +17,11 @@ from amplint.claims.low_precision import (
 from amplint.claims.operands import short_name
 from amplint.frozen import dataclass
 from amplint.infer.flow.complex_values import complex_values
-from amplint.infer.lattice.dtypes import BITS, LOW
+from amplint.infer.lattice.dtypes import BITS, COMPLEX_HALF, LOW
 from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import NONE, Const, Number, Trait
 from amplint.infer.torch_model import sparse
+from amplint.infer.torch_model.complex_products import lacks_complex_half
 from amplint.infer.torch_model.memories import on_host
 from amplint.infer.torch_model.torch_ops import LOW_NAMES, NUMPY, find_op
 from amplint.infer.torch_model.uses import INITIALISATION
@@ -49,7 +50,7 @@ class Refusal:
     @property
     def low(self) -> list[int]:
         """The scenarios in which the first operand is in low precision alone."""
-        return [lane for lane in self.lanes if not self.operands[0].value.dtypes[lane].mask & ~LOW]
+        return [lane for lane in self.lanes if not self.operands[0].value.dtypes[lane].mask & ~(LOW | COMPLEX_HALF)]
 
     @property
     def of_handed_weights(self) -> bool:
@@ -62,6 +63,11 @@ class Refusal:
         if not sparse.lacks_kernel(self.use.op, self.use.operands, sparse.DEVICE):
             return None
         return next(operand for operand in self.use.operands if operand.value.trait is Trait.SPARSE)
+
+    @property
+    def of_complex(self) -> bool:
+        """Whether the first operand is complex."""
+        return all(self.operands[0].value.dtypes[lane].mask & COMPLEX_HALF for lane in self.lanes)
 
     @property
     def initialises(self) -> bool:
@@ -80,6 +86,8 @@ def _refusal(facts: FileFacts, use: Use) -> Refusal | None:
     op = found.on(device) if found is not None else None
     of_sparse = sparse.lacks_kernel(use.op, use.operands, device)
     refused = LOW_NAMES if of_sparse else op.lacking(device, use.arguments) if op is not None else ()
+    if lacks_complex_half(use.op, use.arguments, device):
+        refused = (*refused, "complex32")
     older = op.lacked_from(device, facts.oldest_torch) if op is not None and not refused else {}
     bits = {BITS[name] for name in refused or older}
     if not bits or _raises_anyway(use) or _is_of_complex_numbers(facts, use):

@@ -55,8 +55,9 @@ FLOAT32, FLOAT64 = BITS["float32"], BITS["float64"]
 LOW = FLOAT16 | BFLOAT16
 AUTOCASTABLE = LOW | FLOAT32
 FLOATS = AUTOCASTABLE | FLOAT64
-COMPLEX = BITS["complex32"] | BITS["complex64"] | BITS["complex128"]
-_WIDE = FLOAT32 | FLOAT64 | COMPLEX & ~BITS["complex32"]
+COMPLEX_HALF = BITS["complex32"]
+COMPLEX = COMPLEX_HALF | BITS["complex64"] | BITS["complex128"]
+_WIDE = FLOAT32 | FLOAT64 | COMPLEX & ~COMPLEX_HALF
 
 CASTS = {name: BITS[name] for name in ("half", "float", "double", "bfloat16", "int", "long", "short", "bool")} | {
     "byte": BITS["uint8"],

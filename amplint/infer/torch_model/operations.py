@@ -10,6 +10,7 @@ from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
     BOOL,
+    COMPLEX_HALF,
     FLOAT32,
     FLOATS,
     INTEGERS,
@@ -39,6 +40,7 @@ from amplint.infer.state.facts import Operand, Refused, Sensitive
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import drift, memories, mismatches, promotion, sparse, upcasts, uses
 from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, seen_as, select_on
+from amplint.infer.torch_model.complex_products import has_complex_half, lacks_complex_half
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
     PYTHON,
@@ -144,6 +146,9 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if sparse.lacks_kernel(op.name, seen, "cpu" if memories.on_host(seen) else session.device):
         dense = next(operand.value for operand in seen[-2:] if operand.value.trait is not Trait.SPARSE)
         failing += mismatches.refuse(frame, node, dense, tuple(bits_of(LOW)))
+    if has_complex_half(seen) and lacks_complex_half(op.name, bound, session.device):
+        for operand in seen:
+            failing += mismatches.refuse(frame, node, operand.value, (COMPLEX_HALF,))
     if out is not None:
         return out
     if strict and not frame.backward:
@@ -181,7 +186,7 @@ def _watch(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if not numbers and op.watched is Watched.NUMBERS and not uses.counts(bound):
         return
     operands, _ = _operands(frame, op, arguments, bound)
-    if op.watched is Watched.TRAITS and not any(o.value.trait for o in operands):
+    if op.watched is Watched.TRAITS and not any(o.value.trait for o in operands) and not has_complex_half(operands):
         return
     policy = op.policy_on(frame.session.device, frame.session.torch_version) if "out" not in bound else None
     inner = (policy == LOWER and op.lacks) or op.name.rpartition(".")[2].rstrip("_") in LOGARITHMS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amplint.infer.lattice.dtypes import LOW
+from amplint.infer.lattice.dtypes import COMPLEX_HALF, LOW
 from amplint.infer.lattice.values import Const, Limit, Tensor, Trait, Value, extreme_of
 from amplint.infer.state.facts import Operand, Use
 from amplint.infer.torch_model.default_dtype import may_be_low
@@ -75,7 +75,8 @@ def _refuse(frame: Frame, node: ast.expr | ast.stmt, op: Op, filled: Tensor, bou
 
 
 def _may_be_low(frame: Frame, operands: list[Operand]) -> bool:
-    return any(lane.mask & LOW and frame.live >> i & 1 for o in operands for i, lane in enumerate(o.value.dtypes))
+    low = LOW | COMPLEX_HALF
+    return any(lane.mask & low and frame.live >> i & 1 for o in operands for i, lane in enumerate(o.value.dtypes))
 
 
 def _record(
