@@ -95,7 +95,10 @@ def gap(error: BaseException | str, op: str | None = None, device: str = "cuda")
         return None
     if device != "cuda":
         return Gap.CPU_ONLY
-    if any(kernel.endswith("_cuda") for kernel in _KERNEL.findall(text)):
+    kernels = _KERNEL.findall(text)
+    if any(kernel.endswith("_cuda") for kernel in kernels):
+        return Gap.DEVICE_TOO
+    if "'ComplexHalf'" in text and any(_of_kernel(kernel) in _complex_half() for kernel in kernels):
         return Gap.DEVICE_TOO
     named = [_LOW[name] for name in _NAMED.findall(text)]
     dtypes = {named[-1]} if named else set(_LOW.values())
@@ -104,6 +107,13 @@ def gap(error: BaseException | str, op: str | None = None, device: str = "cuda")
         return Gap.CPU_ONLY if any("has" in row for row in rows) else Gap.DEVICE_TOO
     names = [_base(op)] if op is not None else [_of_kernel(name) for name in _KERNEL.findall(text)]
     return Gap.DEVICE_TOO if names and all(_lacks(name, dtypes) for name in names) else Gap.CPU_ONLY
+
+
+@cache
+def _complex_half() -> frozenset[str]:
+    """Products that cuda is declared to lack in complex32."""
+    table = json.loads(Path(amplint.data.__file__).with_name("complex_half.json").read_text())
+    return frozenset(name.rpartition(".")[2] for name in table["ops"])
 
 
 def _evidence(known: list[dict[str, Any]], op: str | None, dtypes: set[str]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ class Place(Plain):
     (``dtypes`` is int, float or bool) | ``value`` (not known, and not one whose dtype
     matters) | ``dtype`` | ``layer``.
     ``param`` is the operation's parameter and ``item`` the position in it where it takes a list. ``scalar``: 0-dim.
+    ``sparse``: a tensor that holds coordinates (COO).
     """
 
     name: str
@@ -34,6 +35,7 @@ class Place(Plain):
     dtypes: tuple[str, ...] = ()
     scalar: bool = False
     layer: LayerPart | None = None
+    sparse: bool = False
 
 
 @dataclass(frozen=True)

@@ -111,11 +111,12 @@ def _wants_one_dtype(op: Op) -> bool:
 
 
 def _may_disagree(scene: Scene) -> bool:
-    """Whether the tensors and weights of a scene have more than one dtype between them."""
+    """Whether the tensors and weights of a scene have several dtypes between them, or one that no product takes."""
     tensors = {dtype for place in scene.places if place.kind == "tensor" for dtype in place.dtypes}
     weights = {dtype for place in scene.places if place.layer for dtype in place.layer.dtypes.values()}
     nested = any(place.layer.children for place in scene.places if place.layer)
-    return nested or len(tensors | weights) != 1
+    refused = "complex32" in tensors or any(place.sparse for place in scene.places)
+    return nested or refused or len(tensors | weights) != 1
 
 
 def _under_autocast(sights: list[Sight], lane: int, device: str) -> list[Sight]:

@@ -99,7 +99,8 @@ def _made(place: Place, trial: Trial, where: Where, *, control: bool) -> Any:
     hardware = "cuda" if where.run_on == "cuda" else "cpu"
     if place.kind == "tensor":
         values = torch.rand(trial.shapes[place.name]) * 0.8 + 0.1
-        return values.to(_control_dtype(place.dtypes[0]) if control else dtype_named(place.dtypes[0])).to(hardware)
+        made = values.to(_control_dtype(place.dtypes[0]) if control else dtype_named(place.dtypes[0])).to(hardware)
+        return made.to_sparse() if place.sparse else made
     if place.kind == "index":
         return trial.indices[place.name].clone().to(hardware)
     if place.kind == "layer":
@@ -112,8 +113,10 @@ def _made(place: Place, trial: Trial, where: Where, *, control: bool) -> Any:
 
 
 def _control_dtype(name: str) -> torch.dtype:
-    """float32 for every real floating dtype; others stay."""
+    """float32 for every real floating dtype, complex64 for every complex one; others stay."""
     dtype = dtype_named(name)
+    if dtype.is_complex:
+        return torch.complex64
     return torch.float32 if dtype.is_floating_point else dtype
 
 

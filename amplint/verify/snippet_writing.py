@@ -23,6 +23,7 @@ from amplint.infer.lattice.values import (
     Tensor,
     TensorMethod,
     TorchName,
+    Trait,
     Value,
 )
 from amplint.infer.torch_model.ranges import LARGEST
@@ -203,7 +204,8 @@ class _Writer:
             self.names[name] = "torch.tensor"
             self._replace(node, f"{name}({value.number!r})")
         elif param in self._tensors or param == "out" or not param:
-            self._place(node, "tensor", param, self._dtype_of(node, value), scalar=value.dim == 0)
+            sparse = value.trait is Trait.SPARSE
+            self._place(node, "tensor", param, self._dtype_of(node, value), scalar=value.dim == 0, sparse=sparse)
         elif value.maybe and param not in _INDEX_PARAMS:
             self._place(node, "value", param)
         elif mask and not mask & ~BOOL:
@@ -299,16 +301,30 @@ class _Writer:
         return self._sight.values.get(id(node), UNKNOWN)
 
     def _place(
-        self, node: ast.expr, kind: str, param: str, *dtypes: str, scalar: bool = False, layer: LayerPart | None = None
+        self,
+        node: ast.expr,
+        kind: str,
+        param: str,
+        *dtypes: str,
+        scalar: bool = False,
+        layer: LayerPart | None = None,
+        sparse: bool = False,
     ) -> None:
-        self._replace(node, self._new(kind, param, dtypes, scalar=scalar, layer=layer))
+        self._replace(node, self._new(kind, param, dtypes, scalar=scalar, layer=layer, sparse=sparse))
 
     def _new(
-        self, kind: str, param: str, dtypes: tuple[str, ...], *, scalar: bool = False, layer: LayerPart | None = None
+        self,
+        kind: str,
+        param: str,
+        dtypes: tuple[str, ...],
+        *,
+        scalar: bool = False,
+        layer: LayerPart | None = None,
+        sparse: bool = False,
     ) -> str:
         name = f"{kind}_{len(self.places)}"
         item = sum(place.param == param for place in self.places)
-        self.places.append(Place(name, kind, param, item, dtypes, scalar, layer))
+        self.places.append(Place(name, kind, param, item, dtypes, scalar, layer, sparse))
         return name
 
     def _replace(self, node: ast.expr, text: str) -> None:
