@@ -75,5 +75,6 @@ def weighed(
 
 def _preview(suspect: Suspect, rule: Rule, options: Asked, half_weights_only: bool) -> tuple[Doubt, ...]:
     """The doubt for kinds in preview, where it holds (see :mod:`amplint.judge.preview`)."""
-    told = rule.code in options.asked or not in_preview(rule.code, half_weights_only, suspect.standing.certainty)
-    return () if told else (doubts.PREVIEW,)
+    severity = suspect.severity or rule.severity
+    back = in_preview(rule.code, half_weights_only, suspect.standing.certainty, severity)
+    return (doubts.PREVIEW,) if back and rule.code not in options.asked else ()

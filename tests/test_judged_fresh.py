@@ -120,7 +120,7 @@ def test_a_fork_of_what_was_used_is_left_out(rounds: Path, tmp_path: Path, capsy
 def test_kinds_in_preview_are_a_round_of_their_own(
     rounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pool, "is_back", lambda code, scenarios, certainty: code == "AMP601")
+    monkeypatch.setattr(pool, "is_back", lambda code, *_: code == "AMP601")
     rows = drawn(rounds, tmp_path, "--preview", "5", count=2)
     assert [row["code"] for row in rows] == ["AMP105", "AMP105"]
     assert "first-preview: 1 findings from 1 packages" in capsys.readouterr().out
@@ -133,7 +133,7 @@ def test_kinds_in_preview_are_a_round_of_their_own(
 def test_a_round_of_what_some_rules_find_in_preview_alone(
     rounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pool, "is_back", lambda code, scenarios, certainty: code == "AMP105")
+    monkeypatch.setattr(pool, "is_back", lambda code, *_: code == "AMP105")
     rows = drawn(rounds, tmp_path, "--only", "AMP105", "--only", "AMP601", count=2)
     assert [row["code"] for row in rows] == ["AMP105"] * 2
     assert "first-preview: 2 findings from 2 packages" in capsys.readouterr().out
@@ -171,12 +171,13 @@ def test_what_is_told_no_longer_is_marked(rounds: Path, tmp_path: Path, capsys: 
 
 
 def test_a_kind_is_back_for_where_it_holds_and_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = Kind("AMP104", True, "likely", 0.2, 9)
+    kind = Kind("AMP104", True, "likely", "error", 0.2, 9)
     monkeypatch.setattr(kinds, "of_rule", lambda code: [kind] if code == "AMP104" else [])
-    assert kinds.is_back("AMP104", ["fp16", "bf16"], "likely")
-    assert not kinds.is_back("AMP104", ["fp16", "bf16"], "proven")
-    assert not kinds.is_back("AMP104", ["fp16", "autocast-fp16"], "likely")
-    assert not kinds.is_back("AMP105", ["fp16"], "likely")
+    assert kinds.is_back("AMP104", ["fp16", "bf16"], "likely", "error")
+    assert not kinds.is_back("AMP104", ["fp16", "bf16"], "likely", "warning")
+    assert not kinds.is_back("AMP104", ["fp16", "bf16"], "proven", "error")
+    assert not kinds.is_back("AMP104", ["fp16", "autocast-fp16"], "likely", "error")
+    assert not kinds.is_back("AMP105", ["fp16"], "likely", "error")
 
 
 def test_an_interrupted_draw_goes_on_with_the_same_amplint_only(

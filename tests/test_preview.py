@@ -39,7 +39,8 @@ class Block(nn.Module):
     def forward(self, x):
         return self.proj(x.float())
 """
-KIND = Kind("AMP102", half_weights_only=True, certainty="proven", right=0.2, packages=20)
+KIND = Kind("AMP102", half_weights_only=True, certainty="proven", severity="error", right=0.2, packages=20)
+OTHERS = (replace(KIND, half_weights_only=False), replace(KIND, certainty="likely"), replace(KIND, severity="warning"))
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +71,7 @@ def test_a_prefix_asks_for_no_rule(tmp_path: Path) -> None:
     assert codes(tmp_path, select=["AMP1"]) == {}
 
 
-@pytest.mark.parametrize("other", [replace(KIND, half_weights_only=False), replace(KIND, certainty="likely")])
+@pytest.mark.parametrize("other", OTHERS)
 def test_the_other_kinds_of_the_rule_are_told(other: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preview, "kinds", lambda: (other,))
     assert list(codes(tmp_path)) == ["AMP102"]
@@ -78,7 +79,7 @@ def test_the_other_kinds_of_the_rule_are_told(other: Kind, tmp_path: Path, monke
 
 def test_the_page_of_the_rule_has_the_figure() -> None:
     page = rule_page(next(rule for rule in load_rules() if rule.code == "AMP102"))
-    assert "what is proven and holds with half weights only (20% right at first sight, in 20 packages)" in page
+    assert "errors that are proven and hold with half weights only (20% right at first sight, in 20 packages)" in page
 
 
 def test_the_kinds_are_those_of_the_rounds() -> None:

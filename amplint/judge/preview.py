@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
-    from amplint.finding import Certainty
+    from amplint.finding import Certainty, Severity
 
 FILE = Path(__file__).resolve().parent.parent / "data" / "preview.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one rule finds of one certainty that holds with half weights only, or under autocast too.
+    """What one rule finds of one certainty and severity that holds with half weights only, or under autocast too.
+
+    A rule's errors and its warnings rest on different claims: a missing kernel of the newest torch, and of an old one.
 
     ``right`` is the share, 0 to 1, of those judged that readers called right, the mean of ``packages``.
     """
@@ -29,13 +31,14 @@ class Kind:
     code: str
     half_weights_only: bool
     certainty: str
+    severity: str
     right: float
     packages: int
 
     def __str__(self) -> str:
         where = "with half weights only" if self.half_weights_only else "under autocast"
         share = f"{self.right:.0%} right at first sight, in {self.packages} packages"
-        return f"what is {self.certainty} and holds {where} ({share})"
+        return f"{self.severity}s that are {self.certainty} and hold {where} ({share})"
 
 
 @cache
@@ -49,6 +52,8 @@ def of_rule(code: str) -> tuple[Kind, ...]:
     return tuple(kind for kind in kinds() if kind.code == code)
 
 
-def in_preview(code: str, half_weights_only: bool, certainty: Certainty | None) -> bool:
-    """Whether findings of a rule of some certainty that hold with half weights only, or under autocast too, are."""
-    return any((kind.half_weights_only, kind.certainty) == (half_weights_only, certainty) for kind in of_rule(code))
+def in_preview(code: str, half_weights_only: bool, certainty: Certainty | None, severity: Severity) -> bool:
+    """Whether findings of a rule of some certainty and severity that hold with half weights only, or under autocast
+    too, are."""
+    asked = (half_weights_only, certainty, severity)
+    return any((kind.half_weights_only, kind.certainty, kind.severity) == asked for kind in of_rule(code))

@@ -1,14 +1,16 @@
 """The kinds of findings whose share of right ones at first sight is too low: ``amplint.judge.preview`` keeps them back.
 
-A kind is what a rule finds proven, or likely, that holds with half weights only, or under autocast too. Counted are the
-newest fresh rounds until there are enough of it, each finding with the share of its readers who called it right, and
-each package once: what is wrong with one finding is often wrong with its neighbours.
+A kind is what a rule finds proven, or likely, as an error or as a warning, that holds with half weights only, or under
+autocast too. Counted are the newest fresh rounds until there are enough of it, each finding with the share of its
+readers who called it right, and each package once: what is wrong with one finding is often wrong with its neighbours.
 
 Back is kept what is clearly below, until it is below no longer: round after round, so that the rounds alone say it. A
 kind of which hardly any judged finding is told now (``--again``) is no longer what was judged: it is told until it is
-judged anew. Two
-rounds were drawn with all kept back that was below by any measure: no more of what was left was right (62% and 63%, 63%
-before), and a third of the bugs in the lists was no longer found.
+judged anew. Two rounds were drawn with all kept back that was below by any measure: no more of what was left was right
+(62% and 63%, 63% before), and a third of the bugs in the lists was no longer found.
+
+Severity tells claims of one rule apart that share nothing else: constants that a dtype refuses (errors, 60% right) and
+those that become infinite there (warnings, 22%); kernels that the newest torch lacks and those that an old one did.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from judged.rounds import Drawn
 
-    _Kind = tuple[str, bool, str]
+    _Kind = tuple[str, bool, str, str]
 
 _DEVIATIONS = 1.2816
 """Standard deviations below which nine in ten of normally distributed numbers lie."""
@@ -53,7 +55,8 @@ def kinds(rounds: Iterable[Sequence[Drawn]]) -> list[Kind]:
         latest: dict[_Kind, list[Drawn]] = defaultdict(list)
         for one in rows:
             if one.verdicts:
-                latest[one.code, not AUTOCAST.intersection(one.scenarios), _certainty(one)].append(one)
+                half = not AUTOCAST.intersection(one.scenarios)
+                latest[one.code, half, _certainty(one), one.severity].append(one)
         for kind, judged in latest.items():
             if len({other.place.package for other in groups[kind]}) < JUDGED:
                 groups[kind] += judged
@@ -67,10 +70,10 @@ def _packages(judged: Iterable[Drawn]) -> int:
     return len({one.place.package for one in judged if not one.gone})
 
 
-def is_back(code: str, scenarios: Iterable[str], certainty: str) -> bool:
+def is_back(code: str, scenarios: Iterable[str], certainty: str, severity: str) -> bool:
     """Whether amplint keeps a finding back now, for its kind."""
-    half = not AUTOCAST.intersection(scenarios)
-    return any((kind.half_weights_only, kind.certainty) == (half, certainty) for kind in of_rule(code))
+    asked = (not AUTOCAST.intersection(scenarios), certainty, severity)
+    return any((kind.half_weights_only, kind.certainty, kind.severity) == asked for kind in of_rule(code))
 
 
 def _shares(judged: Iterable[Drawn]) -> list[float]:
@@ -111,7 +114,7 @@ def _at_most(kind: Kind) -> float:
 
 
 def _key(kind: Kind) -> _Kind:
-    return kind.code, kind.half_weights_only, kind.certainty
+    return kind.code, kind.half_weights_only, kind.certainty, kind.severity
 
 
 def write(back: Iterable[Kind]) -> None:

@@ -118,8 +118,12 @@ def draw(names: Sequence[str], folder: Path, how: Draw, taken: Mapping[str, str]
 
 def _only(checked: Checked, *, preview: bool) -> Checked:
     """A package with those of its findings that are of kinds in preview, or with the others."""
-    kept = (found for found in checked.findings if is_back(found.code, found.scenarios, found.certainty) is preview)
+    kept = (found for found in checked.findings if _is_back(found) is preview)
     return replace(checked, findings=tuple(kept))
+
+
+def _is_back(found: Found) -> bool:
+    return is_back(found.code, found.scenarios, found.certainty, found.severity)
 
 
 def _packages(drawn: Sequence[tuple[Release, Found]]) -> int:
