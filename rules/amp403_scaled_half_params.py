@@ -1,4 +1,4 @@
-"""AMP403: parameters in float16 are trained with a GradScaler."""
+"""AMP403: parameters in 16 bit are trained with a GradScaler."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ if TYPE_CHECKING:
 
 
 class ScaledHalfParams(Rule):
-    """The parameters that an optimizer trains were converted to float16, and a GradScaler unscales their gradients.
+    """The parameters that an optimizer trains were converted to 16 bit, and a GradScaler unscales their gradients.
 
     What it does
     ------------
-    Follows a model from `.half()`, `.to(torch.float16)` or `from_pretrained(..., torch_dtype=torch.float16)` to the
-    optimizer that is made of its `parameters()`, and from there to `scaler.unscale_(optimizer)` or
-    `scaler.step(optimizer)`. Silent where the model is converted back, wrapped by something unknown (adapters in
-    float32 may be all that is trained), or converted under a test that the step is not under.
+    Follows a model from `.half()`, `.to(torch.float16)` or `from_pretrained(..., torch_dtype=torch.float16)`, and on
+    CUDA from their like for bfloat16, to the optimizer that is made of its `parameters()`, and from there to
+    `scaler.unscale_(optimizer)` or `scaler.step(optimizer)`. Silent where the model is converted back, wrapped by
+    something unknown (adapters in float32 may be all that is trained), or converted under a test that the step is not
+    under.
 
     Why it is bad
     -------------
     Gradients have their parameter's dtype. The scaler refuses to divide float16 gradients, since what the scale saved
-    from underflow would be lost. Autocast needs float32 parameters and makes the 16-bit copies by itself.
+    from underflow would be lost. For bfloat16, which needs no scale, CUDA has no kernel that divides them. Autocast
+    needs float32 parameters and makes the 16-bit copies by itself.
 
     How it shows
     ------------
     ```text
     ValueError: Attempting to unscale FP16 gradients.
+    NotImplementedError: "_amp_foreach_non_finite_check_and_unscale_cuda" not implemented for 'BFloat16'
     ```
 
     Example
@@ -64,7 +67,7 @@ class ScaledHalfParams(Rule):
     name: ClassVar[str] = "scaled-half-params"
     severity: ClassVar[Severity] = Severity.ERROR
     of_weights = False
-    tokens: ClassVar[tuple[str, ...]] = (".half()", "float16", "half")
+    tokens: ClassVar[tuple[str, ...]] = (".half()", "float16", "half", "bfloat16")
     context: ClassVar[tuple[str, ...]] = ("GradScaler", "unscale_(", ".scale(")
     claims_failure = False
     fix: ClassVar[Applicability | None] = Applicability.UNSAFE
@@ -135,11 +138,15 @@ def train_adapters(model, add_adapters, loader):
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         scenarios = scaled_scenarios(facts)
-        for node, moment in scaled_halves(facts) if scenarios else ():
-            span = facts.span(node)
-            refused = f"{spelled(moment)} refuses the gradients of these parameters"
-            message = f"{refused}, which become float16: keep them in float32"
-            cause = Cause(facts.path, facts.span(moment.event.node), "the scaler refuses float16 gradients here")
+        for half in scaled_halves(facts) if scenarios else ():
+            span = facts.span(half.node)
+            refused = f"{spelled(half.moment)} refuses the gradients of these parameters"
+            message = f"{refused}, which become {half.dtype}: keep them in float32"
+            if half.dtype == "bfloat16":
+                message += ", or scale nothing"
+            cause = Cause(
+                facts.path, facts.span(half.moment.event.node), f"the scaler gets {half.dtype} gradients here"
+            )
             yield Suspect(span, span, message, scenarios, ASSUMED, (cause,))
 
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:

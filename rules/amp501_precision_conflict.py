@@ -38,7 +38,8 @@ class PrecisionConflict(Rule):
     Reports `fp16=True` beside `bf16=True` in one call, and both enabled in one configuration dict; torch's FSDP
     `MixedPrecision` whose buffers are in 16 bit while its parameters stay in float32, also where the branches of an
     `if` choose the dtypes; and a model loaded in float16 that goes, without adapters, to a trainer whose arguments say
-    `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`. And a test of Lightning's precision
+    `fp16=True` or `bf16=True`, or to an Accelerator of `mixed_precision="fp16"`; one in bfloat16 likewise, but for
+    `bf16=True`. And a test of Lightning's precision
     for `16`, `"16"` or `"bf16"` in a file that nowhere has a long name such as `"16-mixed"` or a name of its own.
     And settings that are no dtype: a boolean or a string that torch gets as one, as by `(x and x != "auto") or
     torch.float16`, and a dtype compared with a string, which it never equals.
@@ -56,6 +57,7 @@ class PrecisionConflict(Rule):
     ```text
     ValueError: At most one of fp16 and bf16 can be True, but not both
     ValueError: Attempting to unscale FP16 gradients.
+    NotImplementedError: "_amp_foreach_non_finite_check_and_unscale_cuda" not implemented for 'BFloat16'
     TypeError: empty(): argument 'dtype' must be torch.dtype, not bool
     ```
 

@@ -1,4 +1,4 @@
-"""Models that are converted to float16, and trained by an optimizer whose gradients a scaler unscales."""
+"""Models that are converted to 16 bit, and trained by an optimizer whose gradients a scaler unscales."""
 
 from __future__ import annotations
 
@@ -26,13 +26,27 @@ _WRAPPERS = frozenset(
 )
 
 
+_DTYPES = {"torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16"}
+_METHODS = {"half": "float16", "bfloat16": "bfloat16"}
+
+
 @dataclass(frozen=True, slots=True)
 class _Half:
-    """A conversion of a whole model to float16: the call, the model's place, and the tests that it hangs on."""
+    """A conversion of a whole model to a 16-bit dtype: the call, the model's place, and the tests that it hangs on."""
 
     node: ast.Call
+    dtype: str
     place: Place
     tests: frozenset[tuple[str, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledHalf:
+    """A conversion of a model to 16 bit, the dtype, and where a scaler meets the gradients of its parameters."""
+
+    node: ast.Call
+    dtype: str
+    moment: Moment
 
 
 def _trained(training: Training) -> Iterator[tuple[Place, frozenset[Place]]]:
@@ -66,11 +80,12 @@ def _followed(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 
 def _conversions(training: Training, around: Surroundings) -> Iterator[_Half]:
-    """Models that were converted to float16 and, as far as the file shows, stay so."""
+    """Models that were converted to 16 bit and, as far as the file shows, stay so."""
     program = training.program
     for scope in program.scopes:
         for call in scope.calls:
-            if not _to_half(call, training) or not isinstance(call.func, ast.Attribute):
+            dtype = _to_half(call, training)
+            if dtype is None or not isinstance(call.func, ast.Attribute):
                 continue
             place = program.place(call.func.value, scope)
             parent: ast.AST | None = around.parent(call)
@@ -81,7 +96,7 @@ def _conversions(training: Training, around: Surroundings) -> Iterator[_Half]:
             places = {program.place(target, scope) for target in targets} | {place}
             for found in places:
                 if found is not None and not _changed(found, training, call):
-                    yield _Half(call, found, _tests(call, around))
+                    yield _Half(call, dtype, found, _tests(call, around))
 
 
 def _chain(parent: ast.AST, child: ast.expr) -> bool:
@@ -91,21 +106,21 @@ def _chain(parent: ast.AST, child: ast.expr) -> bool:
     return isinstance(parent, ast.Call) and parent.func is child
 
 
-def _to_half(call: ast.Call, training: Training) -> bool:
-    """Whether a call converts a model to float16, or loads one so."""
+def _to_half(call: ast.Call, training: Training) -> str | None:
+    """The 16-bit dtype that a call converts a model to, or loads one in."""
     func = call.func
     if not isinstance(func, ast.Attribute):
-        return False
-    if func.attr == "half":
-        return not call.args
+        return None
+    if func.attr in _METHODS:
+        return _METHODS[func.attr] if not call.args else None
     named = {keyword.arg: keyword.value for keyword in call.keywords}
     if func.attr == "to":
         values = [*call.args, *(named[k] for k in ("dtype",) if k in named)]
     elif func.attr == "from_pretrained":
         values = [named[k] for k in ("torch_dtype", "dtype") if k in named]
     else:
-        return False
-    return any(training.program.name(value) in ("torch.float16", "torch.half") for value in values)
+        return None
+    return next((_DTYPES[name] for v in values if (name := training.program.name(v)) in _DTYPES), None)
 
 
 def _changed(place: Place, training: Training, conversion: ast.Call) -> bool:
@@ -124,7 +139,7 @@ def _changed(place: Place, training: Training, conversion: ast.Call) -> bool:
             if value.lineno <= conversion.lineno:
                 continue
             method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
-            if method not in (*_KEEPS, "half") and program.name(value.func) not in _WRAPPERS:
+            if method not in (*_KEEPS, *_METHODS) and program.name(value.func) not in _WRAPPERS:
                 return True
     return False
 
@@ -148,8 +163,12 @@ def _needed(facts: FileFacts, moment: Moment, around: Surroundings) -> frozenset
     return frozenset(needed)
 
 
-def scaled_halves(facts: FileFacts) -> Iterator[tuple[ast.Call, Moment]]:
-    """The conversions of models to float16, each with the moment at which a scaler meets their gradients."""
+def scaled_halves(facts: FileFacts) -> Iterator[ScaledHalf]:
+    """The conversions of models to 16 bit, each with the moment at which a scaler meets their gradients.
+
+    It refuses those in float16 (``GradScaler._unscale_grads_``). To unscale those in bfloat16 CUDA has no kernel; the
+    CPU has.
+    """
     steps = facts.training.moments_of(Step.UNSCALE, Step.SCALER_STEP)
     if not steps:
         return
@@ -157,10 +176,12 @@ def scaled_halves(facts: FileFacts) -> Iterator[tuple[ast.Call, Moment]]:
     trained = dict(_trained(facts.training))
     reported: set[int] = set()
     for half in _conversions(facts.training, around):
+        if half.dtype == "bfloat16" and facts.device != "cuda":
+            continue
         for moment in steps:
             models = trained.get(moment.event.optimizer or (), frozenset())
             if half.place not in models or id(half.node) in reported:
                 continue
             if half.tests <= _needed(facts, moment, around):
                 reported.add(id(half.node))
-                yield half.node, moment
+                yield ScaledHalf(half.node, half.dtype, moment)

@@ -125,11 +125,15 @@ def _adapts(node: ast.AST) -> bool:
 
 
 def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
-    """A call that gets both a model loaded in float16 and arguments that ask for mixed precision."""
+    """A call that gets both a model loaded in 16 bit and arguments that ask for mixed precision.
+
+    Mixed precision in float16 scales the loss, and no gradients in 16 bit can be unscaled on CUDA; of a bfloat16 model,
+    bf16 mixed precision computes as it would without.
+    """
     if any(map(_adapts, nodes_of_kind(facts.source.tree, ast.ImportFrom, ast.Import, ast.Attribute))):
         return
     program = facts.training.program
-    models: dict[Place, ast.Call] = {}
+    models: dict[Place, tuple[ast.Call, str]] = {}
     settings: dict[Place, tuple[ast.Call, str]] = {}
     for scope in program.scopes:
         for target, value in scope.assignments:
@@ -140,9 +144,10 @@ def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
                 continue
             given = {keyword.arg: keyword.value for keyword in value.keywords}
             loads = isinstance(value.func, ast.Attribute) and value.func.attr == "from_pretrained"
-            dtype = given.get("torch_dtype", given.get("dtype"))
-            if loads and dtype is not None and _dtype(dtype, program) in ("float16", "half"):
-                models[place] = value
+            asked = given.get("torch_dtype", given.get("dtype"))
+            loaded = _dtype(asked, program) if loads and asked is not None else None
+            if loaded is not None and _BITS[loaded] == 16:
+                models[place] = value, "bfloat16" if loaded == "bfloat16" else "float16"
             which = next((key for key in ("fp16", "bf16") if _is_true(given.get(key))), None)
             mixed = given.get("mixed_precision")
             if which is None and isinstance(mixed, ast.Constant) and mixed.value == "fp16":
@@ -153,14 +158,18 @@ def _half_model(facts: FileFacts) -> Iterator[Contradiction]:
         for call in scope.calls:
             receiver = [call.func.value] if isinstance(call.func, ast.Attribute) else []
             places = [program.place(a, scope) for a in (*receiver, *call.args, *(k.value for k in call.keywords))]
-            model = next((models[p] for p in places if p is not None and p in models), None)
+            trained = next((models[p] for p in places if p is not None and p in models), None)
             found = next((settings[p] for p in places if p is not None and p in settings), None)
-            if model is None or found is None:
+            if trained is None or found is None:
                 continue
-            setting, which = found
-            message = f"trains a model that was loaded in float16 with {which} mixed precision: load it in float32"
+            (model, dtype), (setting, which) = trained, found
+            if dtype == "bfloat16" and which == "bf16":
+                continue
+            message = f"trains a model that was loaded in {dtype} with {which} mixed precision: load it in float32"
+            if dtype == "bfloat16":
+                message += ", or ask for bf16"
             causes = (
-                Cause(facts.path, facts.span(model), "float16: loaded here"),
+                Cause(facts.path, facts.span(model), f"{dtype}: loaded here"),
                 Cause(facts.path, facts.span(setting), f"{which} mixed precision is asked for here"),
             )
             yield Contradiction(call, message, (f"autocast-{which}",), causes)

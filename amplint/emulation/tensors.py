@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device
 
-from amplint.emulation import agreement, running_statistics, sparse_products
+from amplint.emulation import agreement, running_statistics, sparse_products, unscaling
 
 if TYPE_CHECKING:
     from amplint.emulation.patches import Patches
@@ -126,7 +126,7 @@ class Believed(TorchFunctionMode):
         if device in ("cuda", "xpu"):
             handlers[getattr(_Tensor, device)] = self._to_device
         if device == "cuda":
-            found = {**agreement.checks(), **sparse_products.checks()}
+            found = {**agreement.checks(), **sparse_products.checks(), **unscaling.checks()}
             handlers.update({function: self._asked(check) for function, check in found.items()})
             handlers.update(running_statistics.handlers(self._mapped))
         return handlers
