@@ -10,6 +10,7 @@ from amplint.claims.on_cuda import on_cuda
 from amplint.finding import Place
 from amplint.frozen import dataclass
 from amplint.infer.syntax.by_kind import nodes_of_kind
+from amplint.infer.torch_model.attention_kernels import OF_CUDA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,6 +78,7 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
     of_cuda = _steering_cuda(facts, around, calls)
     of_cuda |= {id(q.function) for q in candidates if q.function and _decorated_for_cuda(q.function, around)}
     of_cuda |= {id(q.function) for q in candidates if q.function and _called_for_cuda(q.function, facts, around, names)}
+    of_cuda |= {id(q.function) for q in candidates if q.function and _calls_kernel_of_cuda(q.function, around)}
     return [
         query
         for query in candidates
@@ -153,6 +155,12 @@ def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
         if isinstance(decorator, ast.Call) and _is_cuda(_first(decorator)):
             return True
     return False
+
+
+def _calls_kernel_of_cuda(function: FunctionNode, around: Surroundings) -> bool:
+    """Whether a function calls an attention kernel that runs on CUDA alone: whatever else has autocast does not come
+    there."""
+    return any(around.called(call) in OF_CUDA for call in nodes_of_kind(function, ast.Call))
 
 
 def _called_for_cuda(function: FunctionNode, facts: FileFacts, around: Surroundings, names: dict[int, str]) -> bool:

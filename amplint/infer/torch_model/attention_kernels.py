@@ -66,6 +66,10 @@ _NATTEN = (
 """``natten``, csrc/include/natten/helpers.h: "Input tensors must match in dtype!" (0.15 to 0.17) and "Q, K, and V must
 match in data type" (0.21); its Functions have ``custom_fwd`` without ``cast_inputs``."""
 
+OF_CUDA = frozenset((*_FLASH, "_flash_attention_forward", "flash_attention_forward"))
+"""What computes attention on CUDA alone: the kernels of ``flash_attn``, and the functions of ``transformers`` that call
+them."""
+
 _KERNELS = {"flash_attn": _FLASH, "sageattention": _SAGE, "xformers": _XFORMERS, "natten": _NATTEN}
 KERNEL_NAMES = frozenset(name for kernels in _KERNELS.values() for name in kernels)
 

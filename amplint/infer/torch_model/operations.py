@@ -145,7 +145,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         seen = mismatches.with_kernel(frame, op, seen, bound)
     if sparse.lacks_kernel(op.name, seen, "cpu" if memories.on_host(seen) else session.device):
         dense = next(operand.value for operand in seen[-2:] if operand.value.trait is not Trait.SPARSE)
-        failing += mismatches.refuse(frame, node, dense, tuple(bits_of(LOW)))
+        failing += mismatches.refuse(frame, node, replace(dense, maybe=False), tuple(bits_of(LOW)))
     if has_complex_half(seen) and lacks_complex_half(op.name, bound, session.device):
         for operand in seen:
             failing += mismatches.refuse(frame, node, operand.value, (COMPLEX_HALF,))
