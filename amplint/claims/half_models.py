@@ -163,6 +163,14 @@ def _needed(facts: FileFacts, moment: Moment, around: Surroundings) -> frozenset
     return frozenset(needed)
 
 
+def _is_of_another_device(facts: FileFacts, moment: Moment) -> bool:
+    """Whether CUDA is not judged, or a scaler is made for another device."""
+    things = facts.training.roles.things.get(moment.event.scaler or (), ())
+    made = (thing.node.args[0] for thing in things if isinstance(thing.node, ast.Call) and thing.node.args)
+    named = (node.value for node in made if isinstance(node, ast.Constant))
+    return facts.device != "cuda" or any(isinstance(name, str) and not name.startswith("cuda") for name in named)
+
+
 def scaled_halves(facts: FileFacts) -> Iterator[ScaledHalf]:
     """The conversions of models to 16 bit, each with the moment at which a scaler meets their gradients.
 
@@ -176,11 +184,11 @@ def scaled_halves(facts: FileFacts) -> Iterator[ScaledHalf]:
     trained = dict(_trained(facts.training))
     reported: set[int] = set()
     for half in _conversions(facts.training, around):
-        if half.dtype == "bfloat16" and facts.device != "cuda":
-            continue
         for moment in steps:
             models = trained.get(moment.event.optimizer or (), frozenset())
             if half.place not in models or id(half.node) in reported:
+                continue
+            if half.dtype == "bfloat16" and _is_of_another_device(facts, moment):
                 continue
             if half.tests <= _needed(facts, moment, around):
                 reported.add(id(half.node))

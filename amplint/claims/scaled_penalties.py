@@ -129,8 +129,9 @@ def _reads(node: ast.AST, names: Iterable[str]) -> bool:
 
 def _met(scope: Scope, gradients: frozenset[str], scales: frozenset[str]) -> ast.expr | None:
     """The first product or quotient of gradients with the scale or its inverse."""
-    for node in nodes_below(scope.node):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+    products = (node for node in nodes_below(scope.node) if isinstance(node, ast.BinOp))
+    for node in sorted(products, key=lambda node: (node.lineno, node.col_offset)):
+        if not isinstance(node.op, ast.Mult | ast.Div):
             continue
         sides = (node.left, node.right), (node.right, node.left)
         if any(_reads(one, gradients) and not _reads(one, scales) and _reads(other, scales) for one, other in sides):
