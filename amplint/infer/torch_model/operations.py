@@ -9,11 +9,9 @@ from amplint.finding import Cause
 from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
-    BOOL,
     COMPLEX_HALF,
     FLOAT32,
     FLOATS,
-    INTEGERS,
     LOW,
     UNKNOWN_LANE,
     Dtypes,
@@ -39,7 +37,8 @@ from amplint.infer.names.definitions import Instance
 from amplint.infer.state.facts import Operand, Refused, Sensitive
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import drift, memories, mismatches, promotion, sparse, upcasts, uses
-from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, seen_as, select_on
+from amplint.infer.torch_model.agreeing import agreeing, is_integral
+from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, select_on
 from amplint.infer.torch_model.complex_products import has_complex_half, lacks_complex_half
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
@@ -152,7 +151,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if out is not None:
         return out
     if strict and not frame.backward:
-        seen = _agreeing(seen, op.strict)
+        seen = agreeing(seen, op.strict)
     rule = op.result_in(session.torch_version) if op.before else op.result
     return _Result(frame, op, bound, operands, seen, numbers, policy, failing, node).of(rule)
 
@@ -223,71 +222,6 @@ def _strict_without(op: Op, bound: dict[str, Value]) -> tuple[tuple[str, ...], .
         if isinstance(value, Tensor) and not any(lane.mask & FLOATS or not lane.mask for lane in value.dtypes):
             return groups
     return ()
-
-
-def _agreeing(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> list[Operand]:
-    """The operands as they are if the operation runs: one that is not known has the dtype of one that is, and where two
-    that are known disagree nothing is known of any."""
-    operands = _sure_beside(operands, strict)
-    if all(lane.exact and lane.mask & FLOATS for o in operands for lane in o.value.dtypes):
-        return operands
-    for group in strict:
-        names = [name.rstrip("*") for name in group]
-        known = [o.value.dtypes for o in operands if o.name in names]
-        agreed = [_agreed([d[lane] for d in known]) for lane in range(len(operands[0].value.dtypes))]
-        integral = [o for o in operands if o.name in names and _is_integral(o)]
-        settled = [o for o in operands if o.name in names and (len(integral) == 1 or o not in integral)]
-        operands = [_settled(o, agreed) if o in settled else o for o in operands]
-    return operands
-
-
-def _sure_beside(operands: list[Operand], strict: tuple[tuple[str, ...], ...]) -> list[Operand]:
-    """The operands, those no longer unsure that have to agree with one whose floating dtype is certain."""
-    if not any(o.value.unsure for o in operands):
-        return operands
-    for group in strict:
-        names = [name.rstrip("*") for name in group]
-        if any(o.name in names and _is_certain(o.value) for o in operands):
-            operands = [
-                Operand(o.name, o.node, replace(o.value, unsure=False)) if o.name in names and o.value.unsure else o
-                for o in operands
-            ]
-    return operands
-
-
-def _is_certain(tensor: Tensor) -> bool:
-    flags = tensor.unsure or tensor.maybe or tensor.optional
-    return not flags and all(lane.exact and lane.mask & FLOATS for lane in tensor.dtypes)
-
-
-def _agreed(lanes: list[Lane]) -> Lane | None:
-    """The floating dtype that operands have if an operation runs; unknown where they have several, None where nothing
-    says."""
-    exact = [lane for lane in lanes if lane.exact and lane.mask & FLOATS]
-    if not exact:
-        return None
-    return exact[0] if all(lane.mask == exact[0].mask for lane in exact) else UNKNOWN_LANE
-
-
-def _is_integral(operand: Operand) -> bool:
-    return all(lane.known and not lane.mask & ~(INTEGERS | BOOL) for lane in operand.value.dtypes)
-
-
-def _settled(operand: Operand, agreed: list[Lane | None]) -> Operand:
-    """An operand with the dtypes agreed on, where its own are not settled but may be those.
-
-    One that is said to be an integer tensor is not, where torch would take none beside floating ones.
-    """
-    lanes = []
-    for lane, other in zip(operand.value.dtypes, agreed, strict=True):
-        if other is None or (lane.exact and lane.mask == other.mask):
-            lanes.append(lane)
-        elif not other.mask or not lane.known or lane.mask & other.mask or not lane.mask & ~(INTEGERS | BOOL):
-            lanes.append(other)
-        else:
-            left = lane.mask & ~FLOATS
-            lanes.append(Lane(left) if left else UNKNOWN_LANE)
-    return seen_as(operand, tuple(lanes))
 
 
 # ---- operands ---------------------------------------------------------------------------------------------------
@@ -505,7 +439,7 @@ def _origin(
     if policy is not None and not written:
         chosen = sum(1 << lane for lane, state in enumerate(frame.autocast) if state.on)
     made = None
-    if dtypes[0].mask & FLOATS and all(_is_integral(operand) for operand in before):
+    if dtypes[0].mask & FLOATS and all(is_integral(operand) for operand in before):
         made = Made.CONVERTED if written else Made.DEFAULT
     return Origin(frame.namespace.source, node, what, dtypes, parents, written, chosen, made=made)
 
