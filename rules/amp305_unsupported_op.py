@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
@@ -9,6 +10,7 @@ from amplint.claims.operands import dtype_of_tensor, is_stable, short_name
 from amplint.claims.refused_operands import Refusal, device_of, refusals
 from amplint.rewriting.casts import result_dtype
 from amplint.rewriting.nodes import find_operand
+from amplint.rewriting.regions import without_autocast
 from amplint.rule import Applicability, Edit, Example, Rule, Severity, Span, Suspect
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.rule import FileFacts, Fix, Visit
+    from amplint.rule import FileFacts, Fix, Operand, Visit
 
 _FACTORS = ("qr", "svd", "eigh", "linalg_qr", "linalg_svd", "linalg_eigh")
 """Operations that give several tensors, each in the dtype of what they factorise."""
@@ -75,8 +77,8 @@ class UnsupportedOp(Rule):
     ----------
     Unsafe: `.float()` computes float64 and complex operands, which ran before, with less precision. The result is cast
     back to the operand's dtype; of several results, those of `qr`, `svd` and `eigh` that are unpacked into variables.
-    What initialises in place fills a float32 copy, which the tensor takes over. A sparse product has no fix: what is
-    cast within a region, autocast casts back.
+    What initialises in place fills a float32 copy, which the tensor takes over. A sparse product is computed with
+    autocast switched off around it, where its statement is one line: what is cast elsewhere, autocast casts back.
     """
 
     code: ClassVar[str] = "AMP305"
@@ -156,6 +158,10 @@ def reproduce():
     def visit_Call(self, node: cst.Call, suspect: Suspect, visit: Visit) -> None:
         visit.report(suspect, _fix(node, suspect.data, visit))
 
+    def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
+        sparse = suspect.data.sparse
+        visit.report(suspect, _sparse_product(node, sparse, suspect.data, visit) if sparse is not None else None)
+
 
 def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
     worst, lanes, standing = strongest(found)
@@ -189,8 +195,10 @@ def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
 
 def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     """The operation in float32, and its result in the operand's dtype again."""
-    if refusal.sparse is not None or refusal.of_complex:  # autocast casts back; a transform may have raised before
+    if refusal.of_complex:  # its transform raises before in most sizes
         return None
+    if refusal.sparse is not None:
+        return _sparse_product(node, refusal.sparse, refusal, visit)
     if refusal.initialises:
         return _initialised(node, refusal, visit)
     edits = []
@@ -206,6 +214,30 @@ def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     elif leader is not None and short_name(refusal.use.op) in _FACTORS:
         edits += _cast_factors(node, dtype_of_tensor(leader), visit)
     return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits)
+
+
+def _sparse_product(node: cst.BaseExpression, sparse: Operand, refusal: Refusal, visit: Visit) -> Fix | None:
+    """The product in float32, where autocast is off, and its result in the dense operand's dtype again."""
+    import libcst as cst
+
+    dense = next((o.node for o in refusal.use.operands[-2:] if o is not sparse), None)
+    found = [find_operand(visit, node, operand) for operand in refusal.use.operands]
+    dtype = dtype_of_tensor(dense) if dense is not None else None
+    if dense is None or dtype is None or not is_stable(dense):
+        return None
+    region = without_autocast(visit, node, f"{ast.unparse(dense)}.device.type")
+    operands = [expression for expression in found if isinstance(expression, cst.Name | cst.Attribute | cst.Call)]
+    if region is None or len(operands) != len(refusal.use.operands):
+        return None
+    if isinstance(node, cst.BinaryOperation):
+        left, right = (f"{visit.code(expression)}.float()" for expression in operands)
+        edits = [visit.replace(node, f"({left} @ {right}).to({dtype})")]
+    else:
+        edits = [
+            *(visit.append(expression, ".float()") for expression in operands),
+            visit.append(node, f".to({dtype})"),
+        ]
+    return visit.fix(Applicability.UNSAFE, "Compute it in float32 with autocast switched off", *region, *edits)
 
 
 def _initialised(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
