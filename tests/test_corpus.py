@@ -192,6 +192,8 @@ def test_of_the_kept_half_only_figures_are_told(
     told = capsys.readouterr().out + report.read_text()
     assert json.loads(report.read_text())["kept"]["figures"]["all"]["hits"] == 1
     assert not any(word in told for word in ("a-row", "idiom", "model.py"))
+    with pytest.raises(SystemExit):
+        main([*where, "--list", "kept", "--figures"])
 
 
 def test_a_cause_on_the_line_is_counted_apart(tmp_path: Path, clones: Path) -> None:

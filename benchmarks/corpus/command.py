@@ -62,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.figures and (chosen.label or chosen.id or chosen.extend_select or chosen.pedantic):
         parser.error("--figures are those of all rows at default settings")
+    if chosen.figures and len({"learned", KEPT}.intersection(chosen.list)) == 1:
+        parser.error("--figures of mined bugs are those of both halves: --list learned --list kept")
     lists = {chosen.rows.name: chosen.rows} if chosen.rows else {name: LISTS[name] for name in chosen.list or LISTS}
     exports = Exports(chosen.clones, chosen.cache)
     outcomes: dict[str, Outcome] = {}
