@@ -45,7 +45,10 @@ def changed_gradients(facts: FileFacts, around: Surroundings) -> Iterator[Change
     program = facts.training.program
     for scope in program.scopes:
         for node, gradient, added in _additions(scope, around):
-            if not _is_without_scale(added, gradient, program, around):
+            weighed = [k.value for k in node.keywords] if isinstance(node, ast.Call) else []
+            if any(_goes_with_scale(part, around) for value in (added, *weighed) for part in _parts(value, around)):
+                continue
+            if not _is_noise_or_weight(added, gradient, program, around):
                 continue
             backward = next(filter(None, (_scaled_by(facts, *at) for at in _positions(node, scope, facts))), None)
             if backward is not None:
@@ -72,9 +75,12 @@ def _additions(scope: Scope, around: Surroundings) -> Iterator[tuple[ast.stmt | 
             yield node, *found
 
 
-def _is_without_scale(added: ast.expr, gradient: ast.expr, program: Program, around: Surroundings) -> bool:
-    """Whether random numbers, or values of the gradient's own weight, are all that a value is made of that may go with
-    the scale."""
+def _goes_with_scale(part: ast.AST, around: Surroundings) -> bool:
+    return isinstance(part, ast.Attribute) and part.attr in _SCALED and not _is_only_asked_about(part, around)
+
+
+def _is_noise_or_weight(added: ast.expr, gradient: ast.expr, program: Program, around: Surroundings) -> bool:
+    """Whether a value is made of random numbers, or of values of the gradient's own weight."""
     owner = next(part for part in ast.walk(gradient) if isinstance(part, ast.Attribute) and part.attr == "grad")
     weight, shown = ast.unparse(owner.value), False
     for part in _parts(added, around):
@@ -83,8 +89,6 @@ def _is_without_scale(added: ast.expr, gradient: ast.expr, program: Program, aro
             in_place = isinstance(part.func, ast.Attribute) and part.func.attr in _RANDOM_IN_PLACE
             if name in _RANDOM or in_place:
                 shown = True
-        elif isinstance(part, ast.Attribute) and part.attr in _SCALED and not _is_only_asked_about(part, around):
-            return False
         if isinstance(part, ast.Name | ast.Attribute) and ast.unparse(part) == weight:
             shown = shown or not _is_only_asked_about(part, around)
     return shown
